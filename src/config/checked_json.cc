@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-// The checksum stands at the end of the object, and covers all before it.
+// The checksum is the object's last member and covers everything before it.
 constexpr std::string_view kBefore = ",\n \"crc32\": \"", kAfter = "\"\n}\n";
 
 std::string closing(std::string_view body) {

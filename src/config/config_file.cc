@@ -17,7 +17,7 @@ namespace hctr {
 namespace {
 
 constexpr const char* kInclude = "include";
-constexpr size_t kMostFiles = 64;  // far more than a config needs, so that files that name each other end soon
+constexpr size_t kMostFiles = 64;  // far more than a config needs, so that circular includes end soon
 
 /// Replaces "${NAME}" in a text. `where`: for messages.
 std::string expand(std::string_view text, const std::string& where, const Environment& environment) {
@@ -54,8 +54,8 @@ std::string expand(std::string_view text, const std::string& where, const Enviro
   return out;
 }
 
-/// Whether the field at this place has names of columns, or texts of cells, as a data file has them: they are taken as
-/// they are. A stranger's file would name a variable otherwise.
+/// Whether the field at this place holds column names or cell texts, as a data file has them: these are taken
+/// literally. Otherwise a foreign file could name a variable.
 bool is_text_of_data(std::string_view where) {
   size_t end = where.size();
   size_t slash = where.rfind('/', end);
@@ -68,7 +68,7 @@ bool is_text_of_data(std::string_view where) {
   return field == "column" || field == "columns" || field == "labels" || field == "positive" || field == "missing";
 }
 
-/// "${" in place of "$${", and nothing else.
+/// Replaces "$${" by "${", and nothing else.
 std::string unescape(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -110,7 +110,7 @@ Json expand_all(const Json& value, const std::string& where, const Environment& 
   });
 }
 
-/// The members of an object, to be found without looking at all of them; none of another value.
+/// Index of an object's members by name; empty for another value.
 std::unordered_map<std::string_view, const Json*> members_of(const Json& value) {
   std::unordered_map<std::string_view, const Json*> members;
   if (value.object())
@@ -118,7 +118,7 @@ std::unordered_map<std::string_view, const Json*> members_of(const Json& value) 
   return members;
 }
 
-/// `over` where both have a value, nothing where that is null; objects field by field, in the order of `base`.
+/// `over` where both have a value, nothing where `over` is null; objects field by field, in the order of `base`.
 Json merged(const Json& base, const Json& over) {
   if (!over.object()) return over;
   Json out(Json::Object{});
@@ -139,11 +139,11 @@ Json merged(const Json& base, const Json& over) {
 Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,
                         const Environment& environment);
 
-/// The config of a text with what it includes. `files`: those read so far.
+/// The config of a text with its includes. `files`: files read so far.
 Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
                    const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
-  if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // else no string can have a variable
+  if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // otherwise no string contains a variable
     file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;
@@ -174,7 +174,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
                        environment);
 }
 
-/// What an element of an array may be called.
+/// The name of an array's element.
 std::vector<std::string> names_of(const Json& element) {
   std::vector<std::string> names;
   for (const char* key : {"top", "name", "type"}) {

@@ -1,4 +1,4 @@
-// A config as it is put together: files that it includes, variables of the environment, changes from the command line.
+// Composes a config: included files, environment variables, changes from the command line.
 #pragma once
 
 #include <atomic>
@@ -28,14 +28,14 @@ namespace hctr {
 /// Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
                       const std::atomic<int>* stop = nullptr, const Environment& environment = {});
-/// The same of a text. `name`: of it in messages; the files that it includes are relative to its folder.
+/// The same for a text. `name`: its name in messages; included files are relative to its folder.
 Json read_config_text(const std::string& text, const std::filesystem::path& name, const Environment& environment = {});
-/// A config's file and those that it includes; of what can be read once only, as a pipe, nothing but its path. Errors:
-/// as above.
+/// A config's file and its includes; for a source that can be read only once, such as a pipe, only its path. Errors: as
+/// above.
 std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&, const Environment& = {});
-/// The config whose file gives this one: "$${" in place of "${" in every string.
+/// The inverse: the config whose file yields this one, with "$${" in place of "${" in every string.
 Json with_escaped_variables(const Json& config);
-/// A config with such changes. Errors: Error(usage) for one that does not fit.
+/// A config with changes applied. Errors: Error(usage) for one that does not fit.
 Json with_changes(Json config, const std::vector<std::string>& changes);
 
 }  // namespace hctr

@@ -23,14 +23,14 @@ std::string position_of(std::string_view text, size_t offset) {
   return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
 }
 
-/// More than any config needs. Deeper values would take the stack: they are written and destroyed recursively.
+/// More levels than any config needs. Values are written and destroyed recursively, so depth takes stack.
 constexpr size_t kMaxDepth = 200;
 
-/// More than any file has that this program reads: half a million layers, or lists of as many slots. Each takes 40
-/// bytes and more, where its text may be two.
+/// More values than any file has that this program reads: half a million layers, or lists of as many slots. Each takes
+/// 40 bytes or more, where its text may take two.
 constexpr size_t kMostValues = size_t{1} << 22;
 
-/// Counts the bytes that the parser has read, which its events do not say.
+/// Counts the bytes that the parser has read, which its events do not report.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -151,7 +151,7 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     return out;
   }
   if (const auto* object = value.object()) {
-    nlohmann::ordered_json::object_t out;  // its vector, since operator[] looks at all keys before
+    nlohmann::ordered_json::object_t out;  // the member vector, since operator[] searches all previous keys
     std::unordered_map<std::string_view, size_t> places;
     for (const auto& [key, member] : *object)
       if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)
@@ -174,8 +174,8 @@ Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(Array value) : value_(std::move(value)) {}
 Json::Json(Object value) : value_(std::move(value)) {}
-// By assignment: where a copy of an alternative throws in the copy constructor of std::variant, libstdc++ before 14
-// destroys a value that was never made.
+// By assignment: if copying an alternative throws in the copy constructor of std::variant, libstdc++ before 14 destroys
+// a value that was never constructed.
 Json::Json(const Json& other) { value_ = other.value_; }
 Json::Json(Json&&) noexcept = default;
 Json& Json::operator=(const Json&) = default;

@@ -27,7 +27,7 @@ Json number_schema(const char* type, const Range& range) {
   return schema;
 }
 
-/// One of the alternatives of a type in the manual; nothing where it says no more than that there is a value.
+/// One alternative of a type in the manual; nothing if it states only that there is a value.
 std::optional<Json> alternative(std::string_view type, const FieldDoc& field) {
   if (type == "integer" || type == "number")
     return number_schema(type == "integer" ? "integer" : "number", field.limits);

@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The schema of an object with these fields: types, ranges, words, defaults and what fields mean. What the program
-/// accepts beyond it is the original's habit of writing a scalar as an array of one.
+/// The JSON Schema of an object with these fields: types, ranges, words, defaults and descriptions. The program accepts
+/// one thing more: a scalar written as an array of one, as HugeCTR does.
 Json json_schema_of(const std::vector<FieldDoc>&);
 /// The same with the keys that are accepted without effect; in a closed schema other keys are not allowed.
 Json json_schema_of(const SchemaBase&);

@@ -54,7 +54,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
       std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // nothing is close to a word of one letter
   const std::string letters = lower(word);
   for (const std::string& candidate : candidates) {
-    // So many letters must be inserted or deleted at least. A file may have 10^5 words, or one of a megabyte.
+    // A lower bound of the letters to insert or delete. A file may have 10^5 words, or one word of a megabyte.
     const size_t longer = std::max(word.size(), candidate.size()), shorter = std::min(word.size(), candidate.size());
     if (longer - shorter >= static_cast<size_t>(std::max(least, 0))) continue;
     if (const int distance = edits(letters, lower(candidate)); distance < least) {

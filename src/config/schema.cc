@@ -152,7 +152,7 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       if (!value) continue;
       if (!found[i].first)
         found[i] = {value, here + "/" + spelling};
-      else if (found[i].first->text() != value->text())  // a file for several versions may say the same twice
+      else if (found[i].first->text() != value->text())  // a file for several versions may state the same twice
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
                                                   "\" mean the same and differ; keep one"));
     }

@@ -95,14 +95,14 @@ class SchemaBase {
     std::function<std::string(const void*)> why_unused{};
   };
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
-  /// Finds each field's value under its name or an alias and reports what is unknown, doubled or missing.
+  /// Finds each field's value under its name or an alias and reports unknown, duplicate and missing fields.
   Found match(const Json& node, const std::string& pointer, Problems&,
               const std::vector<std::string>& outer_keys) const;
 
   std::vector<Field> fields_;
 };
 
-/// Reads a JSON object into a P. P's member initialisers are the defaults; they are written nowhere else.
+/// Reads a JSON object into a P. P's member initializers are the only place for defaults.
 ///
 /// `title` is the user's word for the object ("InnerProduct", "solver"). With `nested`, the fields are in a member of
 /// that name ("fc_param"). An unknown key within two edits of a field that is not set is an error, any other unknown
@@ -135,7 +135,8 @@ class Schema : public SchemaBase {
     set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });
     return *this;
   }
-  /// A string in place of the object is the value of this field. A list of such objects may be a single one.
+  /// A string in place of the object is the value of this field. In a list of such objects, a single object may stand
+  /// for the list.
   Schema& short_form(std::string_view field) {
     short_field_ = field;
     return *this;
@@ -165,7 +166,7 @@ class Schema : public SchemaBase {
         },
         [](const SchemaBase& of, const void* part) {
           const T& from = *static_cast<const T*>(part);
-          if constexpr (requires { from.given; })  // a part that says whether it was there is left out when not
+          if constexpr (requires { from.given; })  // a part that is written only if it was present in the config
             if (!from.given) return Json();
           return static_cast<const Schema<T>&>(of).effective(from);
         }};
@@ -232,7 +233,7 @@ class Schema : public SchemaBase {
              true);
     return *this;
   }
-  /// Rules across fields: check(P&, pointer of the object, Problems&), called when every field alone is right.
+  /// Rules across fields: check(P&, pointer of the object, Problems&), called when every single field is valid.
   template <class Check>
   Schema& together(Check check) {
     together_ = [check](void* out, const std::string& pointer, Problems& problems) {
@@ -241,7 +242,7 @@ class Schema : public SchemaBase {
     return *this;
   }
 
-  /// `outer_keys`: keys of the same object that another reader takes.
+  /// `outer_keys`: keys of the same object that another reader reads.
   P parse(const Json& node, const std::string& pointer, Problems& problems,
           const std::vector<std::string>& outer_keys = {}) const {
     P out{};

@@ -16,7 +16,7 @@ template <class E>
 using Words = std::vector<std::pair<std::string, E>>;
 
 /// The words of an enumeration, in the order shown to users. Several words may mean one value; the first is shown.
-/// Declare `template <> const Words<E>& EnumWords<E>::table();` beside the enumeration and define it once.
+/// Declare `template <> const Words<E>& EnumWords<E>::table();` with the enumeration and define it once.
 template <class E>
 struct EnumWords {
   static const Words<E>& table();
@@ -39,8 +39,8 @@ inline Range strictly_between(double low, double high) {
   return {.low = low, .high = high, .low_open = true, .high_open = true};
 }
 
-/// Why a value does not fit: what was expected ("an integer"); and when that concerns one element of it, its JSON
-/// pointer in the value ("/2") and what it is.
+/// Why a value does not fit: the expectation ("an integer"); and if one element of it is wrong, that element's JSON
+/// pointer in the value ("/2") and its content.
 struct Misfit {
   Misfit() = default;  ///< it fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
@@ -52,7 +52,7 @@ struct Misfit {
 /// The value itself, or what an array of one element holds: the original allowed a scalar to be wrapped so.
 const Json& unwrapped(const Json& value);
 
-// Each overload reads `value` into `out` and returns nothing, or what was expected. Scalars may be wrapped.
+// Each overload reads `value` into `out` and returns nothing, or the expectation. Scalars may be wrapped.
 std::string read_value(const Json& value, const Range&, int64_t& out);
 std::string read_value(const Json& value, const Range&, double& out);
 std::string read_value(const Json& value, const Range&, float& out);  // the nearest one
@@ -109,7 +109,7 @@ Json to_json(const std::vector<T>& values) {
   return array;
 }
 
-// The word for a type in the manual, and in words() the texts that a value may have, where these are all there are.
+// The word for a type in the manual, and in words() the complete list of texts that a value may have.
 template <class T>
 struct TypeWord {  // enumerations
   static std::string text() { return "word"; }
@@ -139,7 +139,7 @@ template <>
 struct TypeWord<std::string> {
   static std::string text() { return "string"; }
 };
-/// Of a type that says its words; else empty.
+/// The words of a type that declares them; else empty.
 template <class T>
 std::vector<std::string> words_of() {
   if constexpr (requires { TypeWord<T>::words(); })

@@ -11,7 +11,7 @@ namespace hctr {
 
 namespace {
 
-/// Of every `labels`-th number from `label` on.
+/// Iterates over every `labels`-th number from `label` on.
 BestPossible best_of_label(std::span<const double> probability, std::span<const bool> positive, size_t label,
                            size_t labels) {
   BestPossible best;

@@ -10,16 +10,16 @@
 
 namespace hctr {
 
-/// Takes samples as they come and keeps them, 16 bytes each, `most` at most. When there are more, it keeps half of the
-/// groups, chosen by a hash of the group, so that the value is that of a random share of them; once fewer than
-/// kFewGroups would be left, half of the samples instead, chosen by a hash of their place.
+/// Collects samples, 16 bytes each, `most` at most. When there are more, it keeps half of the groups, chosen by a hash
+/// of the group, so that the value is that of a random share of them. Once fewer than kFewGroups would be left, it
+/// keeps half of the samples instead, chosen by a hash of their place.
 class GroupedAuc {
  public:
   static constexpr size_t kMost = size_t{1} << 23;
   static constexpr size_t kFewGroups = 4096;
   explicit GroupedAuc(size_t most = kMost) : most_(most) {}
 
-  /// A label above 0.5 is a positive; a sample without a group is left out. Sizes are equal.
+  /// A label above 0.5 is a positive; samples without a group are skipped. Sizes are equal.
   void add(std::span<const float> scores, std::span<const float> labels,
            std::span<const std::optional<int64_t>> groups);
   /// The state as bytes.
@@ -27,7 +27,7 @@ class GroupedAuc {
   /// Adds the samples of another with the same `most`, from its state(). The result is sampled as sparsely as the
   /// sparser of both.
   void merge(std::string_view state);
-  /// Weighted by the samples of each group; groups without negatives or positives are left out. NaN when that leaves
+  /// Weighted by the samples of each group; groups without negatives or positives are skipped. NaN when that leaves
   /// none, or when a score is NaN. Cost: a sort.
   double value();
 

@@ -43,7 +43,7 @@ struct MetricType {
   std::string text;                                          ///< for the manual
   bool of_groups = false;                                    ///< whether samples need groups
   bool of_labels = true;                                     ///< whether it may need labels of both classes
-  /// Why it has no value where labels of both classes, or any labels, and predictions do not say.
+  /// Why it has no value, if neither labels nor predictions explain it.
   std::string undefined = {};
   std::unique_ptr<Measure> (*measure)();  ///< null: the mean of the model's own loss, which needs no predictions
 

@@ -63,7 +63,7 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // Steps that overlap would join their neighbours on both sides, and those theirs: such a one moves to its middle
+    // A step that overlaps others would merge its neighbours on both sides, and those theirs: it moves to its middle
     // instead.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;

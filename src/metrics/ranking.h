@@ -10,12 +10,12 @@
 
 namespace hctr {
 
-/// Takes samples as they come. Exact, as a sort of all scores would be, up to `most` different scores. Past that,
-/// neighbouring scores count as equal, at most 8 / most of all negatives and positives together in one step, so that
-/// for samples in no particular order the area is within 2 / most of the exact one; in practice much nearer, since
-/// inside a narrow step half of the pairs are in order. Merging two rankings is exact while both are; a step of the one
-/// that overlaps steps of the other moves to its middle, which misplaces at most 8 / most of the pairs. Memory: at
-/// most 56 most bytes while samples are added; 8 bytes a sample up to most / 4 samples.
+/// Collects samples. Exact, as a sort of all scores would be, up to `most` different scores. Past that, neighbouring
+/// scores count as equal, at most 8 / most of all negatives and positives together in one step, so that for samples in
+/// no particular order the area is within 2 / most of the exact one; in practice much nearer, since inside a narrow
+/// step half of the pairs are in order. Merging two rankings is exact while both are; a step of the one that overlaps
+/// steps of the other moves to its middle, which misplaces at most 8 / most of the pairs. Memory: at most 56 most bytes
+/// while samples are added; 8 bytes a sample up to most / 4 samples.
 class Ranking {
  public:
   static constexpr size_t kMost = size_t{1} << 22;  // error below 5e-7, 235 MB

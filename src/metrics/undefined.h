@@ -1,4 +1,4 @@
-// Why a metric has no value: what its samples lack.
+// Why a metric has no value: the property that its samples lack.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// What decides whether metrics of these samples are defined.
+/// Facts that decide whether metrics of these samples are defined.
 struct SampleFacts {
   int64_t samples = 0, not_numbers = 0;                                      ///< not_numbers: predictions that are NaN
   int64_t without_group = 0;                                                 ///< where groups are wanted

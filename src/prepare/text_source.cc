@@ -21,7 +21,7 @@ bool append(ByteStream& stream, std::string& to, size_t count) {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// The end of the first record of `text` that is not blank, behind its line end.
+/// The end of the first record of `text` that is not blank, after its line end.
 size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
   RecordSplitter splitter(grammar);
   const char *p = text.data(), *const end = p + text.size();

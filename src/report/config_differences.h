@@ -13,8 +13,8 @@ struct ConfigDifference {
   std::vector<std::string> values;  ///< of each config, as JSON; empty: it has none
 };
 
-/// The places whose values are not equal in all of them, in the order of the first config that has them. A config that
-/// is null is unknown, and left out of the comparison.
+/// The places whose values differ between configs, in the order of the first config that has them. A null config is
+/// unknown and not compared.
 std::vector<ConfigDifference> config_differences(const std::vector<Json>& configs);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// What scores and labels of binary samples show: ROC curve, calibration and histograms.
+// ROC curve, calibration and histograms from scores and labels of binary samples.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Rows whose label is below -0.5 have none, and are left out of all of them. A label above 0.5 is a positive.
+/// Rows whose label is below -0.5 have none and are skipped everywhere. A label above 0.5 is a positive.
 struct RocCurve {
   Series points;    ///< x: share of the negatives at or above a score, y: of the positives; from (0, 0) to (1, 1)
   double area = 0;  ///< by trapezoids over all scores; NaN with labels of one class, and points is empty
@@ -31,7 +31,7 @@ struct ScoreHistogram {
   double low = 0, high = 1;
   std::vector<int64_t> positives, negatives;
 };
-/// The range is [0, 1], or that of the scores where some lie outside. Scores that are no numbers are left out.
+/// The range is [0, 1], or that of the scores if some lie outside. Scores that are NaN are skipped.
 ScoreHistogram score_histogram(std::span<const float> scores, std::span<const float> labels, size_t bins);
 
 }  // namespace hctr

@@ -30,7 +30,7 @@ bool score_run(RunData&, const RunReportOptions&);
 /// "finished", "stopped early", "stopped on request", or what else is known of the end.
 std::string end_of(const RunData&);
 
-/// What the page draws.
+/// The data of the page.
 Json page_json(const RunData&);
 
 }  // namespace hctr

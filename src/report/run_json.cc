@@ -1,4 +1,4 @@
-// What the page draws of a run, as JSON.
+// The page's data of a run, as JSON.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What the values of a batch must keep before a step computes with them, where the format cannot know it.
+// Conditions on the values of a batch that the format cannot check, tested before a step computes with them.
 #pragma once
 
 #include <optional>

@@ -22,9 +22,9 @@ Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
                       std::chrono::milliseconds limit = std::chrono::milliseconds::max());
 /// How long a rank waits for its data before it lets the others know that it is there.
 constexpr std::chrono::milliseconds kToWaitForData(1000);
-/// For a reader whose batch a stop did not wait for: where its threads still wait, for instance for a disk that does
-/// not answer, nobody can join them. Then they keep the reader and the buffers that they may write to, and the process
-/// ends without them.
+/// For a reader whose batch was abandoned by a stop. If its threads still wait, for instance for a disk that does not
+/// answer, they cannot be joined. They then keep the reader and the buffers they may write to, and the process ends
+/// without them.
 void leave_behind_if_stuck(std::unique_ptr<Reader>&, BatchRing&);
 
 /// The tensors of one buffer.

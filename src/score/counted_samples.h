@@ -24,7 +24,7 @@ class CountedSamples {
     bool label = false, weight = false;  ///< a sample had a label; one had a weight above 0
     bool counted = false;                ///< one had both
   };
-  /// Of this rank. A loss whose labels are no columns of the data counts every sample.
+  /// Counts of this rank. A loss whose labels are not columns of the data counts every sample.
   const std::vector<Loss>& losses() const { return losses_; }
 
  private:

@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// The folders where their rows go. Where there are any, hosts look keys up too, outside of what is recorded.
+/// The folders for their rows. If there are any, hosts look keys up too, outside the recording.
 inline std::set<std::string> disk_folders(Runtime& runtime, const Replica& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {

@@ -1,4 +1,4 @@
-// What is looked at in evaluation data before they are scored.
+// Checks of evaluation data before they are scored.
 #pragma once
 
 #include "config/sections/config.h"
@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// check_positives() of the evaluation data. What their vocabularies lack is counted by KeyMatches.
+/// check_positives() of the evaluation data. KeyMatches counts values that their vocabularies lack.
 void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
 
 /// Notes files that are read for training and for evaluation.

@@ -19,7 +19,7 @@ class Evaluator {
   /// for config.data.eval_source.
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
-  /// Of samples that are given: without the config's eval_source, its limits on batches and its exports.
+  /// Evaluates given samples: without the config's eval_source, its limits on batches and its exports.
   struct OfGiven {};
   Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
 
@@ -28,7 +28,7 @@ class Evaluator {
     /// first loss and <name>/<top> for each other one; AverageLoss is the weighted sum, AverageLoss/<top> that of each
     /// loss.
     std::map<std::string, double> metrics;
-    /// Of those that are not defined, on rank 0: why.
+    /// Reasons of undefined metrics, on rank 0.
     std::map<std::string, std::string> undefined;
     int64_t samples = 0;
     std::vector<SlotMatches> matches;  ///< how many keys have rows
@@ -45,7 +45,7 @@ class Evaluator {
   /// Where the next evaluation starts.
   ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
   DataFingerprint data_fingerprint() const { return scorer_.reader().fingerprint(); }
-  /// Bad records that the last evaluation left out.
+  /// Bad records that the last evaluation skipped.
   int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 
  private:

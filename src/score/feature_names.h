@@ -1,4 +1,4 @@
-// What the features of a sample are called.
+// Names of a sample's features.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 
 namespace hctr {
 
-/// What samples in memory consist of, by the names of the section.
+/// The parts of samples in memory, by the names of the section.
 std::vector<ModelTensor> tensors_of_samples(const DataSection&);
 
 /// Views of samples that have been found to fit a section.
@@ -59,10 +59,10 @@ class GivenBatches {
   GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, int64_t batch, int rank, int ranks,
                bool keep_last_partial, ThreadPool&);
 
-  /// What next() reads from now on. The samples outlive that. `samples_before`: of earlier batches, which tells samples
-  /// apart.
+  /// Sets the samples that next() reads from now on; they must outlive that. `samples_before`: samples in earlier
+  /// batches, for numbering.
   void give(const GivenSamples&, int64_t samples_before);
-  /// Fills the next buffer, which nobody may use any more, and returns its index; nothing behind the last sample.
+  /// Fills the next buffer, which must no longer be in use, and returns its index; nothing after the last sample.
   std::optional<int> next();
   int key_bytes() const { return key_bytes_; }
 

@@ -29,7 +29,7 @@ using InputSlot = std::pair<size_t, int64_t>;
 struct ScorerOptions {
   Source source;                         ///< the samples
   std::optional<int64_t> batches = {};   ///< the most of one pass; none: the whole set
-  bool continues = false;                ///< each pass goes on where the one before ended
+  bool continues = false;                ///< each pass continues where the previous one ended
   ReaderPosition from = {};              ///< of the first pass
   bool losses = true;                    ///< whether losses are wanted
   bool predictions = true;               ///< whether predictions and labels are
@@ -40,7 +40,7 @@ struct ScorerOptions {
   bool given = false;                    ///< the samples are those of give(), whose groups are the keys as given
 };
 
-/// What the model makes of a batch. Views hold during the call that gets it.
+/// The model's outputs for a batch. Views are valid during the call that gets it.
 struct ScoredBatch {
   int64_t rows = 0;           ///< of this rank: those after the ranks before it, and before those after it
   int64_t samples = 0;        ///< of all ranks
@@ -69,7 +69,7 @@ class Scorer {
   /// With ScorerOptions::given: what the next run() scores. The samples outlive it.
   void give(const GivenSamples& samples) { given_->give(samples, 0); }
 
-  /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
+  /// Records the computation of a batch again, because its GEMMs use other algorithms now. Not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
   /// Collective, after run(): how many keys of the pass have rows. Empty unless it is wanted.

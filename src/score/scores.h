@@ -22,8 +22,8 @@ class Scores {
   Scores(const MetricList& metrics, int64_t columns);
 
   bool empty() const { return measures_.empty(); }
-  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are left out with their predictions. `groups`:
-  /// one per row, or empty when no metric needs groups.
+  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are skipped with their predictions. `groups`: one
+  /// per row, or empty when no metric needs groups.
   void add(View<const float, 2> predictions, View<const float, 2> labels,
            std::span<const std::optional<int64_t>> groups, int64_t rows);
   /// The state so far as bytes, and adding the state of another rank for the same loss.
@@ -31,9 +31,9 @@ class Scores {
   void merge(std::string_view state);
   /// By metric name. With several labels, the mean over those where the metric is defined; NaN when there are none.
   std::map<std::string, double> values();
-  /// Of the first label, merged ones included.
+  /// Samples of the first label, merged ones included.
   const SampleFacts& facts() const { return facts_.front(); }
-  /// Of each metric that was NaN at the last values(): why.
+  /// The reason of each metric that was NaN at the last values().
   const std::map<std::string, std::string>& undefined() const { return undefined_; }
 
  private:

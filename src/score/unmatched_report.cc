@@ -1,4 +1,4 @@
-// What is said of keys, values and groups of evaluation batches that match nothing.
+// Reports keys, values and groups of evaluation batches that match nothing.
 #include <algorithm>
 
 #include "core/base/expect.h"

@@ -20,7 +20,7 @@ class KeyCounter {
   KeyCounter(const Config&, const SavedModel& model);
   /// The first `rows` rows of a batch.
   void add(const BatchLayout&, std::byte* batch, int64_t rows);
-  /// Of each table at most `most` keys, ties by slot and key. Errors: those of read_access_stats().
+  /// At most `most` keys of each table, ties by slot and key. Errors: those of read_access_stats().
   std::vector<HottestKeys> hottest(size_t most = 10) const;
 
  private:

@@ -1,4 +1,4 @@
-// What evaluation and prediction share: the config, the ranks, and the saved model on each of them.
+// Shared by evaluation and prediction: the config, the ranks, and the saved model on each of them.
 #pragma once
 
 #include <chrono>

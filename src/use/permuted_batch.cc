@@ -40,7 +40,7 @@ void permute_feature(const BatchLayout& layout, std::byte* from, const InputFeat
       target.dense[r * width + feature.index] = source.dense[order[static_cast<size_t>(r)] * width + feature.index];
     return;
   }
-  // The bags of a slot lie behind each other, so that what comes after the slot stays where it is.
+  // The bags of a slot lie after each other, so that what comes after the slot stays where it is.
   const int64_t first = feature.index * layout.shape.samples;
   const BatchView::Table &bags = source.tables[feature.input], &bags_to = target.tables[feature.input];
   const bool has_offsets = bags.packed->offsets != PackedKeys::kOnes;

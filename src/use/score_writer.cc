@@ -33,7 +33,7 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
 /// Numbers rows as the data have them, bad records included.
 class RowNumbers {
  public:
-  /// Goes on with the rows of the next batch.
+  /// Continues with the rows of the next batch.
   void start(const ScoredRows& rows) {
     before_bad_ = rows.passed_on.rows_before_bad;
     row_ = 0;

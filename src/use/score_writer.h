@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The names of the columns behind "row", in their order.
+/// The names of the columns after "row", in their order.
 struct ScoreColumns {
   std::vector<std::string> labels;  ///< one for each score; empty: the data have no labels
   std::vector<std::string> scores;
@@ -19,7 +19,7 @@ struct ScoreColumns {
 };
 
 /// The names for losses with these tops and numbers of scores: label and score; label_0, score_0, ... for several
-/// scores of one loss; label_<top>, score_<top>, or with _0, _1, ... behind it, for several losses.
+/// scores of one loss; label_<top>, score_<top>, or with _0, _1, ... after it, for several losses.
 ScoreColumns score_columns(const std::vector<std::string>& losses, const std::vector<int64_t>& scores, bool has_labels);
 
 /// Gets a text piece by piece, and an empty one at the end.

@@ -11,7 +11,7 @@ namespace hctr {
 
 /// The scores that belong to one label column of a loss.
 struct ScoredLabel {
-  std::string name;                   ///< of the loss; with several columns and their index behind it
+  std::string name;                   ///< of the loss; with several columns and their index after it
   std::vector<float> scores, labels;  ///< of each row; a label below -0.5 is none
 };
 

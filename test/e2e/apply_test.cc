@@ -83,14 +83,14 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(*described("day2").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_EQ(described("day2").find("slot_size_array")->text(), described("day1").find("slot_size_array")->text());
-  // A day that is numbered by itself has other ids.
+  // A day that preprocess numbers without --apply has other ids.
   ASSERT_EQ(preprocess("day2.csv", "alone", roles_).exit_code, 0);
   EXPECT_NE(*described("alone").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_NE(read_file(folder_ / "alone/train.0.data"), read_file(folder_ / "day2/train.0.data"));
 }
 
 TEST_F(Apply, EvaluatesAnotherDayAsOneCommonPreprocessingDoes) {
-  // In common: the second day's rows behind those of the first, as evaluation rows.
+  // In common: the second day's rows after those of the first, as evaluation rows.
   write_file(folder_ / "day2_as_1.csv", [] {
     std::string text = "city,age,genres,click\n", other = rows(2, 1000);
     size_t at = other.find('\n') + 1;

@@ -1,4 +1,4 @@
-// Runs that are killed, stopped, changed or damaged, and go on from their checkpoints.
+// Runs that are killed, stopped, changed or damaged, and resume from their checkpoints.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -246,12 +246,12 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A run that goes on counts on: 36 is the one after the three that build on 20, and lets go of all before.
+  // A resumed run continues counting: 36 follows the three increments on 20, and releases all before.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Going on with 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036"}));
-  // What an increment has over its base is taken with it, also where there are no more increments.
+  // An increment's changes over its base are kept, also after a change that ends increments.
   expect_says(resume(local_updates(config(R"({"every": 4, "keep_last": 1})", 44)), "run"), 0, "iteration_000040");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{44}));
 }

@@ -62,7 +62,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
             std::string::npos)
       << stopped.err;
 
-  // A run of so many iterations gives the same model.
+  // A run of that many iterations gives the same model.
   ASSERT_EQ(run(config("plain_out", "", static_cast<int>(best)), "plain").exit_code, 0);
   EXPECT_GE(model("plain").size(), 3u);
   EXPECT_EQ(model("early"), model("plain"));

@@ -46,7 +46,7 @@ class Ends : public testing::Test {
   static std::string two_ranks(const std::string& config) {
     return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
   }
-  /// Writes a float into the first record of the first data file of a list, behind `before` other floats.
+  /// Writes a float into the first record of the first data file of a list, after `before` other floats.
   void set_float(const std::string& list, size_t before, float value) {
     set_norm_float(listed_file(folder_ / list, 0), 0, before, value);
   }
@@ -105,7 +105,7 @@ TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
 }
 
 TEST_F(Ends, ASecondSignalEndsAtOnce) {
-  // The config comes from a named pipe that nobody writes any more, which the system waits to open.
+  // The config comes from a named pipe without a writer, whose opening blocks.
   const Outcome outcome = run_program(
       "/bin/bash",
       {"-c", "mkfifo p; exec 4<>p 3<p 4>&-; " + (bin_dir() / "huge_ctr").string() +
@@ -251,7 +251,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   EXPECT_GT(loaded, 0);
 }
 
-/// With rows on a disk few addresses are reserved, so that they run out later: in threads, files or matrix products.
+/// With rows on disk fewer addresses are reserved, so that they run out later: in threads, files or GEMMs.
 TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   fs::create_directories(folder_ / "rows");

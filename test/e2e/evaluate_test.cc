@@ -150,7 +150,7 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("measured"), 5, {"has saved no final model", "\"final_snapshot\""});
 }
 
-/// What a config says after variables are replaced is not replaced again.
+/// The result of replacing variables in a config is not replaced again.
 TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
   const std::string config = changed("dollar.json", "\"out/\"", "\"out_$${HCTR_NO_SUCH}/\"");
   const Outcome trained = run_program(

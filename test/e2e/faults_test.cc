@@ -59,7 +59,7 @@ class Faults : public testing::Test {
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
   /// Variables of the environment: while the file `fault` exists, the disk of the files whose path contains what is
-  /// put behind is not well. See test/preload/faulty_disk.cc.
+  /// put after is not well. See test/preload/faulty_disk.cc.
   static std::string faulty_disk() {
     return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
                " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
@@ -82,7 +82,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   whole.erase("final__model_60.json");  // which names the run
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
-  // No checkpoint fits; one does, but not the next beside it; two do at first, and grow.
+  // The disk is too small for a checkpoint; for a second one; and two fit at first, and grow.
   for (const int64_t percent : {10, 45, 80, 130, 170, 190}) {
     SCOPED_TRACE(cat(percent, " % of a checkpoint"));
     fs::remove_all(folder_ / "run");
@@ -112,7 +112,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
   for (const int64_t percent : {60, 110, 150, 190}) {
     SCOPED_TRACE(cat(percent, " % of a whole checkpoint"));
     fs::remove_all(folder_ / "run");
-    // The second run is cut short by a disk of the same size, and goes on from what the first has left.
+    // The second run is ended by a disk of the same size, and resumes from the first run's checkpoints.
     const Outcome outcome =
         in_shell(config,
                  cat("mount -t tmpfs -o size=", one * percent / 100,
@@ -294,7 +294,7 @@ class FaultsOfRowsOnDisk : public Faults {
     fs::remove_all(folder_ / "run");
     fs::remove_all(folder_ / "ckpt");
   }
-  /// Breaks something behind iteration 20 and expects the run to end like this; its checkpoint gives the same model.
+  /// Breaks something after iteration 20 and expects the run to end like this; its checkpoint gives the same model.
   void expect_end_and_resume(const std::string& environment, const std::string& damage, int code,
                              const std::vector<std::string>& said, const std::string& mounted = "") {
     SCOPED_TRACE(damage);

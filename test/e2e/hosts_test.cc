@@ -128,7 +128,7 @@ class Hosts : public testing::Test {
     }
     return outcomes;
   }
-  /// The same of processes that MPI has joined. Those of host 0 must name one of host 1 with `why` and end, whatever
+  /// The same for processes joined by MPI. Processes of host 0 must name one of host 1 with `why` and end, whatever
   /// mpirun does, which does not notice silence by itself and then waits for the other host.
   void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
     const Started mpi = start_under_mpi(hosts, arguments(endless()));
@@ -203,9 +203,9 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   }
 }
 
-/// The kernel's counters of what the interfaces have sent are within 5 % of what the program counts and of sums of
-/// dense gradients: that much is for headers of packets, counts of keys and questions whether all go on. What starting
-/// sends falls out as the difference of two runs.
+/// The kernel's counters of bytes sent by the interfaces are within 5 % of the program's count plus sums of dense
+/// gradients: the rest is packet headers, counts of keys and agreement messages. The difference of two runs removes the
+/// bytes sent at the start.
 TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
@@ -351,7 +351,7 @@ TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
   std::filesystem::permissions(folder_ / "huge_ctr", std::filesystem::perms::owner_all);
   auto versions = processes(hosts, arguments(small_config()));
   for (const size_t p : {2, 3}) versions[p].arguments[1] = (folder_ / "huge_ctr").string();
-  // Those who do not know a secret hear no version of process 0.
+  // Peers without the secret do not learn the version of process 0.
   for (JoinedProcess& process : versions) process.environment["HCTR_JOB_SECRET"] = "of all these processes";
   const auto begin = std::chrono::steady_clock::now();
   for (const Outcome& outcome : run_joined(versions, folder_.path())) {

@@ -26,7 +26,7 @@ int draw(int row, int purpose, int count) {
                           static_cast<uint64_t>(count));
 }
 
-/// What a row is, and whether it is positive: what is to be found in the columns.
+/// A row and whether it is positive: the pattern that --init must find in the columns.
 struct Row {
   int user, age, city, tags[3], tag_count, items[4], item_count, item;
   double income;

@@ -15,7 +15,7 @@ namespace {
 
 const std::filesystem::path kSample = source_dir() / "samples/multi_node";
 
-/// What every launcher below does with the processes that it has started.
+/// Checks that all launchers below have in common.
 constexpr const char* kWaitForAll = R"(code=0
 for process in $(jobs -p); do wait $process || code=$?; done
 exit $code

@@ -249,7 +249,7 @@ TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
   expect_says(run({"--eval", "other.json", "--model", "run", "--unmatched", "allow"}), 0, "warning: " + why);
 }
 
-/// A real file as it was published: blanks behind commas, '?', and labels that end with a dot in the test set.
+/// A real file as it was published: blanks after commas, '?', and labels that end with a dot in the test set.
 TEST_F(MessyCsv, TheAdultDataTrainAsTheyAre) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   const fs::path adult = (given ? fs::path(given) : source_dir() / "../shared/data") / "adult";

@@ -1,4 +1,4 @@
-// What scores with a model, or trains on from it, encodes data as it was trained, or says where it does not.
+// Scoring with a model, or training from it, encodes data as in its training, or reports the differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

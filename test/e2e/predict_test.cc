@@ -60,7 +60,7 @@ std::string text_rows(int rows, int seed, bool with_labels = true) {
   return text.str();
 }
 
-/// What row r of text_rows() has as "id".
+/// The "id" of row r of text_rows().
 std::string id_of(int r) { return r % 7 == 0 ? cat("row \"", r, "\", it\ts") : cat("row", r); }
 
 /// A table of texts with a header.
@@ -284,7 +284,7 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   ASSERT_EQ(scores.rows.size(), 499u);
   EXPECT_EQ(scores.texts("id")[2], "row2");
   EXPECT_EQ(scores.texts("id")[3], "row4");
-  // Bad records in front of the first row, next to each other, at the ends of batches and behind the last row; on one
+  // Bad records in front of the first row, next to each other, at the ends of batches and after the last row; on one
   // rank and two.
   const std::set<int> bad = {0, 1, 98, 99, 100, 255, 256, 498, 499};
   std::istringstream lines(text_rows(500, 2));

@@ -1,4 +1,4 @@
-// Checkpoints whose rows on a disk take long to read, while training goes on.
+// Checkpoints that read rows from a slow disk while training continues.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -46,8 +46,8 @@ class SlowCheckpoints : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Rows move while each checkpoint is written. What has been saved by then is the state of its iteration, and a run
-/// that is killed before it has written the next one goes on from there.
+/// Rows move while each checkpoint is written. Every saved checkpoint has the state of its iteration, and a run killed
+/// before its next checkpoint resumes from there.
 TEST_F(SlowCheckpoints, AreExactAndAKillLeavesTheEarlierOne) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   for (const std::string gpu : {"[0]", "[0, 1]"}) {

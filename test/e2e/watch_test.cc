@@ -1,4 +1,4 @@
-// What a run shows while it trains: the progress line, JSON lines, metrics files, run.json and event files.
+// A run's output while it trains: the progress line, JSON lines, metrics files, run.json and event files.
 #include <gtest/gtest.h>
 
 #include <cmath>

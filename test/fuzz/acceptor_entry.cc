@@ -20,7 +20,7 @@ constexpr const char* kKinds = "dc";
 /// One end of a connection, as a script of bytes drives it.
 struct Stranger {
   TcpSocket socket{};
-  std::string challenge{}, sent{};  // what was received and sent
+  std::string challenge{}, sent{};  // received and sent bytes
   bool proved = false;              // the very first bytes were a right answer of a kind that is expected
 
   void connect(int port) {
@@ -30,7 +30,7 @@ struct Stranger {
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     expect(::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    const linger at_once{1, 0};  // leaves no connection behind that waits for its end
+    const linger at_once{1, 0};  // leaves no connection after that waits for its end
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   void send(const std::string& bytes) {
@@ -53,7 +53,7 @@ struct Stranger {
   }
 };
 
-/// What is accepted belongs to a stranger that has proved its membership, and is what that one has said.
+/// An accepted text comes from a stranger that has proved its membership, and is that stranger's text.
 void expect_member(const Accepted& accepted, std::span<const Stranger> strangers) {
   expect(accepted.greeting.size() <= kMostGreeting);
   const bool belongs = std::any_of(strangers.begin(), strangers.end(), [&](const Stranger& each) {

@@ -41,7 +41,7 @@ HCTR_FUZZ_ENTRIES(HCTR_DECLARE)
 
 /// checkpoint_state: whether all of the state was loaded.
 bool loads_checkpoint(Bytes);
-/// Changes an input of checkpoint_state, of `size` bytes, in its place. Mostly the bytes behind the text, else a number
+/// Changes an input of checkpoint_state, of `size` bytes, in place. Mostly the bytes after the text, else a number
 /// of the text, or anything by `mutate`, as LLVMFuzzerMutate. Returns the new size.
 size_t mutate_checkpoint_state(uint8_t* data, size_t size, size_t max_size, unsigned seed,
                                size_t (*mutate)(uint8_t* data, size_t size, size_t max_size));

@@ -1,4 +1,4 @@
-// What the entries share.
+// Shared by all entries.
 #pragma once
 
 #include <sys/mman.h>
@@ -73,7 +73,7 @@ inline DataSection small_section(int64_t dense, std::vector<std::array<int64_t, 
   return section;
 }
 
-/// What every block promises.
+/// Invariants of every block.
 inline void expect_whole(const SampleBlock& block, const RecordShape& shape) {
   const auto bags = static_cast<size_t>(block.rows * shape.slots());
   expect(block.rows >= 0 && block.offsets.size() > bags && block.offsets[0] == 0);

@@ -1,4 +1,4 @@
-// What processes say to each other when they join, and when one ends another.
+// Messages of processes when they join, and when one ends another.
 #include <algorithm>
 #include <cstdlib>
 

@@ -159,7 +159,7 @@ Manifest manifest_of_state(Bytes text) {
   Manifest manifest;
   manifest.files.push_back(state_index(json));
   manifest.files[0].file = kStateFile;
-  // What the base has is in the same file.
+  // The base's rows are in the same file.
   if (const Json* index = json.find("base")) {
     Manifest whole;
     whole.files.push_back(state_index(*index));
@@ -170,7 +170,7 @@ Manifest manifest_of_state(Bytes text) {
   return manifest;
 }
 
-/// The manifest that a text gives; none where it is refused. Most inputs differ in the bytes behind the text alone, and
+/// The manifest that a text gives; none where it is refused. Most inputs differ in the bytes after the text alone, and
 /// to read it takes longer than all else: what the same text has given is known.
 const std::optional<Manifest>& known_manifest(Bytes text) {
   static std::unordered_map<std::string, std::optional<Manifest>> known;

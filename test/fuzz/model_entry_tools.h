@@ -1,4 +1,4 @@
-// What entries of files of models and checkpoints share.
+// Shared by the entries for model files and checkpoints.
 #pragma once
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace hctr::fuzz {
 
 inline std::string bytes_text(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// The bytes before the first zero byte, and those behind it.
+/// The bytes before the first zero byte, and those after it.
 inline std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
   size_t at = 0;
   while (at < bytes.size() && bytes[at] != 0) ++at;

@@ -85,7 +85,7 @@ void norm_file(Bytes bytes) {
       }
       expect_whole(block, info->shape);
       if (chunk.records == 0) continue;
-      NormCutter again(info, chunk.begin, range);  // going on from where a chunk begins gives the chunk
+      NormCutter again(info, chunk.begin, range);  // continuing at the begin of a chunk gives that chunk
       Chunk same;
       expect(again.next(same));
       find_norm_records(*info, same);

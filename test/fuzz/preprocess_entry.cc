@@ -1,4 +1,4 @@
-// What preprocess --apply reads: preprocess.json and vocabulary.bin, which others may have sent.
+// Input of preprocess --apply from others: preprocess.json and vocabulary.bin.
 #include "fuzz/model_entry_tools.h"
 #include "prepare/preprocess/saved_columns.h"
 

@@ -58,7 +58,7 @@ class Dialect:
     line_end: str = "\n"
     bom: bool = False
     header: bool = True
-    shuffled: bool = False  # columns in another order, with one that nobody reads
+    shuffled: bool = False  # columns in another order, and an unused one
     blanks: bool = False  # around cells, where they are trimmed
     marks: bool = False  # missing values as texts that mean it
     parts: int = 1  # files

@@ -41,7 +41,7 @@ class DeltasOf : public Base {
     return Json::parse(read_file(folder_ / "delta.json"), "delta.json");
   }
   static int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
-  /// Of all tables.
+  /// Sums over all tables.
   int64_t sum(const Json& delta, const char* name) {
     int64_t all = 0;
     for (const Json& table : *delta.find("tables")->array()) all += number(table, name);

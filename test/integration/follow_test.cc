@@ -271,7 +271,7 @@ TEST_F(Follow, NamesTheFileThatIsBad) {
       << missing.err;
 }
 
-/// What training has taken from a list stays there.
+/// Entries of a list that training has read stay there.
 TEST_F(Follow, RefusesAListThatChanges) {
   append("train.0.data\n");
   const Started run = begin(followed(config_, "list.txt"), "changed", "[0, 1]");

@@ -137,7 +137,7 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
 }
 
 TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
-  // In a step nobody waits with a limit of its own.
+  // Within a step no wait has a limit of its own.
   const std::vector<JoinedProcess> three(
       3, {"huge_ctr", arguments(endless(), "\"all\"", "endless",
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});
@@ -165,7 +165,7 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
 }
 
-/// As Slurm suspends and resumes a job: nobody takes the others for lost, or for late.
+/// A job that Slurm suspends and resumes: no process considers the others lost or late.
 TEST_F(JoinedProcesses, GoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
   const std::string limit = std::to_string(kPeerTimeout);
   const std::vector<JoinedProcess> two(2, {"huge_ctr", arguments(endless(), "[[0, 1], [0, 1]]", "endless",

@@ -1,4 +1,4 @@
-// Look-ahead of several ranks of one process: a rank hears of the keys of the others' samples.
+// Look-ahead of several ranks of one process: a rank receives the keys of the other ranks' samples.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -63,7 +63,7 @@ class LookAheadOfRanks : public testing::Test {
   TestLog log_;
 };
 
-/// Rows of one that makes no step are asked for while the other goes on, and not by one of another group.
+/// A rank that makes no step still requests rows for the other ranks of its group, and for no other group.
 TEST_F(LookAheadOfRanks, RowsThatAnotherRankWillNeedAreAskedFor) {
   const auto group = std::make_shared<LookAheadGroup>();
   const auto waiting = trainer(group), going = trainer(group), alone = trainer(nullptr);

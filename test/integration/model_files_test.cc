@@ -1,5 +1,5 @@
-// Model files: what is saved is what is loaded, with the optimizer's states, on any ranks; and files that do not belong
-// together are refused.
+// Model files: loading restores the saved model with the optimizer's states, on any number of ranks; files that do not
+// belong together are refused.
 #include "core/base/half.h"
 #include "every_table.h"
 

@@ -109,7 +109,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
   EXPECT_EQ(scores_of(ElementType::u64, uint64_t{}), expected);
 }
 
-/// A trainer beside two models that eight threads score with gives what each gives alone.
+/// A trainer that runs concurrently with two models, each used by eight threads, gives what each gives alone.
 TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
   train(config_, {"[0]"}, "one");
   train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");

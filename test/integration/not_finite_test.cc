@@ -49,7 +49,7 @@ class NotFiniteLoss : public testing::Test {
 };
 
 TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
-  // Of the second batch of 128; on two ranks the first has none of these.
+  // Samples of the second batch of 128; on two ranks the first rank has none of them.
   for (const size_t before : {size_t{199}, size_t{249}}) set_norm_float(file_, before, 3, 3e19f);
   expect_said(squaring(),
               {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
@@ -72,7 +72,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
 }
 
 TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
-  // The values of the first epoch are finite: the file changes behind the reader's back.
+  // The values of the first epoch are finite: the file changes unnoticed by the reader.
   const std::string config =
       with_change(with_change(squaring(), "\"max_iter\": 60", "\"max_iter\": 40"), "\"batchsize\": 128",
                   "\"batchsize\": 500, \"checkpoint\": {\"every\": 1, \"folder\": \"ckpt\"}");
@@ -100,7 +100,7 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
               {"the loss is not a number at iteration 2: ", "holds ", "an update up to iteration 1 made it so"});
 }
 
-/// Rows become infinite, and no later batch has them: no loss tells.
+/// Rows become infinite and no later batch has them, so that losses stay finite.
 TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
   make_data(folder_.path(), "data.json", 2000, 500, {"--vocabulary", "1000000", "--alpha", "0", "--force"});
   file_ = listed_file(folder_ / "train.txt", 0);

@@ -47,7 +47,7 @@ class FullTable : public RanksTest {
 };
 
 TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
-  // Three slots of 300 keys. Of two ranks one has two slots. A single batch fits.
+  // Three slots of 300 keys. One of two ranks has two slots. A single batch fits.
   for (const auto& [ranks, limit] :
        {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
     if ((ranks.processes == 1 || why_no_mpi().empty()) && (!kSanitized || !same_code(ranks)))
@@ -172,8 +172,8 @@ TEST_F(FailingRank, OfAnotherVersionIsNamed) {
     EXPECT_NE(sentence.find(piece), sentence.npos) << "no \"" << piece << "\" in: " << sentence;
 }
 
-/// Of two processes joined by MPI and over TCP the second one's disk does not answer for longer than a process may be
-/// silent and than others wait in a step. Nobody is taken for lost, and all train to the end.
+/// Two processes, joined by MPI and by TCP. The second one's disk does not answer for longer than the heartbeat limit
+/// and the step's limit. No process is considered lost, and all train to the end.
 class StuckDisk : public RanksTest {
  protected:
   static constexpr int kSteps = 800;

@@ -240,8 +240,8 @@ class RanksTest : public ::testing::Test {
     return with_change(config, R"("leading_dim": 15)", R"("leading_dim": 192)");
   }
 
-  /// The same in half precision, of 64 elements, read by an Interaction beside a large vector of dense values: only the
-  /// gradients of embeddings overflow. Makes data with so many dense values.
+  /// The same in half precision, of 64 elements, read by an Interaction that also reads a large vector of dense values:
+  /// only the gradients of embeddings overflow. Generates data with this many dense values.
   std::string with_large_interaction() {
     std::string layers = R"({"type": "Add", "bottom": ["dense", "dense"], "top": "twice1"},)";
     for (int i = 1; i < 11; ++i)

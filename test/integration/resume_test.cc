@@ -1,5 +1,5 @@
-// Training that goes on from a checkpoint: the same losses, files and state as the run that was not interrupted, on the
-// same ranks; the same within rounding on others.
+// Training that resumes from a checkpoint: the same losses, files and state as the uninterrupted run, on the same
+// ranks; the same within rounding on others.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -97,7 +97,7 @@ std::function<std::string(const std::string&)> placed(const std::string& placeme
   };
 }
 
-/// Runs that are complete, and runs that go on from their checkpoints.
+/// Uninterrupted runs, and runs that resume from their checkpoints.
 template <class Config>
 class Resuming : public Config {
  protected:
@@ -139,8 +139,8 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
-  /// What the tables of a rank need on the GPU with all rows in memory of the host, as errors say it at the start. On a
-  /// GPU some bytes more: scratch follows the addresses of rows, and these follow its free memory, which others change.
+  /// GPU memory that the tables of a rank need with all rows in host memory, from the error at the start. On a GPU a
+  /// few bytes more: scratch depends on the addresses of rows, and these on its free memory, which others change.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
@@ -309,7 +309,7 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelWithEveryOptimizer) {
 }
 
 TEST_F(ResumeFromIncrement, GivesTheSameModelUnderEveryPolicy) {
-  // Where rows were evicted or have expired, those that have moved into the gaps count as changed.
+  // After evictions or expiry, rows that moved into the gaps count as changed.
   expect_exact_from_increments({{"evict_lru", full(R"("when_full": "evict_lru")")},
                                 same_code({"evict_lfu", full(R"("when_full": "evict_lfu")")}),
                                 {"ignore", full(R"("when_full": "ignore")")},
@@ -333,8 +333,8 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
   expect_exact_from_increments(variants);
 }
 
-/// A run that goes on in its folder leaves to the whole checkpoint what the run before left to it: the same increments,
-/// byte for byte on a CPU, whichever checkpoint it went on from.
+/// A run that resumes in its folder leaves the same part to the full checkpoint as the run before: the same increments,
+/// byte for byte on a CPU, whichever checkpoint it resumed from.
 TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
   for (const std::string& device : devices_here())
     for (const Variant& variant : std::vector<Variant>{same_code({"Adam, Local", identity}),
@@ -383,7 +383,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
     }
 }
 
-/// Other ranks have other rows, and an increment has no place beside a base in another folder.
+/// Other ranks have other rows, and an increment cannot be stored with a base in another folder.
 TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
   train_whole(config_, "[0, 1]", 5);
   const auto bases = [&](const std::string& gpu, const std::string& from) {
@@ -644,7 +644,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
     }
   }
   int64_t least_granules_ = 3, gpu_granules_ = 3;
-  /// The count of a table that tells that rows have moved.
+  /// The table's counter of moved rows.
   virtual std::string count_of_moves() const { return "rows_moved_to_gpu"; }
   int64_t rows_moved(const std::string& name) const {
     const Json summary = Json::read_file((folder_ / (name + "-run/summary.json")).string());

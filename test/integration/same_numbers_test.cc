@@ -112,7 +112,7 @@ std::map<std::string, std::string> model_of(const fs::path& run) {
   return files;
 }
 
-/// What a trainer is told by its callbacks in C.
+/// Arguments of a trainer's callbacks in C.
 struct Told {
   int displays = 0;
   double auc = -1;

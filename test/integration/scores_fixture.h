@@ -47,7 +47,7 @@ class ScoresTest : public RanksTestInItsFolder {
     return all;
   }
 
-  /// What --predict writes.
+  /// The output of --predict.
   std::vector<float> predicted(const std::string& model) const {
     PredictOptions options;
     options.model = model;

@@ -1,5 +1,5 @@
 // A library for LD_PRELOAD: once a file has so many lines, one allocation is refused. HCTR_TEST_REFUSE: its path.
-// HCTR_TEST_REFUSE_LINES: how many; left out: it exists. HCTR_TEST_REFUSE_NTH: which allocation after that, from 1.
+// HCTR_TEST_REFUSE_LINES: how many; omitted: it exists. HCTR_TEST_REFUSE_NTH: which allocation after that, from 1.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What every communicator must do, whatever its ranks are.
+// Tests that every communicator must pass, for any kind of ranks.
 #pragma once
 
 #include "core/comm/communicator.h"

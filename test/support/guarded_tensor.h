@@ -33,7 +33,7 @@ class GuardedTensor {
   void fetch(StreamRef);
   std::vector<double> values() const;
   std::vector<std::byte> element_bytes() const;
-  /// What is wrong, such as "element 5 of row 0 was never written"; empty if nothing is.
+  /// A problem such as "element 5 of row 0 was never written"; empty if there is none.
   std::string complaint(bool must_be_written, bool must_be_unchanged) const;
 
  private:

@@ -32,7 +32,7 @@ class HostNetwork {
 
   /// Takes the interface of a host down.
   void cut(int host) const;
-  /// What one host sends to another is dropped, as by a firewall.
+  /// Drops packets from one host to another, like a firewall.
   void drop(int from, int to) const;
   /// Sends a signal to all processes of a host, or to those of one program.
   void signal(int host, int number, const std::string& program = "") const;

@@ -9,13 +9,13 @@
 
 namespace hctr::test {
 
-/// A TCP port of this machine that nobody uses now.
+/// A TCP port of this machine that is unused now.
 int free_port();
 
 /// Seconds of --peer-timeout in tests: more than a busy machine lets a process wait for its turn.
 extern const int kPeerTimeout;
 
-/// What to start as one of the processes.
+/// The program to start as one of the processes.
 struct JoinedProcess {
   std::string program;
   std::vector<std::string> arguments;

@@ -10,11 +10,11 @@
 
 namespace hctr::test {
 
-/// The layer of a config section, in which "bottom" and "top" may be left out. Errors in it fail the test.
+/// The layer of a config section that may omit "bottom" and "top". Errors in it fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// What is wrong with a config section: the errors of its fields as "pointer: message", else the LayerError for inputs
-/// of these shapes as "field: message". Fails the test if nothing is wrong.
+/// The problems of a config section: the errors of its fields as "pointer: message", else the LayerError for inputs of
+/// these shapes as "field: message". Fails the test if there is none.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
 /// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".

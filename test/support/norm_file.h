@@ -10,7 +10,7 @@ namespace hctr::test {
 /// The file that stands at this place, from 0, in a list of files.
 std::filesystem::path listed_file(const std::filesystem::path& list, size_t number);
 
-/// Writes a float into a record of a Norm file with "check": "Sum", behind `before` other floats of the record: labels,
+/// Writes a float into a record of a Norm file with "check": "Sum", after `before` other floats of the record: labels,
 /// then dense values. Records count from 0.
 void set_norm_float(const std::filesystem::path& file, size_t record, size_t before, float value);
 

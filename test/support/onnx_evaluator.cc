@@ -66,7 +66,7 @@ auto elementwise(const OnnxArray& a, const OnnxArray& b, const F& f) {
   return OnnxArray::of(dims, out);
 }
 
-/// Of numbers or of integers.
+/// Works on numbers and on integers.
 template <class F>
 OnnxArray binary(const OnnxArray& a, const OnnxArray& b, const F& f) {
   if (a.is_integer) return elementwise<int64_t>(a, b, f);
@@ -312,7 +312,7 @@ OnnxArray compute(const OnnxNode& node, const std::vector<OnnxArray>& in) {
       y = concat(std::vector<OnnxArray>(static_cast<size_t>(list(1).at(d)), y), static_cast<int64_t>(d));
     return y;
   }
-  if (op == "Pad") {  // behind the last dimension
+  if (op == "Pad") {  // after the last dimension
     const int64_t columns = list(1).back();
     if (std::count(list(1).begin(), list(1).end(), 0) + 1 < static_cast<int64_t>(list(1).size()))
       throw std::runtime_error("Pad of several dimensions");

@@ -71,7 +71,7 @@ void add_test(const char* suite, std::string name, std::function<void()> body) {
                           [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
 }
 
-/// Whether sanitizers make this row slow. Its size then tells them nothing that smaller rows do not.
+/// Whether sanitizers make this row slow. Its size then tests no more code than smaller rows do.
 bool slow_to_sanitize(const std::vector<Input>& inputs) {
   int64_t elements = 0;
   for (const Input& input : inputs) elements += input.shape.elements();

@@ -154,7 +154,7 @@ std::string code_of(const std::string& line) {
   return bare.substr(0, bare.find("//"));
 }
 
-/// What a program may do to its process and a library in somebody else's may not; empty: nothing.
+/// A program may change its process in these ways, a library may not; empty: none.
 std::string manners_lacking_in(const std::string& line) {
   static const std::regex calls(
       R"((^|[^\w.>:])(?:std::|::)?(_Exit|_exit|exit|quick_exit|abort|atexit|at_quick_exit|set_terminate|set_new_handler)"
@@ -206,8 +206,8 @@ TEST(Structure, ALackOfMannersIsSeen) {
     EXPECT_EQ(manners_lacking_in(line), "") << line;
 }
 
-/// The library lives in processes of other people: it ends none, prints nothing, and leaves environment and signals
-/// alone. What it needs of them it is given (include/hctr/surroundings.h).
+/// The library lives in other people's processes: it ends none, prints nothing, and leaves environment and signals
+/// alone. The caller passes what it needs (include/hctr/surroundings.h).
 TEST(Structure, TheLibraryHasManners) {
   std::map<std::string, int> number;
   int seen = 0;

@@ -87,7 +87,7 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
   config.layers.push_back(std::move(entry));
 }
 
-/// The tensors of labels and of their weights, which the data have as one.
+/// The tensors of labels and of their weights, which the data provide as one.
 void add_sample_weight(Config& config, Problems& problems) {
   const SampleWeightPart& weight = config.data.sample_weight;
   if (!weight.given || config.data.labels() < 1) return;
@@ -111,7 +111,7 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// A note where groups of samples share keys, of formats whose columns cannot be read once more.
+/// A note if groups of samples share keys, for formats whose columns cannot be read again.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);
@@ -154,7 +154,7 @@ void note_own_rates(const Config& config, Problems& problems) {
                                "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
 }
 
-/// Tells every optimizer the solver's limit.
+/// Passes the solver's limit to every optimizer.
 void clip_gradients(Config& config) {
   if (!config.solver.clip_gradient_value) return;
   const auto most = static_cast<float>(*config.solver.clip_gradient_value);
@@ -163,7 +163,7 @@ void clip_gradients(Config& config) {
     if (embedding.section.optimizer) embedding.section.optimizer->hyper.most_gradient = most;
 }
 
-/// What the solver may say where nobody knows how much data will come.
+/// Solver fields that are allowed when the amount of data is unknown.
 void check_followed(const Config& config, Problems& problems) {
   if (!config.data.follow) return;
   if (config.solver.num_epochs.value_or(1) > 1)

@@ -125,7 +125,7 @@ std::vector<std::pair<std::string, std::string>> sections() {
   return all;
 }
 
-/// What `--explain` prints for any of these names.
+/// The output of `--explain` for any of these names.
 struct Entry {
   std::vector<std::string> names;
   std::function<std::string()> text;

@@ -10,7 +10,7 @@
 namespace hctr {
 
 struct EarlyStopping {
-  bool given = false;  ///< without the object training goes on to its end
+  bool given = false;  ///< without the object, training runs to its end
   std::string metric = "AUC";
   int64_t patience = 3;
 

@@ -1,4 +1,4 @@
-// The fields of an embedding layer, their words, and the checks of one section by itself.
+// The fields of an embedding layer, their words, and the checks of a single section.
 #include "config/sections/embedding_section.h"
 #include "core/base/expect.h"
 

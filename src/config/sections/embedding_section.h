@@ -38,7 +38,7 @@ template <>
 struct EnumWords<IndexKind> {
   static const std::vector<std::pair<std::string, IndexKind>>& table();
 };
-/// What a row belongs to.
+/// The identity of a row: its key, or its slot and key.
 enum class Identity { slot_and_key, key };
 template <>
 struct EnumWords<Identity> {
@@ -96,13 +96,13 @@ struct SparseEmbeddingHparam {
 struct TableSpecInputs {
   const OptimizerSection& optimizer;    ///< the top-level one
   bool schedule_sets_rate = false;      ///< the table's rate is that of the top-level optimizer
-  DType exchange = DType::f32;          ///< the solver's; the section may have one of its own
+  DType exchange = DType::f32;          ///< the solver's; the section may override it
   bool marks_changes = false;           ///< TableSpec::marks_changes
   std::shared_ptr<RowMemory> memory{};  ///< TableSpec::memory
   int rank = 0, ranks = 1;
   Placement placement{};
   int64_t batch = 1;                 ///< samples of all ranks
-  std::vector<int64_t> slot_keys{};  ///< [slots] most keys of a bag of each slot
+  std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys of a bag of each slot
   int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< of this rank's batches
 };
 
@@ -123,8 +123,8 @@ struct EmbeddingSection {
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   /// Whether a row belongs to (slot, key), so that model files hold slots; otherwise it belongs to the key alone.
   bool identity_by_slot() const;
-  /// What the plan may choose on several ranks: as given, or the default of the type. Rows that belong to keys alone
-  /// have one owner, independent of the slot.
+  /// The plan's choices on several ranks: as stated, or the default of the type. Rows that belong to keys alone have
+  /// one owner, independent of the slot.
   PlacementRule placement_rule() const;
   /// Which rows are replicated. `batch`: samples of all ranks.
   Replication replication(int64_t batch = 1) const;

@@ -60,7 +60,7 @@ void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, con
   }
 }
 
-/// The objects of other formats than that of the Data layer.
+/// The objects of formats other than the Data layer's.
 std::vector<std::string> other_formats(const Json& data) {
   std::vector<std::string> names;
   const bool any = std::ranges::any_of(
@@ -109,7 +109,7 @@ std::vector<Field> fields_of(const Json& config) {
   return fields;
 }
 
-/// How many names two paths begin with together.
+/// The number of leading names that two paths share.
 int common_names(const std::string& a, const std::string& b) {
   int names = 0;
   for (size_t i = 0;; ++i) {

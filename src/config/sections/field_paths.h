@@ -1,4 +1,4 @@
-// The fields that a config may have, by the paths that --set takes.
+// The fields that a config may have, as paths for --set.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// The field of the declarations that a path which names none most likely means, "layers.top1.fc_param.num_output" for
-/// "layers.top1.num_output", also where the config leaves it out; empty where no field is near. `config`: says which
-/// layers, format and optimizer there are.
+/// The declared field that an unknown path most likely means, "layers.top1.fc_param.num_output" for
+/// "layers.top1.num_output", even if the config omits it; empty if no field is near. `config`: gives the layers, format
+/// and optimizer.
 std::string nearest_field(const Json& config, const std::string& path);
 
 }  // namespace hctr

@@ -1,11 +1,11 @@
-// What a word that names no metric most likely means.
+// The metric that an unknown word most likely means.
 #pragma once
 
 #include <string>
 
 namespace hctr {
 
-/// The metric that other programs call so: "GroupedAUC" for "GAUC"; empty for other words.
+/// The metric for another program's name: "GroupedAUC" for "GAUC"; empty for other words.
 std::string metric_elsewhere(const std::string& word);
 /// "; did you mean \"GroupedAUC\"?", or ", which are ..." with all metrics.
 std::string metric_hint(const std::string& word);

@@ -64,9 +64,9 @@ struct OptimizerSection {
 
 Schema<OptimizerSection> optimizer_schema();
 
-/// Replaces shares of the run in the schedule by steps. Where "decay" names a kind, it begins after the warm-up and
-/// ends with the run unless decay_start and decay_steps say otherwise; without it decay_start is 0 unless it is given,
-/// which means none, and decay_steps 1, as in HugeCTR.
+/// Replaces shares of the run in the schedule by steps. If "decay" names a kind, it begins after the warm-up and ends
+/// with the run unless decay_start and decay_steps override that. Otherwise decay_start defaults to 0, which means
+/// none, and decay_steps to 1, as in HugeCTR.
 void resolve_schedule(HyperParameters&, int64_t steps_of_run);
 
 /// Whether resolve_schedule() needs to know how many steps the run has.

@@ -15,11 +15,11 @@ struct Precision {
   DType activations = DType::f32;
   double loss_scale = 1;       ///< factor of the gradients in backward; the first value of a dynamic scale
   bool dynamic_scale = false;  ///< the scale is adjusted so that gradients fit f16
-  bool fp8_products = false;   ///< the large products of training take their operands in FP8
-  int64_t least_fp8_width = kLeastFp8Width;  ///< least number of rows and of columns of a weight whose products do
+  bool fp8_products = false;   ///< the large GEMMs of training use FP8 operands
+  int64_t least_fp8_width = kLeastFp8Width;  ///< minimum rows and columns of a weight whose GEMMs do
 
-  /// By the rates of an H100's data sheet: rounding and transposing the operands of narrower products takes as long as
-  /// the products gain.
+  /// By the rates of an H100's data sheet: for narrower GEMMs, rounding and transposing the operands takes as long as
+  /// FP8 saves.
   static constexpr int64_t kLeastFp8Width = 2048;
 
   bool operator==(const Precision&) const = default;

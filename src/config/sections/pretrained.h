@@ -16,13 +16,13 @@ struct Pretrained {
   std::string table;          ///< its top
   std::string file;           ///< Parquet, with columns "key" and "vector"
   std::string keys, vectors;  ///< npy, or else
-  int64_t slot = 0;           ///< that the keys are of, where rows belong to slot and key
+  int64_t slot = 0;           ///< the slot of the keys, if rows belong to slot and key
 };
 Schema<Pretrained> pretrained_schema();
 
-/// Gives the rows of these keys their vectors, and makes those that do not exist. Every rank reads the files and keeps
-/// the rows that it holds. The log says how many there are. Returns whether a key does not fit 4 bytes. Errors:
-/// Error(io); Error(data) naming file and place.
+/// Sets the vectors of the rows of these keys, and creates missing rows. Every rank reads the files and keeps its own
+/// rows. Logs their number. Returns whether a key does not fit 4 bytes. Errors: Error(io); Error(data) naming file and
+/// place.
 bool load_pretrained(const Pretrained&, Embedding&, const Log&);
 
 }  // namespace hctr

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// The first slot behind those of the inputs up to `top`, and the first of it. Both 0 where there is no such input.
+/// The first slot after the inputs up to `top`, and the first of `top`. Both 0 if there is no such input.
 std::pair<int64_t, int64_t> slots_of(const DataSection& data, const std::string& top) {
   int64_t first = 0;
   for (const SparseInput& input : data.sparse) {
@@ -20,7 +20,7 @@ std::pair<int64_t, int64_t> slots_of(const DataSection& data, const std::string&
   return {0, 0};
 }
 
-/// Why no table shares vectors of the slots; empty where one does.
+/// Why no table shares vectors of the slots; empty if one does.
 std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
   std::string by_slot;
   for (const EmbeddingEntry& embedding : config.embeddings) {
@@ -45,7 +45,7 @@ std::vector<bool> have_own_keys(const std::vector<SlotColumns>& groups, bool has
   return own;
 }
 
-/// Notes tables that are said to have one row a key, where no two slots have a key in common.
+/// Notes tables with "identity": "key" in which no two slots have a key in common.
 void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, Problems& problems) {
   for (const EmbeddingEntry& embedding : config.embeddings) {
     const auto [first, end] = slots_of(config.data, embedding.section.bottom);
@@ -59,7 +59,7 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
   }
 }
 
-/// A copy of an object with another member, in place of one of that name.
+/// A copy of an object with another member in place of the one with that name.
 Json with_member(const Json& object, const std::string& name, Json value) {
   Json changed(Json::Object{});
   for (const auto& [key, old] : *object.object())
@@ -68,7 +68,7 @@ Json with_member(const Json& object, const std::string& name, Json value) {
   return changed;
 }
 
-/// The groups whose columns are the slots [first, end); none where a group has others, too.
+/// The groups whose columns are the slots [first, end); none if a group has others, too.
 std::vector<SlotColumns*> groups_of(std::vector<SlotColumns>& groups, int64_t first, int64_t end) {
   std::vector<SlotColumns*> found;
   int64_t slot = 0;

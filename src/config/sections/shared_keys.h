@@ -5,16 +5,16 @@
 
 namespace hctr {
 
-/// Where an embedding states "identity": "key", the slots of its input that hash texts get one key space, with the
-/// input's name: the table has one row for a text, whichever slot it is in. Not where a slot states a key space, or
-/// slots make keys by different rules.
+/// If an embedding has "identity": "key", the slots of its input that hash texts get one key space, with the input's
+/// name: the table then has one row for a text, in any slot. Not if a slot states a key space, or slots make keys by
+/// different rules.
 void share_keys_of_tables(Config&);
 /// The "layers" of the file with these key spaces, so that a saved config states them.
 Json with_key_spaces(const Json& layers, const Config&);
 
 /// Warns of each key space of several slots whose vectors no table shares: because no sparse input has two of its
-/// slots, or because rows of the table belong to slot and key. Notes a table that is said to have one row a key where
-/// no two of its slots have a key in common.
+/// slots, or because rows of the table belong to slot and key. Notes a table with "identity": "key" in which no two
+/// slots have a key in common.
 void check_shared_keys(Config&, Problems&);
 
 }  // namespace hctr

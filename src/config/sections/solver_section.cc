@@ -75,7 +75,7 @@ namespace {
 
 constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
 
-/// Merges fields that other versions spell otherwise into those that the program reads.
+/// Merges fields that other versions spell differently into those that the program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
     problems.error(cat(pointer, "/", spelling),
@@ -134,7 +134,7 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
-/// What is best has one measure, and something to measure it.
+/// The best model needs one metric, and evaluations that measure it.
 void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
   const std::string& keep = s.checkpoint.keep_best;
   if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);

@@ -25,7 +25,7 @@ struct EnumWords<LrPolicy> {
   static const std::vector<std::pair<std::string, LrPolicy>>& table();
 };
 
-/// What to do about a step whose loss or gradients are NaN or infinite.
+/// The reaction to a step whose loss or gradients are NaN or infinite.
 enum class OnNan { stop, skip };
 template <>
 struct EnumWords<OnNan> {
@@ -38,14 +38,14 @@ struct EnumWords<KeyType> {
   static const std::vector<std::pair<std::string, KeyType>>& table();
 };
 
-/// How a GPU computes products of fp32 matrices.
+/// How a GPU computes fp32 GEMMs.
 enum class Fp32Products { fp32, tf32, tf32x3 };
 template <>
 struct EnumWords<Fp32Products> {
   static const std::vector<std::pair<std::string, Fp32Products>>& table();
 };
 
-/// GPU numbers, one list per process; or all that a machine has, of which each of several processes takes one.
+/// GPU numbers, one list per process; or all GPUs of a machine, one for each of several processes.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
   bool all = false;  ///< without lists
@@ -109,8 +109,9 @@ struct SolverSection {
   std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
-  std::optional<Fp32Products> fp32_products;  // after parsing tf32x3 or nothing: enable_tf32_compute has the others
-  std::optional<bool> algorithm_search;       // after parsing true or nothing
+  // after parsing, tf32x3 or nothing: enable_tf32_compute has the other values
+  std::optional<Fp32Products> fp32_products;
+  std::optional<bool> algorithm_search;  // after parsing true or nothing
   std::optional<std::string> algorithm_file;
   Compatibility compatibility;
   /// Fields of other versions. Empty after parsing: their values are then in the fields above.
@@ -119,7 +120,7 @@ struct SolverSection {
   std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
   std::string placement_file;
   TableMemory table_memory;
-  /// No field of a config: `bench scale --pieces` records steps of several ranks of one host as between hosts.
+  /// Not a config field: `bench scale --pieces` records steps of several ranks of one host as between hosts.
   bool steps_in_pieces = false;
 
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.

@@ -1,5 +1,4 @@
-// The "table_memory" objects of the solver and of embeddings: how much rows may take, on a GPU, on its host and on a
-// disk.
+// The "table_memory" objects of the solver and of embeddings: capacity for rows on a GPU, on its host and on disk.
 #pragma once
 
 #include <cstdint>
@@ -38,28 +37,28 @@ struct TableMemory {
 };
 Schema<TableMemory> table_memory_schema();
 
-/// Of one embedding, which then has these sizes for itself. What is not given is the solver's, which other tables
+/// The budget of one embedding, which it does not share. Sizes that it omits are the solver's, which other tables
 /// share.
 struct OwnTableMemory {
   std::optional<MemorySize> gpu, host, disk_limit;
   std::optional<std::string> disk;  ///< empty: no rows on a disk
-  /// With the values of the solver where it gives none.
+  /// With the solver's values for omitted fields.
   TableMemory with(const TableMemory& of_solver) const;
-  /// Of a folder and its limit, one of its own makes the tier its own.
+  /// A folder or limit of its own makes the disk tier its own.
   RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();
-/// Checks what depends on the solver's. `pointer`: of the object.
+/// Checks that depend on the solver's. `pointer`: of the object.
 void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& pointer, Problems&);
 
 /// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
-/// one, there is a budget only where the config states one. Errors: Error(device);
-/// Error(io) where the disk's folder cannot be made.
+/// one, there is a budget only if the config states one. Errors: Error(device); Error(io) if the disk's folder cannot
+/// be created.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
 /// Collective: counts the ranks of each host.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);
-/// The budget of the table `top` alone, with what it shares with that of the run. On a CPU without a budget there is
-/// nothing to share. Collective. Errors: as row_memory_limits().
+/// The budget of the table `top` alone, with the tiers it shares with the run's budget. On a CPU without a budget
+/// nothing is shared. Collective. Errors: as row_memory_limits().
 std::shared_ptr<RowMemory> own_row_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& top,
                                           RowMemory& of_run, Device, Communicator&);
 

@@ -1,4 +1,4 @@
-// What this build is: its version, the commit it was made from and the libraries it knows.
+// The build's version, its commit, and the libraries it contains.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ std::string_view version();
 /// Version and commit: "0.1.0 (1a2b3c4)". Processes that train together must have one.
 std::string build_name();
 
-/// What this build is, by name: "commit", "build", "CUDA", "NCCL", "MPI", "Parquet".
+/// Properties of this build by name: "commit", "build", "CUDA", "NCCL", "MPI", "Parquet".
 std::vector<std::pair<std::string, std::string>> build_facts();
 
-/// What --version prints: `program` and its version, then a line each for commit, build type, CUDA, NCCL, MPI, Parquet.
+/// The output of --version: `program` and its version, then a line each for commit, build type, CUDA, NCCL, MPI,
+/// Parquet.
 std::string version_text(std::string_view program);
 
 }  // namespace hctr

@@ -7,13 +7,13 @@
 
 namespace hctr {
 
-/// What a user reads whose machine refuses memory of the host.
+/// The message for refused host memory.
 inline constexpr std::string_view kOutOfHostMemory =
     "out of memory on the CPU; a smaller batchsize, fewer num_workers or a smaller embedding_vec_size need less, and "
     "`ulimit -v` may limit it";
 
-/// In a catch block: the exception that it caught. An Error is itself; memory that the system does not give and threads
-/// that it does not start are Error(device), faults of the file system are Error(io), anything else is Error(bug).
+/// In a catch block: the exception that it caught. An Error stays itself; refused memory and threads are Error(device),
+/// faults of the file system are Error(io), anything else is Error(bug).
 Error current_error();
 
 }  // namespace hctr

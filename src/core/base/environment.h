@@ -1,4 +1,4 @@
-// Variables of the environment, as whoever uses the library gives them.
+// Environment variables, as the caller of the library passes them.
 #pragma once
 
 #include "hctr/surroundings.h"

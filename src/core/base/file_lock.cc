@@ -25,7 +25,7 @@ std::vector<fs::path> make_folders(const fs::path& folder) {
   return made;
 }
 
-/// What the process that has the lock has written into its file.
+/// The text that the process with the lock wrote into its file.
 std::string holder_in(int descriptor) {
   char text[256];
   const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
@@ -49,9 +49,9 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  constexpr int kMostTries = 100;  // a file that loses its name meanwhile was that of a process that has ended
+  constexpr int kMostTries = 100;  // a file that is renamed meanwhile belonged to a process that has ended
   for (int tries = 0; tries < kMostTries; ++tries) {
-    // For reading, so that the file system can become read-only meanwhile. NFS locks only what can be written.
+    // For reading, so that the file system can become read-only meanwhile. NFS locks only writable files.
     for (const int access : {O_RDONLY, O_RDWR}) {
       if (descriptor_ >= 0) ::close(descriptor_);
       descriptor_ = ::open(path_.c_str(), access | O_CREAT | O_CLOEXEC, 0666);
@@ -88,7 +88,7 @@ FileLock::FileLock(FileLock&& other) noexcept
 FileLock::~FileLock() {
   std::error_code ignored;
   if (descriptor_ >= 0) {
-    fs::remove(path_, ignored);  // while it is locked: whoever opens it next makes a new one
+    fs::remove(path_, ignored);  // removed while it is locked: the next process creates a new file
     ::close(descriptor_);
   }
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);  // if empty

@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// Holds a lock of the place that `prefix` names until it is destroyed or the process ends, however it ends: a folder
-/// "out/", or the start of names "out/m". The lock is a file, "out/.lock" or "out/.m.lock", that is removed at the end;
-/// one that a killed process has left locks nothing. Where no file can be made, or the file system has no locks,
-/// nothing is locked: whoever writes there says why.
+/// Locks the place that `prefix` names (a folder "out/", or the start of names "out/m") until the object is destroyed
+/// or the process ends in any way. The lock is a file, "out/.lock" or "out/.m.lock", that is removed at the end; a file
+/// left by a killed process locks nothing. If the file cannot be created, or the file system has no locks, nothing is
+/// locked: the writer of that place reports why.
 class FileLock {
  public:
   /// `what`: for the message, "\"snapshot_prefix\"". Errors: Error(io) naming the process that has the lock.
@@ -20,12 +20,12 @@ class FileLock {
   FileLock(FileLock&&) noexcept;
   FileLock& operator=(FileLock&&) = delete;
 
-  /// Folders that it made stay at the end, also where nothing is in them.
+  /// Keeps created folders at the end, even if they are empty.
   void keep_folders() { folders_.clear(); }
   static fs::path path_for(const fs::path& prefix);
 
  private:
-  /// Whether the file that was opened still has its name.
+  /// Whether the opened file still has its name.
   bool has_name() const;
 
   fs::path path_;

@@ -18,7 +18,7 @@
 namespace hctr {
 namespace {
 
-/// A large file is flushed to disk every so many bytes while it is written, so that commit() is quick.
+/// A large file is flushed to disk after each of these many bytes, so that commit() is quick.
 constexpr long kFlushBytes = 32 << 20;
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {
@@ -43,7 +43,7 @@ File open_to_read(const fs::path& path, std::string_view what) {
     errno = EISDIR;
     fail("open", what, path);
   }
-  // Opening a named pipe waits for its writer, and a device may never end. What a shell passes has its writer.
+  // Opening a named pipe waits for its writer, and a device may never end. A pipe that a shell passes has its writer.
   const bool passed_by_shell = path == "/dev/stdin" || path.string().starts_with("/dev/fd/");
   if (fs::exists(status) && !fs::is_regular_file(status) && !passed_by_shell)
     throw Error(Kind::io, cat("cannot open ", what, what.empty() ? "" : " ", "'", path.string(),
@@ -61,7 +61,7 @@ int64_t size_of_file(const fs::path& path, std::string_view what) {
 
 std::string read_text(const fs::path& path, std::string_view what, int64_t most) {
   const File file = open_to_read(path, what);
-  // What a shell passes has no size.
+  // A pipe that a shell passes has no size.
   const int64_t expected = ::fseeko(file.get(), 0, SEEK_END) == 0 ? ::ftello(file.get()) : 0;
   if (expected > 0) ::rewind(file.get());
   std::clearerr(file.get());

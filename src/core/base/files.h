@@ -47,7 +47,7 @@ class AtomicFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Writes at an absolute offset, then returns to the end. For counts in a header that are known only at the end.
   void write_at(long offset, const void* bytes, size_t count);
-  /// Ends writing: flushes to disk and closes the file, which keeps its temporary name. May be called again.
+  /// Finishes writing: flushes to disk and closes the file, which keeps its temporary name. May be called again.
   void finish();
   /// finish(), then the rename.
   void commit();
@@ -60,7 +60,7 @@ class AtomicFile {
   File file_;                  // null after finish()
 };
 
-/// Files that belong together. All are written before the first gets its name, so that neither a full disk nor a signal
+/// Files that belong together. All are written before the first is renamed, so that neither a full disk nor a signal
 /// leaves half of them. Errors: Error(io) from every member.
 class FileSet {
  public:
@@ -75,7 +75,7 @@ class FileSet {
   std::deque<AtomicFile>& files() { return files_; }
   /// A file of an older set that commit() removes.
   void remove(fs::path path) { outdated_.push_back(std::move(path)); }
-  /// Renames the files, the first one last, and flushes their folders. After an error none of them has its name.
+  /// Renames the files, the first one last, and flushes their folders. After an error none of them has its final name.
   void commit();
 
  private:

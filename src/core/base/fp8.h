@@ -10,9 +10,9 @@
 
 namespace hctr {
 
-/// The code of a number with so many bits of exponent and mantissa. Rounds to nearest even. A finite number beyond the
-/// largest, `most`, becomes the largest; infinities and NaN become the one code 0x7f, so that a tensor that holds one
-/// has a product that does.
+/// The code of a number with this many bits of exponent and mantissa. Rounds to nearest even. Finite numbers beyond the
+/// largest, `most`, become the largest; infinities and NaN become the one code 0x7f, so that a GEMM of a tensor with
+/// one yields NaN.
 template <int kExponent, int kMantissa>
 HCTR_HD inline uint8_t fp8_bits(float value, uint32_t most) {
   constexpr int kShift = 23 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;

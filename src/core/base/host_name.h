@@ -9,8 +9,8 @@ namespace hctr {
 
 /// As the system has it; "unknown host" where it has none.
 std::string host_name();
-/// What tells hosts apart, as NCCL does: NCCL_HOSTID of the environment, else the name. Processes with different ones
-/// share no memory.
+/// The host's identity, as NCCL defines it: NCCL_HOSTID of the environment, else the name. Processes with different
+/// ones share no memory.
 std::string host_id(const Environment&);
 
 }  // namespace hctr

@@ -10,9 +10,9 @@
 
 namespace hctr {
 
-/// Throws where `out` is one of `inputs`: by the same path, another spelling of it, a symbolic or a hard link. An input
+/// Throws if `out` is one of `inputs`: by the same path, another spelling of it, a symbolic or a hard link. An input
 /// that is a folder stands for all files below it. `named_by`: the option or field, for the message. Inputs that do not
-/// exist are left to whoever reads them. Errors: Error(kind).
+/// exist are ignored; their reader reports them. Errors: Error(kind).
 void expect_no_input(const fs::path& out, std::string_view named_by, const std::vector<fs::path>& inputs,
                      Kind kind = Kind::usage);
 /// The same; `inputs` is not called where `out` does not exist, as it can take long to list a data set.

@@ -1,12 +1,12 @@
-// Threads that nobody can join.
+// Threads that cannot be joined.
 #pragma once
 
 namespace hctr {
 
-/// Says that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators. They
-/// may still use what exit handlers would destroy.
+/// Declares that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators.
+/// They may still use objects that exit handlers would destroy.
 void threads_outlive_main() noexcept;
-/// Whether that has been said in this process, for the program that ends it. Nothing else depends on it.
+/// Whether that was declared in this process, for the program that ends it. Nothing else depends on it.
 bool some_threads_outlive_main() noexcept;
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Memory that is held back for what must not fail once the system refuses more, such as saving a model.
+// Memory reserved for work that must not fail once the system refuses more, such as saving a model.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  /// Holds so many bytes more from now on, unless it has been released. Errors: Error(device) when the system has no
-  /// more; what was held stays.
+  /// Reserves this many more bytes until they are released. Errors: Error(device) when the system has no more; the
+  /// existing reserve stays.
   void add(size_t bytes);
-  /// Gives all of it back to the system, for good. Returns whether there was any. Allocates nothing, so that a handler
+  /// Returns all of it to the system, permanently. Returns whether there was any. Allocates nothing, so that a handler
   /// of operator new may call it.
   bool release() noexcept;
   /// Whether memory was refused, and the reserve has been released for that.
@@ -33,11 +33,11 @@ class MemoryReserve {
   std::atomic<bool> released_ = false;
 };
 
-/// The memory of a reserve that one of its users has asked for.
+/// The part of a reserve that one of its users has requested.
 class ReservedShare {
  public:
   explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}
-  /// The share is so many bytes from now on; it does not shrink. No reserve: does nothing. Errors: those of add().
+  /// Sets the share to this many bytes; it does not shrink. Without a reserve, does nothing. Errors: those of add().
   void grow_to(size_t bytes) {
     if (!reserve_ || bytes <= bytes_) return;
     reserve_->add(bytes - bytes_);

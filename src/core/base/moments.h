@@ -1,4 +1,4 @@
-// Mean, variance and skewness of numbers that come one by one or in blocks.
+// Mean, variance and skewness of a stream of numbers.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace hctr {
 class Moments {
  public:
   Moments() = default;
-  /// Saved ones; the skewness is not known. `squares`: the sum of squared distances from the mean.
+  /// Restores saved moments; the skewness is unknown. `squares`: the sum of squared distances from the mean.
   Moments(int64_t count, double mean, double squares) : count_(count), first_(mean), squares_(squares) {}
 
   void add(double x) {
@@ -37,7 +37,7 @@ class Moments {
   double squares() const { return squares_; }
   /// 0 of no number.
   double deviation() const { return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_)); }
-  /// 0 where all numbers are equal.
+  /// 0 if all numbers are equal.
   double skewness() const {
     return squares_ <= 0 ? 0 : std::sqrt(static_cast<double>(count_)) * cubes_ / std::pow(squares_, 1.5);
   }

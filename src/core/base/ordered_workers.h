@@ -23,7 +23,7 @@ class OrderedWorkers {
       : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
     try {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-    } catch (...) {  // a thread that cannot start: those that have must end before their vector
+    } catch (...) {  // a thread cannot start: running ones must end before their vector
       end();
       throw;
     }

@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// Chosen anew for each batch, and uploaded with it: kernels that read the keys are recorded once for all of them.
+/// Chosen for each batch, and uploaded with it: kernels that read the keys are recorded once for all layouts.
 struct PackedKeys {
   static constexpr int64_t kOnes = -1;
 

@@ -1,4 +1,4 @@
-// Texts that come through a pipe, for as long as whoever writes them likes.
+// Reads texts from a pipe, however long its writer takes.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What this build contains, as constants. Other files have no #ifdef; structure_test lists the exceptions and why.
+// Contents of this build, as constants. Other files have no #ifdef; structure_test lists the exceptions and why.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -42,7 +42,7 @@
 #define HCTR_PAUSE() static_cast<void>(0)
 #endif
 
-/// a * b of doubles, rounded by itself: a compiler for a GPU otherwise joins it with a sum that follows, and rounds
+/// a * b of doubles, rounded separately: a GPU compiler would otherwise fuse it with a following addition and round
 /// once.
 #if defined(__CUDA_ARCH__)
 #define HCTR_ROUNDED_PRODUCT(a, b) __dmul_rn(a, b)

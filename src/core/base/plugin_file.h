@@ -1,12 +1,12 @@
-// Where the plug-ins are: libraries that are loaded when they are needed.
+// Finds plug-ins: libraries that are loaded on demand.
 #pragma once
 
 #include <filesystem>
 
 namespace hctr {
 
-/// The plug-in of this name beside the program; of libhuge_ctr.so beside that, or in the folder of programs of the same
-/// installation. It may not be there.
+/// The path of the plug-in with this name, next to the program; next to libhuge_ctr.so, or in the folder of programs of
+/// the same installation. It may not exist.
 std::filesystem::path plugin_file(const char* name);
 
 }  // namespace hctr

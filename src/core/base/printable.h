@@ -14,7 +14,7 @@ std::string printable(std::string_view text);
 /// JSON with \u00NN in place of the control characters that JSON allows in strings (U+007F to U+009F): the same value.
 std::string printable_json(std::string_view json);
 
-/// The text with blanks behind it up to `width` bytes, for tables.
+/// The text with blanks after it up to `width` bytes, for tables.
 std::string filled_up(const std::string& text, size_t width);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// What follows "name : " in the first line that begins so.
+/// The text after "name : " in the first line that begins with it.
 std::string line_of_processor(std::string_view name) {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)

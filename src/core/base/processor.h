@@ -1,4 +1,4 @@
-// What /proc/cpuinfo says of the processor.
+// Reads /proc/cpuinfo.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// Its name, or "CPU" where none is told.
+/// The processor's name, or "CPU" if unknown.
 std::string processor_name();
 
 /// Whether it has these instructions, by the word that the system has for them ("avx2", "avx512f").

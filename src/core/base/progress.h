@@ -1,4 +1,4 @@
-// How far a piece of work is, shown as whoever uses the library wishes; and numbers as people read them.
+// Progress of a piece of work, shown in the caller's way; and numbers formatted for people.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Counts units of work that is shown, or that nobody looks at. Used by one thread at a time.
+/// Counts units of work, shown or not. Used by one thread at a time.
 class Progress {
  public:
   /// As ShowProgress has them; `show` may be null.
@@ -22,15 +22,15 @@ class Progress {
   void update(int64_t done, std::string_view remark = {}) {
     if (view_) view_->update(done, remark);
   }
-  /// Shows the total work, its time and rate.
+  /// Shows the total work, its time and its rate.
   void finish() {
     if (view_ && !std::exchange(finished_, true)) view_->finish();
   }
-  /// Clears what is shown so that other text can be written. The next update() shows it again.
+  /// Clears the display so that other text can be written. The next update() shows it again.
   void clear() {
     if (view_) view_->clear();
   }
-  /// Whether somebody sees one update in the place of the other.
+  /// Whether updates overwrite each other on the screen.
   bool in_place() const { return view_ && view_->in_place(); }
 
  private:

@@ -42,7 +42,7 @@ class BoundedQueue {
     return item;
   }
 
-  /// Waits for at most `limit`. Whether pop() would not wait now.
+  /// Waits for at most `limit`. Returns whether pop() would not block now.
   template <class Duration>
   bool wait(Duration limit) {
     std::unique_lock lock(mutex_);

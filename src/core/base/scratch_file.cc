@@ -20,7 +20,7 @@ constexpr int64_t kBytesOfBlock = 512;  // of ru_inblock
 int open_without_name(const fs::path& folder) {
   const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return unnamed;
-  // A file system that does not know such files: the name goes as soon as the file is there.
+  // A file system without unnamed files: the name is removed as soon as the file exists.
   std::string name = (folder / "huge_ctr_rows.XXXXXX").string();
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(name.c_str());
@@ -69,7 +69,7 @@ void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
 }
 
 void ScratchFile::cut(int64_t bytes) noexcept {
-  // Never longer by it: a hole in the file would look like room.
+  // Never makes the file longer: a hole in it would look like free space.
   if (::lseek(descriptor_, 0, SEEK_END) > bytes && ::ftruncate(descriptor_, bytes) != 0) return;  // it stays as it is
 }
 
@@ -79,7 +79,7 @@ int64_t ScratchFile::bytes_from_disk() noexcept {
 }
 
 ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(folder)), bytes_(bytes) {
-  // Without room on the disk the first write to a page would end the process.
+  // Without free space on the disk the first write to a page would end the process.
   int error = ::posix_fallocate(file_.descriptor_, 0, static_cast<::off_t>(bytes));
   void* const mapped =
       error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;

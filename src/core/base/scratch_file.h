@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// A file without a name: it is gone when this object or the process is, however that ends, so that no run finds, takes
-/// or removes the file of another. Several threads may call its members at a time.
+/// A file without a name: it is gone when this object or the process ends, in any way, so that no run finds, takes or
+/// removes another run's file. Several threads may call its members concurrently.
 class ScratchFile {
  public:
   /// In this folder, which is created if it is missing. Errors: Error(io) naming the folder.
@@ -22,14 +22,14 @@ class ScratchFile {
   /// Errors, of both: Error(io) naming the folder, the place and the reason of the system, such as a full disk.
   void write(int64_t first, std::span<const std::byte> bytes);
   void read(int64_t first, std::span<std::byte> bytes) const;
-  /// Asks the system to have these bytes in its cache soon, for a read() that comes, and does not wait for them.
+  /// Asks the system to cache these bytes soon, for a later read(), and does not wait for them.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
-  /// Gives what lies behind so many bytes back to the disk, where the system does so.
+  /// Frees the file's disk space after this many bytes, if the system can.
   void cut(int64_t bytes) noexcept;
 
-  /// Bytes that the calling thread has had read from disks so far, in any file: by read(), where the cache of the
-  /// system did not have them, and by read_ahead(). Always 0 where the system does not count them.
+  /// Bytes that the system has read from disks for the calling thread so far, in any file: by read(), on cache misses,
+  /// and by read_ahead(). Always 0 if the system does not count them.
   static int64_t bytes_from_disk() noexcept;
 
   const fs::path& folder() const { return folder_; }
@@ -43,7 +43,7 @@ class ScratchFile {
 /// Memory in a file without a name: the system writes it to the disk when memory is short, and reads it back on access.
 class ScratchMemory {
  public:
-  /// The disk has room for all of it from the start. Errors: Error(io) naming the folder, the bytes and the reason of
+  /// Reserves disk space for all of it at the start. Errors: Error(io) naming the folder, the bytes and the reason of
   /// the system, such as a full disk.
   ScratchMemory(fs::path folder, size_t bytes);
   ~ScratchMemory();

@@ -12,18 +12,18 @@ using Digest = std::array<uint8_t, 32>;
 
 Digest sha256(std::string_view bytes);
 
-/// A code of `bytes` that nobody can compute who does not know `key`.
+/// A code of `bytes` that cannot be computed without `key` (HMAC).
 Digest hmac_sha256(std::string_view key, std::string_view bytes);
 
-/// Takes as long for texts that differ in the first byte as for those that differ in the last one, so that the time of
-/// an answer does not tell how much of a guess is right. Texts of different sizes differ.
+/// Compares in constant time, so that the time of an answer does not reveal how much of a guess is right. Texts of
+/// different sizes differ.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 inline std::string_view view_of(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Bytes that nobody can predict. Errors: Error(device) with the reason of the system.
+/// Unpredictable bytes. Errors: Error(device) with the reason of the system.
 Digest unpredictable_bytes();
 
 /// Two digits for each byte.

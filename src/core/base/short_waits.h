@@ -1,5 +1,5 @@
-// Short waits of threads that do not put them to sleep, since a thread that sleeps takes tens of microseconds to wake,
-// and several times that in a virtual machine.
+// Short waits of threads without sleeping: a sleeping thread takes tens of microseconds to wake, and several times that
+// in a virtual machine.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// Returns once over() is true, or after `most`; over() is called without any lock. Other threads may have the core
-/// meanwhile: for threads of which there are more than cores. Returns whether the core was soon given back. Where other
-/// programs run, too, it is not: a thread that yields waits behind all of them, one that wakes does not.
+/// Returns once over() is true, or after `most`; over() is called without any lock. Yields the core to other threads
+/// meanwhile, for more threads than cores. Returns whether the core came back soon. It does not if other programs run
+/// too: a yielding thread waits for all of them, a waking thread does not.
 template <class Over>
 bool yield_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;
@@ -26,8 +26,8 @@ bool yield_until(std::chrono::microseconds most, const Over& over) {
   return true;
 }
 
-/// The same, but keeps the core. Returns false once it has been taken away meanwhile: there are more threads that run,
-/// of this or of other programs, than cores, and a thread that waits in this way takes the time of those it waits for.
+/// The same without yielding. Returns false once the core was taken away: then more threads run, of this or of other
+/// programs, than there are cores, and this wait takes time from the threads it waits for.
 template <class Over>
 bool spin_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// Where in the project a line of source lies.
+// The place of a source line in the project.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace hctr {
 
-/// "src/ops/common/copy.cc:12" of what __FILE__ and __LINE__ are there. The project may itself lie below a folder
-/// "src".
+/// "src/ops/common/copy.cc:12" from __FILE__ and __LINE__. The project may itself lie below a folder "src".
 std::string source_place(std::string_view file, int line);
 
 }  // namespace hctr

@@ -8,8 +8,8 @@ namespace hctr {
 /// Uploaded with every batch. Kernels read them from device memory, so a recorded step needs no new arguments.
 struct StepState {
   int64_t step = 0;            ///< training steps before this one, or before this evaluation batch: keys random numbers
-  int64_t updates = 0;         ///< updates applied before this one, skipped steps left out: the count of optimizers
-  int64_t updates_before = 0;  ///< of them, those before step 0: of the run that the optimizer's states came from
+  int64_t updates = 0;         ///< updates applied before this one, without skipped steps: the count of optimizers
+  int64_t updates_before = 0;  ///< of these, updates before step 0: of the run that saved the optimizer's states
   int64_t first_sample = 0;    ///< index of row 0 among all samples so far, of all ranks: keys random numbers
   int32_t valid_samples = 0;   ///< rows of this rank that hold a sample; the others are padding
   int32_t global_samples = 0;  ///< valid samples of all ranks: the divisor of losses

@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// For waits with a limit: whoever is stopped (SIGSTOP, a job that Slurm suspends, a machine that is paused) does not
-/// know afterwards who would have answered meanwhile. The others are given that time again.
+/// For waits with a time limit. A process that was stopped (SIGSTOP, a job that Slurm suspends, a paused machine)
+/// cannot know which peers would have answered meanwhile, so it restarts their time limits.
 class StoppedTime {
  public:
   using Clock = std::chrono::steady_clock;

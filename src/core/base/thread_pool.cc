@@ -18,9 +18,9 @@
 namespace hctr {
 namespace {
 
-// A step is a few hundred loops, one soon after the other.
+// A step is a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine, before threads wait awake again
+constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine, before threads spin again
 
 }  // namespace
 
@@ -41,8 +41,8 @@ struct ThreadPool::State {
   bool may_spin = true;
   std::atomic<uint64_t> asleep_until = 0;  // waits sleep at once until this loop
 
-  /// Waits awake for a moment, unless the pool has more threads than cores, or others want the core: pools of several
-  /// libraries in a process, such as those of OpenMP, share them by sleeping.
+  /// Spins for a moment, unless the pool has more threads than cores, or others want the core: pools of several
+  /// libraries in a process, such as OpenMP's, share cores by sleeping.
   template <class Over>
   void wait_shortly(const Over& over) {
     const uint64_t loop = generation;
@@ -92,7 +92,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->may_spin = threads <= usable_cores();
   try {
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
-  } catch (...) {  // a thread that cannot start: those that have must end before their vector
+  } catch (...) {  // a thread cannot start: running ones must end before their vector
     state_->end();
     throw;
   }

@@ -25,7 +25,7 @@ class ThreadPool {
   }
 
  private:
-  // Not std::function, which would take a tenth of the code of the operators to copy and destroy what nobody keeps.
+  // Not std::function: copying and destroying bodies would be a tenth of the operators' code.
   using Call = void (*)(const void* body, int64_t begin, int64_t end);
   template <class Body>
   static void call(const void* body, int64_t begin, int64_t end) {

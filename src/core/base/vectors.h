@@ -1,5 +1,5 @@
-// Vectors of 16 bytes, which compilers map to the registers of the processor: on any processor, with those instructions
-// that all of its kind have.
+// Vectors of 16 bytes, which compilers map to processor registers, with instructions that every processor of the kind
+// has.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@ void* reserve(int index, size_t bytes);
 void unreserve(void* address, size_t bytes) noexcept;
 uint64_t map_zeroed(int index, void* at, size_t bytes);       // returns the handle of the physical allocation
 uint64_t map_host_zeroed(int index, void* at, size_t bytes);  // the same with memory of the host, also for the CPU
-// That in two steps, of which the first fails where there is no memory. It is not zero.
+// The same in two steps, of which the first fails if there is no memory. The memory is not zeroed.
 uint64_t allocate_host_chunk(int index, size_t bytes);
 void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle);
 void unmap(void* at, size_t bytes, uint64_t handle) noexcept;

@@ -24,7 +24,7 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = nullptr;
-  // As operator new does: the program may hold memory back for this moment.
+  // As operator new does: the program may have reserved memory for this moment.
   while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
       std::get_new_handler()();
     } catch (const std::bad_alloc&) {

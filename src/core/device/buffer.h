@@ -75,9 +75,9 @@ class ReservedBuffer {
   /// The same with memory of the host, page-locked for a GPU. From then on grow() must not be called. Errors:
   /// Error(device) also where the driver has no such memory.
   void grow_on_host(size_t bytes);
-  /// Makes all from byte `first` on memory of the host, with what it holds, and somewhat more: memory of a device moves
-  /// in the pieces that it came in, and a budget with memory of the host has small ones. Waits for the stream; no other
-  /// work on the device may be using it. Errors: as grow_on_host(); what has not moved by then is where it was.
+  /// Moves everything from byte `first` on to host memory with its contents, and somewhat more: device memory moves in
+  /// the pieces in which it was allocated, and a budget with host memory has small ones. Waits for the stream; no other
+  /// work on the device may be using it. Errors: as grow_on_host(); bytes not moved by then stay where they were.
   void move_to_host(StreamRef, size_t first);
   /// The bytes that this moves.
   size_t bytes_to_host(size_t first) const { return device_bytes_ - border_at(first); }
@@ -91,7 +91,7 @@ class ReservedBuffer {
   size_t device_bytes() const { return device_bytes_; }
   size_t granularity() const;
 
-  // Copies of [first, first + bytes), in either part or across the border, behind the work queued on the stream. They
+  // Copies of [first, first + bytes), in either part or across the border, after the work queued on the stream. They
   // wait for the stream where they reach host memory; otherwise as copy_bytes() and zero_bytes().
   void read(StreamRef, size_t first, void* to, size_t bytes) const;
   void write(StreamRef, size_t first, const void* from, size_t bytes);
@@ -99,9 +99,9 @@ class ReservedBuffer {
 
  private:
   void expect_growth(size_t wanted) const;
-  /// Where the piece of the device begins that has byte `first`; its end if none has.
+  /// The begin of the device piece that holds byte `first`; its end if none does.
   size_t border_at(size_t first) const;
-  /// Notes that the device has the first `bytes` of what is usable.
+  /// Records that the device has the first `bytes` of the usable memory.
   void set_device_bytes(size_t bytes);
 
   Device device_;

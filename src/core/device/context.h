@@ -1,4 +1,4 @@
-// What an operator may use: device, stream, threads, random numbers and the scalars of the step.
+// Resources of an operator: device, stream, threads, random numbers and the scalars of the step.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace hctr {
 
 struct RuntimeOptions {
-  int threads = 1;      ///< CPU threads for operators of this rank
-  uint64_t seed = 0;    ///< of all random numbers
-  bool tf32 = false;    ///< GPU: f32 matrix products may round their operands to TF32
-  bool tf32x3 = false;  ///< GPU: large f32 matrix products by three products of TF32 numbers (ops/gemm/tf32_split.h)
+  int threads = 1;             ///< CPU threads for operators of this rank
+  uint64_t seed = 0;           ///< of all random numbers
+  bool tf32 = false;           ///< GPU: f32 GEMMs may round their operands to TF32
+  bool tf32x3 = false;         ///< GPU: large f32 GEMMs as three TF32 GEMMs (ops/gemm/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
-  /// One of several: what other ranks wait for comes before the rest of the step, and that before preparation.
+  /// One of several ranks: work that other ranks wait for precedes the rest of the step, and that precedes preparation.
   bool several_ranks = false;
   RowMemoryLimits row_memory{};  ///< of the rows of tables
 };
@@ -44,18 +44,18 @@ class Runtime {
   StreamRef compute_stream() const { return adopted_ ? *adopted_ : compute_.ref(); }  ///< forward, backward, update
   /// Lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return adopted_ ? *adopted_ : prepare_.ref(); }
-  /// Upload of the batch behind that, and on several ranks the exchange of its keys.
+  /// Upload of the batch after that, and on several ranks the exchange of its keys.
   StreamRef key_stream() const { return keys_; }
   /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
   /// compute stream.
   StreamRef exchange_stream() const { return exchange_; }
-  /// The compute stream and the prepare stream are this one of a caller from now on. Its work comes behind all that is
-  /// queued on the one before.
+  /// From now on the compute stream and the prepare stream are this stream of a caller. Its work follows all work
+  /// queued on the previous one.
   void adopt_stream(void* handle);
-  /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: nobody does.
+  /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: no profiler.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
-  /// For what must not fail where the device has no more memory.
+  /// For work that must not fail if the device has no more memory.
   HeldMemory& held_memory() { return held_memory_; }
   /// Handles of CUDA libraries; null on the CPU. The type is defined for .cu files only
   /// (core/device/cuda_libraries.cuh).
@@ -99,23 +99,23 @@ class Context {
     context.queue_ = queue;
     return context;
   }
-  /// Collects the launches of results that nobody reads before the backward pass ends, such as gradients of biases, to
-  /// start them as one; null: they start at once.
+  /// Collects launches whose results are read only after the backward pass, such as bias gradients, to start them as
+  /// one; null: they start at once.
   Lockstep* last_launches() const { return last_launches_; }
   Context with_last_launches(Lockstep* launches) const {
     Context context = *this;
     context.last_launches_ = launches;
     return context;
   }
-  /// How many multiprocessors the kernels that can be held to some may take, because kernels of another stream run on
-  /// the others; 0: all. Results do not depend on it.
+  /// Maximum multiprocessors for kernels that can be limited, because kernels of another stream run on the others; 0:
+  /// all. Results do not depend on it.
   int multiprocessors() const { return multiprocessors_; }
   Context with_multiprocessors(int multiprocessors) const {
     Context context = *this;
     context.multiprocessors_ = multiprocessors;
     return context;
   }
-  /// Whether rows of matrix products on a CPU have the same bits in batches of any size (ops/gemm/ordered_product.h).
+  /// Whether rows of CPU GEMMs have the same bits in batches of any size (ops/gemm/ordered_product.h).
   bool ordered_products() const { return ordered_products_; }
   Context with_ordered_products() const {
     Context context = *this;

@@ -1,5 +1,5 @@
-// The functions of cuBLASLt, each of which loads the library when the first of them is called: it is so large that a
-// program linked with it would need 0.1 s of a processor to start, on machines without a GPU too.
+// The functions of cuBLASLt. The first call loads the library: a program linked with it would need 0.1 s of a processor
+// to start, on machines without a GPU too.
 #include <cublasLt.h>
 #include <dlfcn.h>
 

@@ -8,7 +8,7 @@ namespace hctr::cuda {
 /// In the body of record_graph: ends the graph that is recorded, and begins the one that record_graph returns. Both are
 /// null if nothing was recorded.
 void* cut_graph(StreamRef);
-// Of an event between a recorded stream and one that is not recorded, or not in the same graph.
+// The two sides of an event between a recorded stream and an unrecorded one, or one of another graph.
 void record_crossing(void* event, StreamRef);
 void make_wait_crossing(void* event, StreamRef);
 

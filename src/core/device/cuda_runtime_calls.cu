@@ -222,7 +222,7 @@ bool is_recorded(StreamRef stream) noexcept {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// In a stream that is recorded, the event is reached each time the graph runs.
+/// In a recorded stream, the event is reached each time the graph runs.
 cudaError_t record_in_any(void* event, StreamRef stream) noexcept {
   return cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
                                   is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault);

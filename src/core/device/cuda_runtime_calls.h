@@ -14,7 +14,7 @@
 namespace hctr::cuda {
 
 GpuSearch find_gpus();
-/// Of the calling thread; -1: none, as there is no GPU or driver.
+/// The current device of the calling thread; -1: no GPU or driver.
 int current_device() noexcept;
 void make_current(int index);
 /// Where it has a context.
@@ -22,7 +22,7 @@ void restore_current(int index) noexcept;
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);
-// Of the current device; asked once for each.
+// Property of the current device; queried once for each.
 int multiprocessors();
 int compute_capability();  // 90 for 9.0
 /// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
@@ -46,7 +46,7 @@ void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);
 void synchronize_event(void* event);
-/// Of two timing events; none: one of them has not been reached since it was made.
+/// Time between two events; none: one of them has not been reached since it was made.
 std::optional<double> seconds_between(void* first, void* second);
 
 /// A range of the calling thread on the time line of a profiler (NVTX).

@@ -34,7 +34,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetResultString) text_of;
 };
 
-/// Beside the CUDA runtime, as toolkits and wheels lay it, then wherever the system looks.
+/// Searched next to the CUDA runtime, as toolkits and wheels place it, then wherever the system looks.
 void* find_cupti(std::string& reason) {
   const std::string name = cat("libcupti.so.", CUDART_VERSION / 1000);
   std::vector<std::string> files;
@@ -89,7 +89,7 @@ constexpr CUpti_ActivityKind kTracedKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KE
 constexpr std::pair<CUpti_CallbackDomain, uint32_t> kTracedCalls[] = {
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
-    // Work that is queued: all that this program and its libraries start it with.
+    // Calls that queue work, by this program and its libraries.
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000},
@@ -104,7 +104,7 @@ struct ActivityRecord {
   uint64_t begin_ns, end_ns;
 };
 
-/// CUPTI hands over buffers to functions that know no object: in here is where they go.
+/// CUPTI passes buffers to functions without an object: this holds their destination.
 struct ActivityRecords {
   std::mutex guard;
   const CuptiFunctions* cupti = nullptr;
@@ -121,7 +121,7 @@ void CUPTIAPI give_buffer(uint8_t** buffer, size_t* bytes, size_t* most_records)
   *most_records = 0;
 }
 
-/// The fields that are read lie at the same place in all later versions of a record.
+/// These fields lie at the same place in all later versions of a record.
 template <class Record>
 ActivityRecord read_record(const CUpti_Activity* any) {
   const auto* const record = reinterpret_cast<const Record*>(any);

@@ -5,9 +5,9 @@
 
 namespace hctr {
 
-/// Calls on a GPU set the current device of the thread that makes them. While this object lives they may; then the
-/// device that was current before is current again. Where nobody has used that one, so that it has no context, the
-/// thread keeps the last one: to set it would take memory there. Without a GPU it does nothing.
+/// GPU calls set the current device of their thread. This object allows that and restores the previous device at its
+/// end. If the previous device has no context because it was never used, the thread keeps the last one, since setting
+/// it would allocate memory there. Without a GPU it does nothing.
 class CurrentDevice {
  public:
   /// `gpu`: whether there can be such calls; else it does nothing.

@@ -32,8 +32,8 @@ Nodes nodes_of(cudaGraph_t graph) {
   return nodes;
 }
 
-/// get(nodes, count) or, from CUDA 13 on, get(nodes, edges, count): writes up to `count` nodes beside a node, and how
-/// many there are. Edges say what of a node another waits for, which here is all.
+/// get(nodes, count) or, from CUDA 13 on, get(nodes, edges, count): writes up to `count` nodes adjacent to a node, and
+/// their number. Edges state which part of a node another waits for; here it is always the whole node.
 template <class Get>
 Nodes nodes_beside(Get get) {
   size_t count = 0;

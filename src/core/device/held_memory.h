@@ -1,4 +1,4 @@
-// Memory of a device that is held for what must not fail once the device has no more, such as saving a model.
+// Device memory reserved for work that must not fail once the device has no more, such as saving a model.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace hctr {
 /// Used by one thread.
 class HeldMemory {
  public:
-  /// Holds so much from now on. Errors: those of Buffer.
+  /// Reserves this much. Errors: those of Buffer.
   void hold(Device, size_t bytes);
   size_t bytes() const { return memory_.bytes(); }
 
@@ -24,8 +24,8 @@ class HeldMemory {
   int takers_ = 0;
 };
 
-/// A buffer in held memory where that has room, else of its own. Its memory is not set to zero. What was taken is free
-/// again when no HeldBuffer is left.
+/// A buffer in reserved memory if that has capacity, else in memory of its own. It is not zeroed. Reserved memory is
+/// free again when no HeldBuffer exists.
 class HeldBuffer {
  public:
   HeldBuffer(HeldMemory&, Device, size_t bytes);

@@ -27,10 +27,10 @@ struct Grid {
   bool early = false;  ///< the kernel begins with start_early()
 };
 
-/// First in a kernel that is started with Grid::early: its blocks may be on multiprocessors before the kernel in front
-/// of it in the stream has ended, and wait here until that has, with all it wrote. The next kernel may come likewise
-/// once all blocks of this one are past it. So the GPU starts kernels while others run (programmatic dependent launch,
-/// from compute capability 9.0 on).
+/// First statement of a kernel that is started with Grid::early: its blocks may run before the previous kernel in the
+/// stream has ended, and wait here for its end and its writes. The next kernel may start likewise once all blocks of
+/// this one have passed it. So the GPU starts kernels while others run (programmatic dependent launch, from compute
+/// capability 9.0 on).
 __device__ inline void start_early() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion();))
 }
@@ -41,7 +41,7 @@ inline Grid early(Grid grid) {
   return grid;
 }
 
-/// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
+/// This many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
 /// number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
@@ -84,7 +84,7 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               config.dynamicSmemBytes = grid.shared_bytes;
               config.stream = stream_of(now.stream());
               config.attrs = &attribute;
-              // Many blocks that wait would keep kernels of other streams from multiprocessors.
+              // Many waiting blocks would keep kernels of other streams from multiprocessors.
               const bool few = grid.blocks <= multiprocessors();
               if (grid.early && few && can_start_early()) {
                 attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -98,8 +98,8 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
       });
 }
 
-/// The blocks of a lockstep launch that work on one of its jobs: how many they are, and which of them this is. A body
-/// of a kernel uses it in place of blockIdx and gridDim.
+/// The blocks of a lockstep launch that work on one of its jobs: their number, and the index of this one. A kernel body
+/// uses it in place of blockIdx and gridDim.
 struct BlockRange {
   int64_t block, blocks;
   __device__ int64_t thread_index() const { return block * blockDim.x + threadIdx.x; }
@@ -187,14 +187,14 @@ void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&
                                                                   std::forward<Arguments>(arguments)...);
 }
 
-/// The same of a kernel that starts once the one in front of it has ended.
+/// The same for a kernel that starts after the previous one has ended.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// A launch of kBody on as many multiprocessors as the context is held to, with a block on each that leaves no room for
-/// another: the GPU spreads smaller blocks over all multiprocessors. For bodies that take any number of blocks.
+/// A launch of kBody on as many multiprocessors as the context is limited to, with one block on each that fills it: the
+/// GPU spreads smaller blocks over all multiprocessors. For bodies that work with any number of blocks.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   using Job = decltype(job_of(kBody));

@@ -39,9 +39,8 @@ class LaunchQueue {
 /// immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may be started after all others. It is finite if its operands are f16 and finite: sums
-  /// in f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator searches for
-  /// overflow.
+  /// The result of a launch that may start after all others. It is finite if its operands are f16 and finite: sums in
+  /// f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -56,10 +55,10 @@ class Lockstep {
   Context next_late(LateResult);
   /// Starts all, the late ones last.
   void run();
-  /// Starts those of next(), or those of next_late(), on the stream of a context.
+  /// Starts the launches of next(), or those of next_late(), on the stream of a context.
   void run_first(Context&);
   void run_late(Context&);
-  /// Of what next_late() was called for, until it is started.
+  /// Callers of next_late(), until their launch starts.
   std::span<const LateResult> late() const { return late_; }
   /// Whether launches wait for run().
   bool collects() const { return collect_; }

@@ -96,7 +96,7 @@ void Profiler::read_times(Parts& parts, double added) const {
       if (!parts.events[i].begin) continue;
       const std::optional<double> begin = cuda::seconds_between(first_, parts.events[i].begin),
                                   end = cuda::seconds_between(first_, parts.events[i].end);
-      // What was recorded may not have run: a series of steps can end early.
+      // a recording may not have run: a series of steps can end early
       span.timed = begin && end;
       if (!span.timed) continue;
       span.begin = *begin;

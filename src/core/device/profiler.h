@@ -1,4 +1,4 @@
-// Where the time of steps goes: spans of time on streams, and the work that is queued in them.
+// Where the time of steps goes: time spans on streams, and the work queued in them.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@
 
 namespace hctr {
 
-/// What a part of a step has to do.
+/// The work of a part of a step.
 struct Work {
-  double flops = 0;      ///< of matrix and dot products: two for each multiplication
+  double flops = 0;      ///< of GEMMs and dot products: two for each multiplication
   double bytes = 0;      ///< of the tensors that are read or written, each once
-  double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
+  double fp8_flops = 0;  ///< of the flops, those of GEMMs with FP8 operands
   double launches = 0;   ///< of kernels and copies, where they are recorded
 };
 
@@ -36,23 +36,22 @@ struct Span {
 };
 std::string_view word(Span::On);
 
-/// Seconds of a GPU that the two events of a part take in recorded work, where they follow each other ...
+/// Seconds of a GPU that the two events of a part cost in recorded work, if they follow each other ...
 struct EventCost {
   double between = 0;  ///< with nothing between them
-  double around = 0;   ///< around a kernel: so much longer than the kernel adds to others of its stream
+  double around = 0;   ///< cost of events around a kernel, beyond the kernel's own cost to its stream
 };
 
-/// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
-/// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
-/// its call returns, by the clock.
+/// Measures spans between start() and stop(), while the Runtime points to it. Used by the thread that queues work. On a
+/// GPU, events time the streams, and the spans are NVTX ranges too. On a CPU, where all work is done when its call
+/// returns, the clock times them.
 ///
-/// Events of a part lengthen it. In work that is queued each time, what they add is taken off. Work that is recorded
-/// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
-/// each recording can have events at a time (time_parts), and their spans are as the events say. Parts in which nothing
-/// is recorded are left out.
+/// Events lengthen a part. For work queued in each step, their cost is subtracted. Recorded work (Program) is timed
+/// when it runs, if it was recorded between begin_recording() and end_recording(); a few parts of each recording can
+/// have events at a time (time_parts), and their spans include the events. Parts in which nothing is recorded are
+/// skipped.
 ///
-/// While a trace goes on, there are no events on a GPU: spans of parts that run there have no times, and traced() has
-/// all that they did.
+/// During a trace there are no events on a GPU: spans of its parts have no times, and traced() has their kernels.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -68,22 +67,21 @@ class Profiler {
   /// The spans between the last start() and stop(), in the order of their begin on the host, without recorded ones.
   const std::vector<Span>& spans() const { return queued_.spans; }
 
-  /// What is recorded from here to end_recording() is recording `id`, in place of what it was. The Runtime leads here
-  /// meanwhile.
+  /// Work recorded until end_recording() is recording `id` and replaces its previous content. The Runtime calls this
+  /// Profiler meanwhile.
   void begin_recording(size_t id);
   void end_recording();
-  /// Of recordings that begin after this, these parts have events, by their place in recorded(), and so has the first
-  /// one on the compute stream. Empty: all.
+  /// In recordings that begin later, these parts have events, given by their index in recorded(), and so has the first
+  /// part on the compute stream. Empty: all parts.
   void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
   /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
   const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
-  /// Traces kernels on the GPU up to end_trace(), in what is recorded or queued from now on. Returns why that cannot
-  /// be;
-  /// "" if it can.
+  /// Traces kernels on the GPU up to end_trace(), for work recorded or queued from now on. Returns the reason if that
+  /// is impossible; else "".
   std::string begin_trace();
   void end_trace() { trace_.reset(); }
-  /// What ran on the GPU between the last start() and stop(), in seconds since start(), in the order of begins. Its
-  /// marks lead into recorded() and spans().
+  /// Kernels that ran on the GPU between the last start() and stop(), in seconds since start(), ordered by begin. Their
+  /// marks index recorded() and spans().
   const std::vector<TracedWork>& traced() const { return traced_; }
   /// On a GPU, by work of its own. Waits for queued work.
   EventCost cost_of_recorded_events();
@@ -107,8 +105,8 @@ class Profiler {
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
-  /// By how much a small piece of work takes longer as a part of its own than among others of its kind, on the idle
-  /// compute stream of a GPU.
+  /// The additional time of a small piece of work as a part of its own compared to within others of its kind, on the
+  /// idle compute stream of a GPU.
   double seconds_added_to_a_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
@@ -117,7 +115,7 @@ class Profiler {
   /// Whether the next span of the recording has events.
   bool times_next(const Span&) const;
   void read_times(Parts&, double added) const;
-  /// Of the trace: what comes belongs to the open part.
+  /// For the trace: following kernels belong to the open part.
   void mark_open_part(bool on_stream) const;
 
   Runtime& runtime_;
@@ -139,7 +137,8 @@ class Profiler {
 /// does nothing. The texts outlive the Profiler.
 class ProfiledPart {
  public:
-  /// On the stream of `ctx`. Does nothing where launches are collected (Lockstep): whoever starts them is the part.
+  /// Marks a part on the stream of `ctx`. Does nothing while launches are collected (Lockstep): starting them is a part
+  /// of its own.
   ProfiledPart(Context& ctx, std::string_view part, std::string_view type, std::string_view name, Work work = {})
       : ProfiledPart(ctx.queue() ? nullptr : ctx.runtime().profiler(), ctx.stream(), true, {part, type, name}, work) {}
   /// On the host.
@@ -162,7 +161,7 @@ class ProfiledPart {
   bool on_stream_;
 };
 
-/// Adds to the work of the part that is open. For operators, which know the sizes of their products.
+/// Adds to the work of the open part. For operators, which know the sizes of their GEMMs.
 void count_flops(Context&, double flops, bool fp8 = false);
 
 }  // namespace hctr

@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Of a body that is called in each run. On the CPU outside work is called where a recorded program would call it, at
-/// the end of its piece, so that its order is the same.
+/// A body that runs again in each run. On the CPU, outside work runs where a recorded program would run it, at the end
+/// of its piece, so that the order is the same.
 class CalledEachTime : public Recording {
  public:
   explicit CalledEachTime(bool at_the_end) : at_the_end_(at_the_end) {}
@@ -30,7 +30,7 @@ class CalledEachTime : public Recording {
 
 }  // namespace
 
-/// The graphs, and what is called after each.
+/// The graphs, and the calls after each.
 class Program::Pieces : public Recording {
  public:
   explicit Pieces(StreamRef stream) : stream_(stream) {}

@@ -17,7 +17,7 @@ class Program {
   /// `record`, on a GPU, the constructor calls it once while it captures the stream; otherwise each run() calls it.
   /// Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
-  /// The same of a body that leaves work out of what is recorded.
+  /// The same for a body with work that is not recorded.
   Program(StreamRef stream, bool record, std::function<void(Recording&)> body);
   ~Program();
   Program(Program&&) noexcept;

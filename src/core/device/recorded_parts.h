@@ -10,7 +10,7 @@
 
 namespace hctr::cuda {
 
-/// Nodes of the graph that the stream is recorded into; none where it is not, or where that cannot be known.
+/// Nodes of the graph that the stream is recorded into; none if it is not recorded, or if they are unknown.
 std::optional<size_t> recorded_so_far(StreamRef) noexcept;
 /// The same nodes, by their handles, and which of them wait for which: (first, then). Empty where nothing is recorded.
 std::vector<const void*> recorded_nodes(StreamRef);

@@ -1,4 +1,4 @@
-// How the body of a Program leaves work out of what is recorded: calls whose sizes are known with the batch only.
+// How the body of a Program excludes work from the recording: calls whose sizes are known only with the batch.
 #pragma once
 
 #include <functional>
@@ -8,20 +8,20 @@
 
 namespace hctr {
 
-/// What is recorded of a body is a sequence of pieces with calls between them. Where a piece ends, streams that take
-/// part must have been joined to that of the program. A piece waits for what was queued before it is; work outside may
-/// wait for any point of the piece before it (CrossingEvent).
+/// A recorded body is a sequence of pieces with calls between them. At the end of a piece, its streams must have joined
+/// the program's stream. A piece waits for work queued before it; outside work may wait for any point of the previous
+/// piece (CrossingEvent).
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not while the
-  /// body is recorded. `work` is copied, and what it refers to lives as long as the program.
+  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not during
+  /// recording. `work` is copied, and objects it refers to must outlive the program.
   virtual void outside(std::function<void()> work) = 0;
-  /// Ends the piece. What follows is queued after the outside work so far.
+  /// Ends the piece. Later work is queued after the outside work so far.
   virtual void cut() = 0;
 };
 
-/// Calls body(context) outside of what is recorded; at once if there is no recording. The body copies what it needs.
+/// Calls body(context) outside the recording; at once if there is no recording. The body copies its data.
 template <class Body>
 void outside(Recording* recording, Context& ctx, Body body) {
   if (!recording) return body(ctx);

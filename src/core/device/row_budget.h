@@ -1,4 +1,4 @@
-// How much the rows of tables may take: on a device, once that is full in memory of its host, and then on a disk.
+// Capacity for the rows of tables: on a device, once that is full in memory of its host, and then on disk.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace hctr {
 
 /// Bytes of one rank. The default: all that the device has free, and none on the host.
 struct RowMemoryLimits {
-  std::optional<int64_t> device;  ///< most on the device; none: what is free there, but for the reserve
+  std::optional<int64_t> device;  ///< maximum on the device; none: its free memory, except the reserve
   int64_t reserve = 0;            ///< without `device`: stays free on the device
   int64_t host = 0;               ///< most in memory of the host
-  int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
+  int64_t move_every = 128;       ///< steps between swaps of rows by access counts; 0: never
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string device_setting;     ///< the settings that give these, for messages
   std::string host_setting;       ///< empty: none, rows stay on the device
@@ -24,34 +24,34 @@ struct RowMemoryLimits {
   int64_t disk = 0;               ///< most there
 };
 
-/// Who has taken memory of a budget, and can do with less of the device.
+/// A user of a budget that can reduce its device memory.
 class RowMemoryUser {
  public:
   virtual ~RowMemoryUser() = default;
-  /// Moves numbers of rows to memory of the host, for so many bytes of the device or as many as there can be. Nothing
-  /// may be queued. Returns the bytes.
+  /// Moves rows to host memory to free this many bytes of the device, or as many as possible. Nothing may be queued.
+  /// Returns the bytes.
   virtual int64_t move_to_host(int64_t bytes) = 0;
-  /// The most that this would free.
+  /// The maximum that this could free.
   virtual int64_t most_to_host() const = 0;
 };
 
-/// Who has rows on a disk, what belongs to them in memory of the host, and can do with less once a snapshot has ended.
+/// A user with rows on disk that can reduce its host memory once a snapshot has ended.
 class RowDiskUser {
  public:
   virtual ~RowDiskUser() = default;
-  /// Gives back what a snapshot of its rows has taken and was promised, if that has ended; `wait`: waits for its end.
+  /// Returns the bytes that a snapshot of its rows took and was promised, if that has ended; `wait`: waits for its end.
   /// Returns whether there was one that has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Gives back so many bytes of the disk, or as many as its rows do not need. Returns the bytes, which may be more.
+  /// Frees this many bytes of the disk, or as many as its rows do not need. Returns the bytes, which may be more.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
-/// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
-/// of its rank.
+/// The budget shared by the tables of a rank, first come, first served; results do not depend on it. For the thread of
+/// its rank.
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
-  /// A budget of some tables alone, but for these tiers: they are those of another budget, limits and bytes taken,
+  /// A budget of some tables alone, except for these tiers: they belong to another budget, limits and bytes taken,
   /// which outlives this one.
   struct Tiers {
     bool device = false, host = false, disk = false;
@@ -60,48 +60,47 @@ class RowMemory {
   RowMemory(const RowMemory&) = delete;
   RowMemory& operator=(const RowMemory&) = delete;
 
-  /// Bytes that rows may take on the device beyond those that they have; the largest number where nothing limits them
-  /// but the device itself. 0 where no more than the reserve is free.
+  /// Bytes that rows may take on the device beyond their present ones; the largest number if only the device limits
+  /// them. 0 if no more than the reserve is free.
   int64_t device_room() const;
-  /// Likewise on the host, without what is promised.
+  /// The same for the host, without promised bytes.
   int64_t host_room() const { return limits_.host - host_bytes() - of(shared_.host).host_promised_; }
   /// Whether rows may be in host memory at all.
   bool has_host() const { return limits_.host > 0; }
 
-  /// Whether rows may be on a disk, and the bytes that they may take there beyond those that they have, without what is
-  /// promised.
+  /// Whether rows may be on disk, and the bytes they may take there beyond their present ones, without promised bytes.
   bool has_disk() const { return !limits_.disk_folder.empty(); }
   int64_t disk_room() const { return limits_.disk - disk_bytes() - of(shared_.disk).disk_promised_; }
 
-  /// What tables have taken, of a shared tier all that share it.
+  /// Bytes taken by tables; for a shared tier by all tables that share it.
   int64_t device_bytes() const { return of(shared_.device).device_bytes_; }
   int64_t host_bytes() const { return of(shared_.host).host_bytes_; }
   int64_t disk_bytes() const { return of(shared_.disk).disk_bytes_; }
   const RowMemoryLimits& limits() const { return limits_; }
 
-  /// Tables that can do with less. They leave before they end.
+  /// Tables that can free memory. They deregister before they end.
   void join(RowMemoryUser* user) { of(shared_.device).users_.push_back(user); }
   void leave(RowMemoryUser* user) { std::erase(of(shared_.device).users_, user); }
-  /// Has others than this one move rows to the host, in the order in which they came, for so many bytes of the device.
-  /// Returns the bytes, which may be fewer or more.
+  /// Makes other users move rows to the host, in the order of their registration, to free this many bytes of the
+  /// device. Returns the bytes, which may be fewer or more.
   int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
   int64_t others_most_to_host(const RowMemoryUser* but) const;
 
-  /// Tables that have rows on a disk. They leave before they end.
+  /// Tables that have rows on disk. They deregister before they end.
   void join(RowDiskUser* user);
   void leave(RowDiskUser* user);
-  /// Ends the snapshots of others than this one that take of the host, or of the disk. Returns whether any has ended.
+  /// Ends other users' snapshots that take host memory, or disk space. Returns whether any has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
-  /// Has others than this one give back so many bytes of the disk. Returns the bytes, which may be fewer or more.
+  /// Makes other users free this many bytes of the disk. Returns the bytes, which may be fewer or more.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
-  // Of bytes that somebody may still need and nobody else shall take: who was promised them adds them to the room, and
-  // breaks the promise (a negative number) as they are taken.
+  // Promised bytes: one user may still need them, others cannot take them. That user counts them as available, and
+  // reduces the promise (a negative number) as it takes them.
   void promise_host(int64_t bytes) { of(shared_.host).host_promised_ += bytes; }
   void promise_disk(int64_t bytes) { of(shared_.disk).disk_promised_ += bytes; }
 
-  // Called by those who take memory; negative numbers give back.
+  // Called by users of memory; negative numbers give back.
   void take_device(int64_t bytes) { of(shared_.device).device_bytes_ += bytes; }
   void take_host(int64_t bytes) { of(shared_.host).host_bytes_ += bytes; }
   void take_disk(int64_t bytes) { of(shared_.disk).disk_bytes_ += bytes; }

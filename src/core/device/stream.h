@@ -15,8 +15,8 @@ struct StreamRef {
   bool is_capturing() const;
 };
 
-/// Whose kernels get multiprocessors first, of those that are ready, in recorded work too. A device may have fewer
-/// priorities: then the highest are the same.
+/// Which of several ready kernels get multiprocessors first, also in recorded work. A device may have fewer priorities:
+/// then the highest ones are the same.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {

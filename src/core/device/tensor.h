@@ -31,15 +31,15 @@ class Shape {
 std::string to_string(const Shape&);  ///< "[64,26,16]"
 
 /// Dtype, shape and row stride of a tensor that may not exist yet. Rows are the items of dimension 0. The elements of a
-/// row are contiguous; rows are `row_stride` elements apart. Memory behind each row and behind the last row may be
-/// known to hold zeros and stay so: matrix products use it to reach widths that the hardware is fast at. Other
-/// operators neither read nor write it.
+/// row are contiguous; rows are `row_stride` elements apart. Padding after each row and after the last row may be
+/// declared to hold zeros permanently: GEMMs use it to reach widths that the hardware is fast at. Other operators
+/// neither read nor write it.
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
   int64_t row_stride = 0;
-  int64_t zero_columns = 0;  ///< elements behind each row that hold zero
-  int64_t zero_rows = 0;     ///< rows behind the last that hold zero
+  int64_t zero_columns = 0;  ///< elements after each row that hold zero
+  int64_t zero_rows = 0;     ///< rows after the last that hold zero
 
   TensorSpec() = default;
   TensorSpec(DType, Shape);  // dense

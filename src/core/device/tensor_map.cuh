@@ -1,4 +1,4 @@
-// Maps of tensors for the tensor memory accelerator of GPUs from compute capability 9.0 on.
+// TMA maps of tensors, for GPUs from compute capability 9.0 on.
 #pragma once
 
 #include <cuda.h>
@@ -11,8 +11,8 @@ namespace hctr::cuda {
 /// exchanged, so that units of adjacent rows are in different banks.
 enum class Swizzle { none, bytes_128 };
 
-/// Describes a matrix for copies of boxes of `box_rows` rows, at most 256, of `box_columns` columns, of at most 128
-/// bytes, to and from shared memory. What lies outside is read as zero and not written.
+/// Describes a matrix for TMA copies of boxes of `box_rows` rows, at most 256, of `box_columns` columns, of at most 128
+/// bytes, to and from shared memory. Elements outside the matrix are read as zero and not written.
 CUtensorMap tensor_map(const Tensor&, int box_columns, int box_rows, Swizzle swizzle = Swizzle::bytes_128);
 
 }  // namespace hctr::cuda

@@ -77,7 +77,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
   if (text.empty()) return;
   try {
     const File file = open_to_append(section_.path);
-    std::setvbuf(file.get(), nullptr, _IONBF, 0);  // one write, which other processes do not come between
+    std::setvbuf(file.get(), nullptr, _IONBF, 0);  // one write, which writes of other processes cannot interleave
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));
   } catch (const Error& error) {
@@ -99,7 +99,7 @@ void BadRecordsFile::find_line(BadRecord& bad) try {
   }
   bad.record = counted_.lines + 1;
 } catch (const Error&) {
-  counted_.file.clear();  // whoever reads it says why
+  counted_.file.clear();  // the reader of the file reports why
 }
 
 }  // namespace hctr

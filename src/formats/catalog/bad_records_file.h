@@ -1,4 +1,4 @@
-// The file in which bad records are set aside: a JSON line for each, with file, record, offset and cause.
+// The file of skipped bad records: a JSON line for each, with file, record, offset and cause.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ Schema<BadRecordsSection> bad_records_schema();
 /// Appends lines that are not in the file yet, so that further passes, evaluations and runs add none twice. Any thread.
 class BadRecordsFile {
  public:
-  /// Reads the lines that are there. Errors: Error(io) when the file cannot be written.
+  /// Reads the existing lines. Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
-  /// The one for this path in this process. Errors: as above.
+  /// The object for this path in this process. Errors: as above.
   static std::shared_ptr<BadRecordsFile> open(const BadRecordsSection&);
 
-  /// Warns once when the file is full, or cannot be written: reading goes on.
+  /// Warns once when the file is full or cannot be written; reading continues.
   void add(std::vector<BadRecord>, const Log&);
 
  private:

@@ -9,7 +9,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMostPerSample = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
+constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample: products of two fit 64 bits
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
@@ -41,7 +41,7 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
   input.max_nnz = input.limits().max_nnz;  // the effective config shows both
 }
 
-/// Makes the weight of samples one more label.
+/// Stores the weight of samples as one more label.
 void add_sample_weight(DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
   SampleWeightPart& weight = section.sample_weight;
   weight.given = !weight.top.empty();
@@ -67,7 +67,7 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
 }
 
-/// A note on each label that is a feature too.
+/// A note on each label that is also a feature.
 void note_labels_among_features(DataSection& section, const FormatType& format, const std::string& pointer,
                                 Problems& problems) {
   const auto columns = format.columns ? format.columns(section) : std::nullopt;

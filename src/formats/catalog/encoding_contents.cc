@@ -71,7 +71,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
     now = encoding_contents(section);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) throw;
-    return "";  // whoever reads data says so
+    return "";  // the reader of the data reports why
   }
   std::string text;
   const auto section_of = [&](const std::string& place) {
@@ -88,7 +88,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
   for (const auto& [place, was] : contents)
     if (const auto is = new_contents.find(place); is != new_contents.end())
       compare(place, was, is->second);
-    else if (!is_of_vocabulary(place))  // else the slots' keys differ, which the config says
+    else if (!is_of_vocabulary(place))  // otherwise the slots' keys differ, which the config states
       compare(place, was, nullptr);
   for (const auto& [place, is] : new_contents)
     if (!contents.contains(place) && !is_of_vocabulary(place)) compare(place, nullptr, is);

@@ -13,10 +13,10 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kRowsForTexts = 5'000;
-constexpr size_t kFewTexts = 10;      // of so few, equal ones may be chance
-constexpr double kMostlyEqual = 0.5;  // share of the values of a slot that stand in the lists
+constexpr size_t kFewTexts = 10;      // among so few values, equal ones may be coincidence
+constexpr double kMostlyEqual = 0.5;  // share of a slot's values that occur in the lists
 
-/// A slot that hashes or numbers its texts apart from others.
+/// A slot that hashes or numbers its texts separately from others.
 struct ApartSlot {
   size_t slot = 0, input = 0;
   std::string column{};
@@ -24,7 +24,7 @@ struct ApartSlot {
   std::unordered_set<int64_t> texts{};  // as keys of one hash
 };
 
-/// Gives all slots that have keys of their own one key space, and lists them.
+/// Gives all slots with keys of their own a common key space, and lists them.
 std::vector<ApartSlot> make_comparable(DataSection& section, std::vector<SlotColumns>& groups) {
   std::vector<size_t> inputs;
   for (size_t i = 0; i < section.sparse.size(); ++i)

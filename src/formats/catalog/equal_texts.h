@@ -1,4 +1,4 @@
-// Slots of one table whose texts are the same, and whose keys are not.
+// Finds slots of one table with equal texts and different keys.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace hctr {
 
-/// A note for each slot with one value a row, most of whose values also stand in lists of another slot of the same
-/// sparse input, as an item and the items before it do, where each slot hashes its texts apart: their keys have rows of
-/// their own. Looks at the first rows. Bad records have no part in it.
+/// A note for each single-value slot most of whose values also occur in lists of another slot of the same sparse input
+/// (an item and the items before it) if the slots hash texts separately: equal texts then have separate rows. Reads the
+/// first rows. Bad records are ignored.
 std::vector<std::string> notes_on_equal_texts(const DataSection&, const Source&, KeyWidth);
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kAllowIt = ". Add --unmatched allow to go on all the same";
 
-/// One label that texts or a least number decide.
+/// A label defined by texts or by a minimum.
 struct LookedFor {
   size_t label;
   const LabelColumn& column;
@@ -29,7 +29,7 @@ struct LookedFor {
 
 constexpr size_t kMostTexts = 5;
 
-/// What rows of a set say of a label. `place`: among the columns that are kept of each row.
+/// Facts about a label from the rows of a set. `place`: its index among the kept columns.
 void look_at(const SampleBlock& block, int64_t rows, size_t labels, size_t place, size_t kept, LookedFor& one) {
   for (int64_t r = 0; r < rows && !one.seen; ++r)
     one.seen = block.label[static_cast<size_t>(r) * labels + one.label] == 1;

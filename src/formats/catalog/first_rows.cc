@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// Calls visit for each column whose statistics are learned: the column, its place among the dense values, and whether
+/// Calls visit for each column whose statistics are learned: the column, its index among the dense values, and whether
 /// its logarithm is taken.
 void for_each_learned(const DataSection& section,
                       const std::function<void(const std::string& column, size_t place, bool log)>& visit) {
@@ -29,9 +29,9 @@ void for_each_learned(const DataSection& section,
   }
 }
 
-/// Takes mean and deviation of what was found in `rows` rows, and warns where there is no deviation.
+/// Stores mean and deviation of the values in `rows` rows, and warns if there is no deviation.
 void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
-  constexpr double kExact = 0x1p53;  // up to here doubles tell integers apart
+  constexpr double kExact = 0x1p53;  // doubles distinguish integers up to here
   one.values = found.moments.count();
   one.mean = found.moments.mean();
   if (const double deviation = found.moments.deviation(); deviation > 0)

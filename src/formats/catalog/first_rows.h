@@ -1,4 +1,4 @@
-// What a look at the first rows of a set tells before training: statistics of dense columns.
+// Reads the first rows of a set before training: statistics of dense columns.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,22 @@
 
 namespace hctr {
 
-/// Rows that are read of a set at most, an equal number of each file.
+/// Maximum rows read of a set, an equal number of each file.
 inline constexpr int64_t kFirstRows = 1 << 20;
 
 /// Whether the section has columns whose mean and standard deviation are learned.
 bool needs_statistics(const DataSection&);
 
-/// The statistics of these columns, from the first rows of the training data. They depend on the files alone. Log says
-/// how many rows were read. Cost: one thread reads kFirstRows rows. Errors: those of opening and parsing the data.
+/// The statistics of these columns, from the first rows of the training data. They depend on the files alone. Logs the
+/// number of rows read. Cost: one thread reads kFirstRows rows. Errors: those of opening and parsing the data.
 std::vector<ColumnStatistics> learn_statistics(const DataSection&, KeyWidth, const Log&);
 
-/// Those of `known` that the section needs. Errors: Error(data) naming the columns that are missing there. `of`: what
-/// they belong to, for the message.
+/// The statistics in `known` that the section needs. Errors: Error(data) naming the columns missing there. `of`: their
+/// origin, for the message.
 std::vector<ColumnStatistics> select_statistics(const DataSection&, const std::vector<ColumnStatistics>& known,
                                                 const std::string& of);
 
-/// Neutral ones, with which "standardize" changes no number: for looking at values as they are stored.
+/// Neutral statistics, with which "standardize" changes no number: for showing values as they are stored.
 std::vector<ColumnStatistics> neutral_statistics(const DataSection&);
 
 }  // namespace hctr

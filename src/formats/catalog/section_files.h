@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// Lists and data files of `source` and `eval_source`, the feature specification with its files, and vocabularies. A
-/// source that cannot be listed is left out: whoever reads it says why.
+/// source that cannot be listed is skipped: its reader reports why.
 std::vector<fs::path> files_of_section(const DataSection&);
 
 }  // namespace hctr

@@ -1,12 +1,12 @@
-// Fills in the numbers of a Data layer that follow from what it says of its columns.
+// Derives numbers of a Data layer from its columns.
 #pragma once
 
 #include "formats/data/format_type.h"
 
 namespace hctr {
 
-/// Sets label_dim, dense_dim, slot_num of one sparse input, and limits on keys, where they are left out. Reports those
-/// that do not follow.
+/// Sets label_dim, dense_dim, slot_num of one sparse input, and limits on keys, if they are omitted. Reports those that
+/// cannot be derived.
 void complete_widths(DataSection&, const FormatType&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Those of the csv or parquet object, where it has a vocabulary; else none. Errors: those of slot_rules().
+/// The rules of the csv or parquet object, if it has a vocabulary; else none. Errors: those of slot_rules().
 std::vector<SlotRule> slot_rules_of(const DataSection&);
 
 }  // namespace hctr

@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Of so many keys or values none of which matches anything, that is an error and no chance.
+/// If none of this many keys or values matches, that is an error and no coincidence.
 inline constexpr int64_t kUnmatchedToFail = 100;
 
-/// By slot: the key that all values share which the slot's vocabulary lacks; nothing for slots without a vocabulary.
+/// By slot: the key shared by all values that the slot's vocabulary lacks; nothing for slots without a vocabulary.
 /// Errors: those of reading vocabularies.
 std::vector<std::optional<int64_t>> unlisted_keys(const DataSection&);
 

@@ -1,4 +1,4 @@
-// A slot's column read once more with a key of its own for each value, for metrics of groups.
+// Reads a slot's column a second time with a distinct key for each value, for metrics of groups.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,12 @@
 
 namespace hctr {
 
-/// Where values of a slot may share a key, by "buckets" or as the values that a vocabulary lacks, adds a sparse input
-/// of one slot whose keys are 63-bit hashes of the values in the same column. Returns its index; nothing where each
-/// value has a key of its own already, and where the section does not name the column of the slot.
+/// If values of a slot may share a key, by "buckets" or as the values that a vocabulary lacks, adds a sparse input of
+/// one slot whose keys are 63-bit hashes of the values in the same column. Returns its index; nothing if each value has
+/// its own key already, or if the section does not name the column of the slot.
 std::optional<size_t> add_unshared_slot(DataSection&, size_t input, int64_t slot);
 
-/// Why values of a slot share keys that cannot be read apart; empty where they do not, or add_unshared_slot() can.
+/// Why values of a slot share keys that cannot be separated; empty if they do not, or add_unshared_slot() can.
 std::string why_shared(const DataSection&);
 
 }  // namespace hctr

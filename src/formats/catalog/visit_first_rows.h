@@ -13,7 +13,7 @@ namespace hctr {
 /// The columns that the section's format states. Points into the section.
 std::optional<StatedColumns> columns_of(DataSection&);
 
-/// A copy of the section for a look at labels and dense values alone: no keys.
+/// A copy of the section for reading labels and dense values alone: no keys.
 DataSection without_slots(const DataSection&);
 
 struct FirstRowsRead {

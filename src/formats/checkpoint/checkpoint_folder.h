@@ -1,7 +1,7 @@
 // The folder that holds the checkpoints of a run, one folder each: iteration_000200, iteration_000400, ...
 //
 // A checkpoint is written as iteration_<n>.part and renamed when it is complete. Folders that end in .part belong to a
-// run that died, as long as nobody else has the lock.
+// dead run, unless another process has the lock.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The file in the folder that the run locks which uses it.
+/// The lock file in the folder of the run that uses it.
 inline constexpr const char* kLockName = "lock";
 
 struct CheckpointPlace {
@@ -25,24 +25,23 @@ fs::path checkpoint_path(const fs::path& folder, int64_t iteration);
 std::optional<int64_t> iteration_of(const fs::path& checkpoint);
 /// While it is written, or deleted.
 fs::path part_path(const fs::path& folder, int64_t iteration);
-/// All folders named as checkpoints, by iteration; whether they are whole is not looked at. None where there is no
-/// folder. Errors: Error(io).
+/// All folders named like checkpoints, by iteration, complete or not. None if there is no folder. Errors: Error(io).
 std::vector<CheckpointPlace> list_checkpoints(const fs::path& folder);
 
-/// Removes what dead runs have left. Needs the lock. Errors: Error(io).
+/// Removes leftovers of dead runs. Needs the lock. Errors: Error(io).
 void remove_parts(const fs::path& folder);
-/// Removes a checkpoint in such a way that none is ever half there under its name. Errors: Error(io).
+/// Removes a checkpoint atomically: its name never shows a partial one. Errors: Error(io).
 void remove_checkpoint(const fs::path& folder, int64_t iteration);
-/// Gives the folder of a complete checkpoint its name, for good. Errors: Error(io).
+/// Renames the folder of a complete checkpoint, and flushes the name. Errors: Error(io).
 void publish_checkpoint(const fs::path& folder, int64_t iteration);
-/// Renames newer checkpoints than that of `iteration`, to <name>.left: the run goes on from an older one, and they are
-/// not part of it any more. Returns them. Errors: Error(io).
+/// Renames checkpoints newer than `iteration` to <name>.left: the run resumes from an older one, and they no longer
+/// belong to it. Returns them. Errors: Error(io).
 std::vector<fs::path> leave_newer_checkpoints(const fs::path& folder, int64_t iteration);
 
 /// Flushes a file, or the names in a folder, to the disk. Errors: Error(io).
 void sync_to_disk(const fs::path&);
 
-/// Holds the lock of a folder until it is destroyed or the process ends, however it ends.
+/// Holds the lock of a folder until it is destroyed or the process ends in any way.
 class FolderLock {
  public:
   /// Creates the folder if it is missing. Errors: Error(io), also when another process has the lock.

@@ -16,15 +16,15 @@ inline constexpr int64_t kCheckpointSchema = 1;
 inline constexpr const char* kManifestName = "manifest.json";
 
 struct Manifest {
-  Json about;                     ///< what belongs to the state: run, config, data, placement
+  Json about;                     ///< properties of the state: run, config, data, placement
   Json progress;                  ///< numbers of the run
   std::vector<StateIndex> files;  ///< by rank
 
-  /// The whole checkpoint in the folder beside, to which an increment adds what has changed since.
+  /// The full checkpoint in a sibling folder, to which an increment adds changes.
   struct Base {
     std::string name;                      ///< of its folder
     uint32_t crc = 0;                      ///< its files_crc()
-    int64_t increment = 1;                 ///< which this one is of those that build on it, from 1
+    int64_t increment = 1;                 ///< index among the increments on the same base, from 1
     fs::path folder{};                     ///< read_manifest() fills in this and
     std::shared_ptr<const Manifest> of{};  ///< its manifest
   };
@@ -36,13 +36,13 @@ struct Manifest {
 
 /// Writes <folder>/manifest.json, which ends with a checksum of itself. Errors: Error(io).
 void write_manifest(const fs::path& folder, const Manifest&);
-/// With that of its base. Errors: Error(io); Error(data) naming the file when it is not what write_manifest() wrote, or
+/// With its base's manifest. Errors: Error(io); Error(data) naming the file when write_manifest() did not write it, or
 /// the base is another one.
 Manifest read_manifest(const fs::path& folder);
-/// Each array of which the base has rows must be there, with as many rows. `folder`: of the manifest, for messages.
-/// Errors: Error(data).
+/// Checks that each array of which the base has rows exists there, with as many rows. `folder`: of the manifest, for
+/// messages. Errors: Error(data).
 void expect_fits_base(const Manifest&, const fs::path& folder);
-/// The name of the folder of its base; none if it is whole. Does not look at the base. Errors: as read_manifest().
+/// The folder name of its base; none if it is full. Does not read the base. Errors: as read_manifest().
 std::optional<std::string> base_of(const fs::path& folder);
 /// Reads all files that the manifest lists, and those of its base. Errors: Error(io); Error(data) naming the file whose
 /// size or checksum differs.

@@ -75,7 +75,7 @@ Json to_json(const StateIndex& index) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
     Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
-    if (array.from_base) {  // a version that does not know this misses the shape
+    if (array.from_base) {  // an older version, which does not know this, misses the shape
       entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
                                              {"rows", array.from_base->rows},
                                              {"changed", array.from_base->changed}}));
@@ -94,7 +94,7 @@ Json to_json(const StateIndex& index) {
 
 namespace {
 
-/// What an increment says of an array: its shape is known, and the arrays before it.
+/// An increment's entry for an array: its shape and the arrays before it are known.
 StateArray::FromBase from_base(const Json& json, const StateArray& array, const StateIndex& index) {
   StateArray::FromBase from{natural(json, "rows"), text(json, "changed"), 0};
   if (array.shape.empty() || from.rows > array.shape[0])

@@ -1,4 +1,4 @@
-// What a file of a checkpoint holds: arrays, one behind the other, and small values, all by name.
+// The contents of a checkpoint file: arrays, stored contiguously, and small values, all by name.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct StateArray {
   std::vector<int64_t> shape;
   int64_t offset = 0;  ///< of its first byte in the file
 
-  /// Of an increment: what the base has of the array, by the same name.
+  /// In an increment: the part of the array that the base has, under the same name.
   struct FromBase {
     int64_t rows = 0;     ///< the base has these first ones
-    std::string changed;  ///< the array of this file with the indices, ascending, of those that have changed; or ""
+    std::string changed;  ///< the array of this file with the ascending indices of changed rows; or ""
     int64_t count = 0;    ///< how many these are
     bool operator==(const FromBase&) const = default;
   };

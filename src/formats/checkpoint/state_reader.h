@@ -1,4 +1,4 @@
-// Gives the state in a checkpoint back to its holders.
+// Returns the state in a checkpoint to its owners.
 #pragma once
 
 #include <cstddef>
@@ -20,35 +20,35 @@
 
 namespace hctr {
 
-/// What a StateWriter of rank 0 has given, in the memory of this process.
+/// The state that rank 0 passed to a StateWriter, in the memory of this process.
 struct StateInMemory {
   StateIndex index;
   std::vector<HostBytes> pieces;  ///< in the order of the file
 };
 
-/// The state of one rank of the run that wrote a checkpoint. Of an increment, it is that of the base with what has
-/// changed since. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming
-/// file and array, when the checkpoint does not hold what is asked for.
+/// The state of one rank of the run that wrote a checkpoint. For an increment, the state of the base with the changes
+/// applied. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming file and
+/// array, when the checkpoint does not hold the requested state.
 class StateReader {
  public:
-  /// `exact`: whether this run has the ranks and the placement of that one, so that each rank takes its own state as it
-  /// was; else rows are found by their keys. `rank`: of this run.
+  /// `exact`: whether this run has the ranks and the placement of the saved one, so that each rank restores its own
+  /// state; otherwise rows are found by their keys. `rank`: of this run.
   StateReader(fs::path folder, Manifest manifest, bool exact, int rank, StreamRef stream);
-  /// The state that the same rank has kept for itself.
+  /// The state that the same rank saved.
   StateReader(std::shared_ptr<const StateInMemory>, StreamRef);
 
   StateReader in(std::string_view scope) const;
-  /// The state that another rank of that run saved, or, of what all have alike, rank 0.
+  /// The state that another rank of that run saved, or, for state common to all, rank 0.
   StateReader of_rank(int rank) const;
   bool exact() const { return input_->exact; }
-  /// Of this run.
+  /// The rank and number of ranks of this run.
   int rank() const { return input_->rank; }
   /// Ranks of the run that wrote the checkpoint.
   int ranks() const { return static_cast<int>(input_->manifest.files.size()); }
 
   /// Whether there is an array or a number of this name.
   bool has(std::string_view name) const;
-  // As StateWriter's: they fill what that was given.
+  // The same calls as StateWriter's; they fill their arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;
@@ -62,12 +62,12 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
-  /// The whole checkpoint that increments after this one can build on, and the rows of an array that it has.
+  /// The full checkpoint on which later increments can build, and the rows of an array that it has.
   struct Base {
     int64_t iteration = 0, rows = 0;
   };
-  /// This one if it is whole, else its own base. None where that has not the rows of this array, or its folder has not
-  /// the name of a checkpoint.
+  /// This checkpoint if it is full, else its own base. None if that lacks the rows of this array, or its folder is not
+  /// named like a checkpoint.
   std::optional<Base> base_of_next(const StateArray&) const;
   const StateArray& at(std::string_view name) const;
   /// Reads bytes [first, first + to.size()) of an array.

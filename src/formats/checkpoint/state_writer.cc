@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory where pieces are written at once
+constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory if pieces are written at once
 constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;  // of a half; for a thread
 
 StateWriter::Copy copy_of(const void* from) {

@@ -1,4 +1,4 @@
-// Takes the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
+// Collects the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,13 @@ struct HostBytes {
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
-/// Copies from a GPU to host memory that was never used: page-locked memory between takes the copy, and threads spread
-/// it. A copy straight there takes ten times as long, since one thread waits for each new page.
+/// Copies from a GPU to host memory that was never used: through page-locked memory, from which threads spread the
+/// data. A direct copy takes ten times as long, since one thread waits for each new page.
 class StagedCopies {
  public:
   /// Outlived by its arguments. Takes its memory when a piece first needs it.
   StagedCopies(Device, ThreadPool&);
-  /// copy(first, span) starts to copy the bytes from `first` on, behind the work of the stream.
+  /// copy(first, span) starts to copy the bytes from `first` on, after the work of the stream.
   void fill(std::span<std::byte> to, StreamRef,
             const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
 
@@ -44,48 +44,49 @@ class StagedCopies {
   ThreadPool& threads_;
 };
 
-/// Rows of some arrays that do not change until they have been read, so that a thread can do so while training goes on.
+/// Rows of some arrays that do not change until they have been read, so that a thread can read them while training
+/// continues.
 struct LaterRows {
   struct Part {
     int64_t offset = 0, row_bytes = 0;  ///< in the file: of the first of these rows, and of each
   };
   std::vector<Part> parts;
   int64_t rows = 0;
-  /// Sets to[p] to rows [first, first + count) of parts[p]. Called once for each row, in their order. What it holds, it
-  /// holds until it is destroyed. Errors: Error(io).
+  /// Sets to[p] to rows [first, first + count) of parts[p]. Called once for each row, in their order. The memory stays
+  /// valid until this object is destroyed. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
-  /// The seconds for which training has waited until they were read.
+  /// The seconds for which training has waited for reads.
   std::function<double()> waited;
 };
 
-/// What of a state is read later.
+/// The parts of a state that are read later.
 struct LaterState {
   int64_t memory = 0;  ///< bytes that copies for that may still take
   std::vector<LaterRows> rows;
   std::string refused;  ///< why rows that could be read later are read now; empty: none are
 };
 
-/// What the holders of state give to a checkpoint, under names. StateReader has the same calls, so that a holder lists
-/// its state once, in a template that both pass through.
+/// Receives named state for a checkpoint from its owners. StateReader has the same calls, so that an owner lists its
+/// state once, in a template for both.
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;
-  /// Which checkpoint it is: of an iteration, and whole or with what has changed since the whole one of iteration
+  /// The checkpoint's identity: its iteration, and whether it is full or an increment on the full one of iteration
   /// `base`.
   struct Which {
     int64_t iteration = 0;
     std::optional<int64_t> base{};
   };
   /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
-  /// describes, in which rows that are left to `later` leave gaps. All outlive the writer and those made by in();
-  /// `staged` and `later` may be null.
+  /// describes, with gaps for rows left to `later`. All outlive the writer and those made by in(); `staged` and `later`
+  /// may be null.
   StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
               StagedCopies* staged = nullptr, LaterState* later = nullptr)
       : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged), later_(later) {}
 
   /// The same under names that start with "<scope>/".
   StateWriter in(std::string_view scope) const;
-  /// What all ranks have alike is saved by rank 0.
+  /// Rank 0 saves state that all ranks have in common.
   int rank() const { return rank_; }
   const Which& which() const { return which_; }
 
@@ -93,29 +94,29 @@ class StateWriter {
   void tensor(std::string_view name, const Tensor&);
   /// Memory of the device, or of the host.
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const void* from);
-  /// What `copy` copies behind the work of the stream: the bytes of the array from `first` on.
+  /// A copy queued on the stream: the bytes of the array from `first` on.
   using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
-  /// Rows of an array that have changed.
+  /// Changed rows of an array.
   struct Changes {
     int64_t base_rows = 0;  ///< the base has these first ones
-    std::string list;       ///< the name of the list of those that have changed, ascending; "": none has
+    std::string list;       ///< the array with the ascending indices of changed rows; "": none
     int64_t count = 0;
     /// Copies rows [first, first + rows) of the list to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
   };
-  /// Of an increment: an array of which the base has rows. `added` copies the bytes of its rows behind these.
+  /// In an increment: an array whose first rows the base has. `added` copies the bytes of the rows after these.
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const void* added);
-  /// Null: all is read now. Else whoever has rows that do not change until they are read may append them, and leave
-  /// them out here.
+  /// Null: everything is read now. Otherwise owners of rows that do not change until they are read may append them
+  /// here, and skip them in the state.
   LaterState* later() const { return later_; }
   /// An array of which only the first `rows` are copied now. Returns where the others go.
   LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                 const Copy& copy, int64_t rows);
-  /// Of an increment: where the rows that have changed go, none of which is copied, and behind them the new ones.
+  /// In an increment: where the changed rows go, none of which is copied, followed by the new ones.
   LaterRows::Part place_of_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                    const Changes&);
   template <class T>
@@ -169,8 +170,8 @@ class StateFileWriter {
   void put(int64_t offset, std::span<const std::byte>);
 
   AtomicFile file_;
-  int64_t end_ = 0;                  // behind all that is written
-  int64_t position_ = 0;             // where the file goes on without being told
+  int64_t end_ = 0;                  // after all that is written
+  int64_t position_ = 0;             // the position at which the file continues
   std::map<int64_t, Piece> pieces_;  // by offset
 };
 

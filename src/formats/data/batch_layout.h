@@ -18,7 +18,7 @@ struct BatchShape {
   struct Table {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
     int64_t key_capacity = 0;  ///< most keys one batch can hold in this input
-    int64_t keep = 0;          ///< a bag with more keys keeps its first `keep` ones; 0: bags are as on file
+    int64_t keep = 0;          ///< a bag with more keys keeps its first `keep` ones; 0: bags stay as on file
     bool keep_last = false;    ///< keeps the last ones instead
   };
   int64_t samples = 0;  ///< rows, per rank
@@ -45,11 +45,11 @@ constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samp
 /// device: per table t, slot-major,
 ///   offsets  i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
 ///   keys     i64 [key_capacity]: undefined past offsets.back()
-/// and dense values where they are uploaded, or there too with zeros behind each row, if rows are further apart or of
+/// and dense values where they are uploaded, or there too with zeros after each row, if rows are further apart or of
 /// another dtype.
 struct BatchLayout {
-  /// `dense_stride`: from one row of dense values to the next as ops take them, dense_dim if that is more.
-  /// `dense_dtype`: f32 f16 bf16, as ops take them.
+  /// `dense_stride`: from one row of dense values to the next as operators read them, dense_dim if that is larger.
+  /// `dense_dtype`: f32 f16 bf16, as operators read them.
   explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0, DType dense_dtype = DType::f32);
 
   struct Table {

@@ -23,15 +23,14 @@ std::string_view bare(std::string_view text) {
 
 char closing_of(char open) { return open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : '\0'; }
 
-/// What stands in "<3, 5>"; null for texts such as "<a>, <b>" and "<unk", which are none.
+/// The contents of "<3, 5>"; null for other texts such as "<a>, <b>" and "<unk".
 std::optional<std::string_view> in_angles(std::string_view text) {
   if (text.size() < 2 || text.front() != '<' || text.back() != '>') return std::nullopt;
   text = bare(text.substr(1, text.size() - 2));
   return text.find_first_of("<>") == text.npos ? std::optional(text) : std::nullopt;
 }
 
-/// The text without the name of a type around it and what NumPy says of its elements: "[1, 2]" of "array([1, 2],
-/// dtype=int32)".
+/// The text without the type name around it and NumPy's suffix: "[1, 2]" of "array([1, 2], dtype=int32)".
 std::string_view without_type(std::string_view text) {
   const auto name_end = std::find_if_not(text.begin(), text.end(), [](char c) { return is_letter(c) || c == '.'; });
   const auto name = static_cast<size_t>(name_end - text.begin());
@@ -52,7 +51,7 @@ size_t type_of_scalar(std::string_view text) {
   return end != text.end() && *end == '(' ? static_cast<size_t>(end - text.begin()) + 1 : 0;
 }
 
-/// The end of the value in quotes at the start of `text`, behind its closing quote; npos where there is none.
+/// The end of the value in quotes at the start of `text`, after its closing quote; npos where there is none.
 size_t end_of_quoted(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '\\')
@@ -108,7 +107,7 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Adds what the escape stands for that `text` starts with, behind its backslash: those of JSON and Python.
+/// Adds the character of the escape that `text` starts with, after its backslash: escapes of JSON and Python.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();

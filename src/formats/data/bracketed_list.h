@@ -9,17 +9,17 @@
 
 namespace hctr {
 
-/// Whether the text begins with a bracket and ends with the one that closes it: "[3, 5]", "('a',)", "{}", "<3, 5>". The
-/// name of a type may stand before a round one: "array([1, 2])", "set()".
+/// Whether the text begins with a bracket and ends with its closing one: "[3, 5]", "('a',)", "{}", "<3, 5>". A type
+/// name may precede a round bracket: "array([1, 2])", "set()".
 bool is_in_brackets(std::string_view text);
 
 /// Takes lists apart, one after the other. Values are views of the cell, or of memory that is kept until the next one.
 class BracketedList {
  public:
   /// Reads the values of a cell without brackets, quotes and blanks around them; empty ones are skipped. A cell without
-  /// brackets is read as what would stand in them. `separator`: what stands between values, where a blank means any
-  /// number of blanks and line ends; 0: commas, or blanks between numbers and values in quotes, as NumPy writes them.
-  /// False for what is no such list, and problem() says why.
+  /// brackets is read like the contents of brackets. `separator`: the separator of values; a blank means any number of
+  /// blanks and line ends; 0: commas, or blanks between numbers and values in quotes, as NumPy writes them. False if it
+  /// is no such list; problem() then states why.
   bool read(std::string_view cell, char separator);
   std::span<const std::string_view> values() const { return values_; }
   const char* problem() const { return problem_; }

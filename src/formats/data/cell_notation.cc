@@ -77,7 +77,7 @@ bool take_format(std::string_view& text, std::string_view format) {
   return true;
 }
 
-/// What may follow a time: a fraction of a second, "AM", a time zone.
+/// Suffixes of a time: a fraction of a second, "AM", a time zone.
 bool is_end_of_time(std::string_view rest) {
   if (!rest.empty() && (rest[0] == '.' || rest[0] == ',')) rest.remove_prefix(1 + digits_at_start(rest.substr(1)));
   while (rest.starts_with(' ')) rest.remove_prefix(1);
@@ -225,7 +225,7 @@ bool has_point_of_thousands(std::string_view text) {
 Notation number_notation(std::string_view text) {
   if (text.size() > 40) return Notation::none;
   bool marked = false;
-  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks behind their commas
+  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks after their commas
     text = text.substr(1, text.size() - 2);
     marked = grouped_digits(text, ",") != Notation::none;
   }

@@ -1,4 +1,4 @@
-// In which notation a cell is written: dates, numbers with signs that the readers do not read, lists in brackets.
+// The notation of a cell: dates, numbers with separators that the readers do not read, lists in brackets.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ enum class Notation {
   ambiguous,  ///< "1,234", which may be two integers
   number,     ///< "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
 };
-/// What the text is as a number in a notation that read_number() does not read.
+/// The kind of number in a text whose notation read_number() does not read.
 Notation number_notation(std::string_view text);
 
-/// What stands behind a number: " years" of "30 years"; those of thousands and millions, as "K" of "1.5K", are one and
-/// the same. Empty: the text does not begin with one, or is one.
+/// The suffix of a number: " years" of "30 years"; suffixes for thousands and millions, as "K" of "1.5K", are equal.
+/// Empty: the text does not begin with a number, or is one.
 std::string_view unit_behind(std::string_view text);
 
-/// Whether a number may have its point between thousands: "1.234".
+/// Whether a number's point may be a thousands separator: "1.234".
 bool has_point_of_thousands(std::string_view text);
 
-/// What would make a number of a text that is none, behind "; ", where it is a date or a number in another notation.
-/// `options`: what reads the latter.
+/// How to read a text as a number, after "; ", if it is a date or a number in another notation. `options`: names of the
+/// options that read it.
 std::string number_hint(std::string_view text,
                         const char* options = "\"number_format\" and \"unit\" of the column say otherwise");
 

@@ -43,9 +43,9 @@ class VocabularyFile {
     }
   }
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
-  /// Of the values in their order.
+  /// Hash of the values in their order.
   uint64_t hash() const { return hash_; }
-  /// size() for a value that is not there.
+  /// size() if the value is missing.
   int64_t find(std::string_view value) const {
     const auto found = numbers_.find(value);
     return found == numbers_.end() ? size() : found->second;

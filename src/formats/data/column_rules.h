@@ -18,8 +18,8 @@ struct DenseRule {
   std::optional<float> fallback{};           ///< the value of a missing one
   std::optional<NumberNotation> notation{};  ///< of texts; none: plain numbers
 };
-/// `statistics`: for the columns whose mean and standard deviation are learned. `format`: how texts have numbers where
-/// a column does not say. Errors: Error(config) naming a column that is not among them.
+/// `statistics`: for the columns whose mean and standard deviation are learned. `format`: the notation of numbers if a
+/// column states none. Errors: Error(config) naming a column that is not among them.
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics,
                                    const std::optional<NumberFormat>& format = {});
 /// The dense value before it is rounded to float. A number is never rounded to float before its mean is subtracted.
@@ -29,7 +29,7 @@ bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;
 
-/// What tells vocabularies apart: the values, and their order.
+/// The identity of a vocabulary: its values, and their order.
 struct VocabularyFacts {
   int64_t values = 0;
   uint64_t hash = 0;
@@ -54,9 +54,9 @@ struct SlotRule {
 /// `seed`: the section's; a slot's own depends on the number of the first slot of its key space. Reads vocabularies,
 /// whose values are written as `grammar` says. Errors: Error(io), Error(data) for those.
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
-/// The seed and all keys that slot `slot` has when nothing is said of it.
+/// The seed and all keys of slot `slot` by default.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// The key of a value by the rule `keys`. False when it has none.
+/// The key of a value by the rule `keys`. False when there is none.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
 /// The values that have a key by a rule, for messages: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);

@@ -1,5 +1,5 @@
-// What a Data layer says of columns: which become dense values and which become slots, and how. The same for columns of
-// texts and of Parquet files.
+// The columns of a Data layer: which become dense values and which become slots, and how. The same for text columns and
+// Parquet columns.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct EnumWords<KeyRule> {
   static const std::vector<std::pair<std::string, KeyRule>>& table();
 };
 
-/// What is done to the numbers of a dense column, in this order.
+/// Transforms of a dense column's numbers, in this order.
 struct DenseTransforms {
   DenseTransforms() = default;
   DenseTransforms(DenseTransform one)
@@ -88,7 +88,7 @@ std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spa
 /// column decides.
 void check_key_spaces(const std::vector<SlotColumns>&, bool by_type, const std::string& pointer, Problems&);
 
-/// What a format's object states of columns. Pointers to its lists.
+/// Column settings of a format's object. Pointers to its lists.
 struct StatedColumns {
   std::vector<LabelColumn>* labels;
   std::vector<DenseColumns>* dense;

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Of the values of one column that are not empty, after the transforms before "standardize".
+/// Statistics of the non-empty values of one column, after the transforms before "standardize".
 struct ColumnStatistics {
   std::string column;
   bool log = false;          ///< of ln(1 + max(x, 0))

@@ -81,8 +81,7 @@ struct TypeWord<AsyncParam> {
   static std::string text() { return "object"; }
 };
 
-/// A number of labels, dense values or slots. Where it is left out it follows from the columns that the format states;
-/// parsing fills it in.
+/// A number of labels, dense values or slots. If omitted, it follows from the columns of the format; parsing sets it.
 class Width {
  public:
   Width() = default;
@@ -147,7 +146,7 @@ struct SparseInput {
 struct DataSection {
   std::string name;
   DataFormat format;
-  std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
+  std::string source, eval_source;  ///< files; mappings of feature_spec where given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;       ///< what the files are expected to have
   LabelPart label;                  ///< with `sample_weight` its label_dim counts the weight, once the section is read
@@ -167,8 +166,8 @@ struct DataSection {
   bool follow = false;                       ///< files are read once, as they are added to `source`
   std::optional<double> follow_idle;         ///< minutes without a new file after which the data end
   FormatOptions options;                     ///< the objects for one format alone
-  std::vector<ColumnStatistics> statistics;  ///< no field: what is learned of dense columns, before the data is opened
-  std::vector<fs::path> first_files;         ///< no field: with `follow` those that are there when a run begins
+  std::vector<ColumnStatistics> statistics;  ///< no field: learned from dense columns before the data is opened
+  std::vector<fs::path> first_files;         ///< no field: with `follow`, the files that exist when a run starts
 
   int64_t slots() const;
   /// Labels of a sample, without its weight.

@@ -1,4 +1,4 @@
-// What a config says for one data format alone.
+// Config options of a single data format.
 #pragma once
 
 #include <any>

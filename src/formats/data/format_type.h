@@ -1,4 +1,4 @@
-// What a data format declares of itself: one row of the table of formats (formats/format_table.cc).
+// The declaration of a data format: one row of the table of formats (formats/format_table.cc).
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a Data layer says of the columns that are labels, of texts and of Parquet files.
+// The label columns of a Data layer, for texts and Parquet files.
 #pragma once
 
 #include <optional>

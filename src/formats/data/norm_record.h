@@ -73,7 +73,7 @@ struct SlotWalk {
   std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
 };
 
-/// What a walk tells besides its end; null where it is not wanted.
+/// Further results of a walk besides its end; null if not wanted.
 struct SlotPlaces {
   int32_t* nnz = nullptr;              ///< [slots] keys of each slot
   const std::byte** inputs = nullptr;  ///< [inputs] where the first slot of each input begins

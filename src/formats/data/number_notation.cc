@@ -59,7 +59,7 @@ std::string_view without_any_blanks(std::string_view text) {
   return text;
 }
 
-/// Removes the unit, and one sign or a pair of brackets. False where the unit is not there, or a second sign is.
+/// Removes the unit, and one sign or a pair of brackets. False where the unit is missing, or a second sign is.
 bool take_marks(std::string_view& text, const std::string& unit, bool& negative) {
   int signs = 0;
   for (bool found = unit.empty();;) {
@@ -89,7 +89,7 @@ bool take_marks(std::string_view& text, const std::string& unit, bool& negative)
 /// The same number with a point and without signs between thousands.
 class PlainNumber {
  public:
-  /// False for what is not written so.
+  /// False if the text has another notation.
   bool read(std::string_view text, const Digits& digits) {
     if (text.size() > text_.size() - kSpare) return false;
     if (!read_whole_part(text, digits)) return false;

@@ -36,21 +36,21 @@ NumberFormat number_format_of(const std::string& word);
 /// Whether a point stands before the fraction.
 bool has_decimal_point(NumberFormat);
 
-/// What a config says of the numbers of a column.
+/// Config settings for the numbers of a column.
 struct NumberNotation {
   std::optional<NumberFormat> format;  ///< none: that of the source
-  std::string unit{};                  ///< stands before or behind each number; "%" and per mille scale it
+  std::string unit{};                  ///< stands before or after each number; "%" and per mille scale it
 
   bool given() const { return format.has_value() || !unit.empty(); }
   /// Whether read_number() without a notation reads the same.
   bool plain() const { return !given(); }
-  /// The same where the source says how its numbers are written.
+  /// The same if the source states the notation of its numbers.
   NumberNotation within(const std::optional<NumberFormat>& source) const { return {format ? format : source, unit}; }
 };
 
-/// The double nearest to the number. Each value has the unit, and none has another sign between its digits, or fewer or
-/// more than three digits between two of them; they may be left out. Blanks around signs are skipped; with a notation
-/// that is given, (12) and 12- are -12. False when the text is no such number, or no finite float.
+/// The double nearest to the number. Each value has the unit. Its digits have no other separator, and exactly three
+/// digits between two separators; separators may be omitted. Blanks around signs are skipped; with an explicit
+/// notation, (12) and 12- are -12. False when the text is no such number, or no finite float.
 bool read_number(const NumberNotation&, std::string_view text, double& value);
 
 /// "a number", or "a number as 1.234,5 with '%'", for messages.

@@ -9,9 +9,8 @@ namespace hctr {
 /// The first "schema" of a preprocess.json that ends with a checksum of itself, and the one that is written.
 inline constexpr int64_t kCheckedDescription = 2;
 
-/// What preprocess.json says of the data at `source`, a list, a Raw file or a list of Parquet files that preprocess has
-/// written; empty where there is none, or it says nothing. Errors: Error(data) for a file that is
-/// damaged.
+/// The numbering that preprocess.json records for the data at `source` (a list, a Raw file or a list of Parquet files
+/// written by preprocess); empty if there is none. Errors: Error(data) for a damaged file.
 std::string numbering_of_data(const std::string& source);
 
 /// `what`: for messages, as "the model 'runs/a'". Empty numberings are not known and fit all. Errors: Error(data) for

@@ -1,4 +1,4 @@
-// What one sample on file must look like: sizes fixed by the config and the limits on its keys.
+// The required shape of one sample on file: sizes fixed by the config and the limits on its keys.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct RecordShape {
         if (most_of(s) < 1) return false;
       return true;
     }
-    /// What is wrong with a sample that allows() refuses: "slot 3 (of sparse input \"deep\") has 3 keys, more than its
-    /// max_nnz of 2". `first_slot`: the slot of the record that is this input's slot 0.
+    /// Why allows() refuses a sample: "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2".
+    /// `first_slot`: the slot of the record that is this input's slot 0.
     std::string excess(int64_t first_slot, int64_t slot, int64_t nnz_of_slot, int64_t keys) const;
     /// "slot 3 (of sparse input \"deep\")".
     std::string name_of(int64_t first_slot, int64_t slot) const;

@@ -24,11 +24,11 @@ class RowParser {
  public:
   virtual ~RowParser() = default;
   /// Writes records [first, first + count) of a file as rows. Errors: Error(data) naming file, record, offset, column
-  /// and value of the first bad record; what is written then is undefined.
+  /// and value of the first bad record; the written rows are then undefined.
   virtual void parse(size_t file, int64_t first, int64_t count, const OneHotRows& to) = 0;
 };
 
-/// An optional interface of a SampleSet. Bad records are errors here: leaving one out would move the rows behind it.
+/// An optional interface of a SampleSet. Bad records are errors here: leaving one out would move the rows after it.
 class RowMap {
  public:
   virtual ~RowMap() = default;

@@ -57,8 +57,8 @@ struct SampleBlock {
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
   KeptCells kept{};  ///< [rows, Source::keep], where that names columns
 
-  bool names_bad = false;       ///< set before parsing: every bad record is to be named
-  bool wants_exact = false;     ///< set before parsing: dense values are wanted before they are rounded to float
+  bool names_bad = false;       ///< set before parsing: every bad record is to be reported
+  bool wants_exact = false;     ///< set before parsing: dense values are needed before they are rounded to float
   std::vector<double> exact{};  ///< [rows, dense_dim] these, of Csv and Parquet; other formats leave it empty
 
   /// A dense value, with what its float has lost where that is known.

@@ -1,9 +1,9 @@
-// What the reader knows of a data format: how a file is cut into chunks, and how a chunk becomes samples.
+// The reader's interface to a data format: how a file is cut into chunks, and how a chunk becomes samples.
 //
-// A format is three small classes. Its SampleSet holds what is known of the files. A Cutter goes through one file from
-// front to back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do
-// the work, one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one
-// that cuts by arithmetic only names byte ranges, and the parser reads them and finds the records.
+// A format is three small classes. Its SampleSet holds facts about the files. A Cutter traverses one file from front to
+// back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do the work,
+// one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one that cuts by
+// arithmetic only names byte ranges, and the parser reads them and finds the records.
 //
 // Every chunk is parsed once, in one of two ways: parse() takes all of its rows; or count() finds them, and
 // parse_rows() then takes those that a RowSelection names. Ranks that share a set use the second: each counts all rows
@@ -50,7 +50,7 @@ struct ChunkPart {
 
 /// Consecutive whole records of one file. A thread keeps one and has it filled again and again, so its memory is warm.
 struct Chunk {
-  // Named by the cutter. Where only the parser can tell where records begin, it sets begin, records and bytes.
+  // Set by the cutter. If only the parser can find where records begin, it sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
   int64_t records = 0;                   ///< where the format counts them
@@ -117,7 +117,7 @@ class Cutter {
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
-/// A record that was left out, for a file of such records.
+/// A skipped record, for a file of such records.
 struct BadRecord {
   std::string file{};
   int64_t record = -1;  ///< its number in the file, from 1; -1: the format does not count records
@@ -125,7 +125,7 @@ struct BadRecord {
   std::string cause{};
 };
 
-/// Records of a chunk that make no sense and were left out.
+/// Skipped bad records of a chunk.
 struct BadRecords {
   int64_t count = 0;
   std::string first{};                 ///< what is wrong with the first of them: file, record, offset, column, value
@@ -151,8 +151,8 @@ class Parser {
   /// Finds the rows of a chunk without parsing them and returns their number; parse_rows() of the same chunk must
   /// follow. Only for sets that can be shared.
   virtual int64_t count(Chunk& chunk) { return chunk.records; }
-  /// Parses the selected rows of a chunk into `block` (emptied first). Bad records are left out and returned, or are an
-  /// error, as the policy has it. Errors: Error(data) naming file, record, offset, column and value.
+  /// Parses the selected rows of a chunk into `block` (emptied first). The policy decides whether bad records are
+  /// skipped and returned, or are an error. Errors: Error(data) naming file, record, offset, column and value.
   virtual BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) = 0;
 };
 
@@ -165,8 +165,7 @@ class SampleSet {
   virtual fs::path file(size_t index) const { return files()[index]; }
   /// Whether files are added while the set is read. Then files() has none of them, and it is read once, in their order.
   virtual bool grows() const { return false; }
-  /// Waits until a growing set has this file; false where it ends before, or `closed` is set, which wake() makes it
-  /// see.
+  /// Waits until a growing set has this file; false if it ends before, or if `closed` is set and wake() is called.
   virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
     return index < files().size();
   }
@@ -189,8 +188,8 @@ class SampleSet {
   virtual bool can_select_single_rows() const { return false; }
   /// The rows of every pass, where they are certain before the set is read.
   virtual std::optional<int64_t> exact_samples() const { return {}; }
-  /// For reading rows straight into a batch: where each record is one row with one key in each slot, and no bad one is
-  /// left out. Else null.
+  /// For reading rows straight into a batch, if each record is one row with one key in each slot and no bad record is
+  /// skipped. Otherwise null.
   virtual const RowMap* row_map() const { return nullptr; }
 
   /// Slots whose keys the types of the set's columns decide.
@@ -200,8 +199,8 @@ class SampleSet {
   /// Whether parsers pass on the columns of Source::keep.
   virtual bool keeps_columns() const { return false; }
 
-  // For inspection.
-  /// What is known of a file, for people: "Parquet, 3 row groups, ..."; empty: nothing but the name of its format.
+  // For inspection: a description of a file for people: "Parquet, 3 row groups, ..."; empty: only the name of its
+  // format is known.
   virtual std::string facts(size_t) const { return {}; }
   /// Bytes that reading a file takes.
   virtual int64_t bytes(size_t file) const { return static_cast<int64_t>(fs::file_size(files()[file])); }

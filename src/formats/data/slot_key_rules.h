@@ -9,13 +9,13 @@
 
 namespace hctr {
 
-/// Of a slot: the rule that the config states or, without "keys", the type of its column decides.
+/// A slot's rule: stated by the config or, without "keys", derived from the type of its column.
 struct SlotKeyRule {
   std::string column;
   KeyRule rule = KeyRule::number;
   std::string place{};  ///< for messages: "'a.parquet' (int64)"; empty: not known
   bool stated = false;
-  bool times = false;  ///< of timestamps or times of day, whose texts are written in a way of their own
+  bool times = false;  ///< of timestamps or times of day, whose texts have a notation of their own
 
   bool operator==(const SlotKeyRule& other) const {
     return column == other.column && rule == other.rule && stated == other.stated && times == other.times;
@@ -26,7 +26,7 @@ struct SlotKeyRule {
 const char* word_of_rule(const SlotKeyRule&);
 /// Without `place`.
 Json to_json(const std::vector<SlotKeyRule>&);
-/// Those in the description of a model's training data; none where it has none. Errors: Error(data) for JSON that
+/// The rules in the description of a model's training data; none if it has none. Errors: Error(data) for JSON that
 /// to_json() has not written.
 std::vector<SlotKeyRule> slot_key_rules_of(const Json& data);
 std::vector<SlotKeyRule> slot_key_rules(const Json&);
@@ -34,8 +34,8 @@ std::vector<SlotKeyRule> slot_key_rules(const Json&);
 /// The rule of a column in a list; null where none is known.
 const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>&, const std::string& column);
 
-/// Errors: Error(data) naming the first column of `found` that holds times where it holds none in `wanted`, or the
-/// reverse: their keys are hashes of texts, which differ.
+/// Errors: Error(data) naming the first column that holds times in `found` but not in `wanted`, or the reverse: their
+/// keys are hashes of texts, which differ.
 void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                        const std::vector<SlotKeyRule>& found, const std::string& source);
 
@@ -44,7 +44,7 @@ void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                            const std::vector<SlotKeyRule>& found, const std::string& source);
 
-/// What "keys" could say of a column whose types differ.
+/// Possible values of "keys" for a column whose types differ.
 std::string advice_on_keys(const std::string& column);
 
 }  // namespace hctr

@@ -29,7 +29,7 @@ struct Source {
 /// A missing label: any value below -0.5 means the same.
 inline constexpr float kNoLabel = -1;
 
-/// Of data that are followed: those that were there when it began.
+/// For followed data: the files that existed at the start.
 inline Source training_source(const DataSection& section) {
   return {.path = section.source, .num_samples = section.num_samples, .files = section.first_files};
 }
@@ -38,14 +38,14 @@ inline Source evaluation_source(const DataSection& section) {
   return {.path = section.eval_source, .num_samples = section.eval_num_samples, .weight_optional = true};
 }
 
-/// What label `index` of a sample is where its column is missing. Nothing: the column must be there.
+/// The value of label `index` if its column is missing. None: the column must exist.
 inline std::optional<float> label_without_column(const DataSection& section, const Source& source, size_t index) {
   const bool is_weight = section.sample_weight.given && static_cast<int64_t>(index) == section.labels();
   if (is_weight) return source.labels_optional || source.weight_optional ? std::optional(1.0f) : std::nullopt;
   return source.labels_optional ? std::optional(kNoLabel) : std::nullopt;
 }
 
-/// Says that samples are not weighted. `column`: the missing one; empty: none is.
+/// Reports that samples are not weighted. `column`: the missing one; empty: none is.
 void note_missing_weight(const std::string& column, const fs::path& file, const Log&);
 /// Errors: Error(data): one file of a set has weights, and another has none.
 [[noreturn]] void fail_mixed_weights(const fs::path& first, const fs::path& other);

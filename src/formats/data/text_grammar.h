@@ -69,8 +69,8 @@ bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   return true;
 }
 
-/// A line without the carriage returns in front of its line feed: one of a file from Windows, two where such a file was
-/// written as text once more.
+/// A line without the carriage returns before its line feed: one in a file from Windows, two if such a file was written
+/// as text again.
 inline std::string_view without_returns(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   return line;

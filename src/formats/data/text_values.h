@@ -20,7 +20,7 @@ bool read_number(std::string_view text, double& value);
 /// Reads an integer that is the whole of `text`: decimal, or hexadecimal without a prefix.
 bool read_integer(std::string_view text, int64_t& value);
 /// The same of any 64-bit number: -2^63 to 2^63 - 1, or unsigned up to 2^64 - 1, of which n - 2^64 has the same bits.
-/// Zeros behind a point do not matter.
+/// Zeros after a point do not matter.
 bool read_key(std::string_view text, int64_t& key);
 bool read_hex(std::string_view text, uint64_t& value);
 

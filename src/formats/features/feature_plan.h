@@ -40,7 +40,7 @@ struct FeaturePlan {
   int64_t label_dim = 0, dense_dim = 0, slots = 0;
   std::vector<FeatureGroup> groups;
   std::optional<int64_t> rows;  ///< rows of the mapping; known if it has a binary chunk
-  /// A label that the mapping lacks, as it may: each sample has this value.
+  /// A label that the mapping may lack: each sample has this value.
   struct MissingLabel {
     std::string feature;
     int64_t index = 0;

@@ -54,7 +54,7 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
                                   name_of(spec.features[feature].type), "; ids are whole numbers"));
 }
 
-/// Sets the widths that are left out to the sizes of the channels.
+/// Sets omitted widths to the sizes of the channels.
 void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   const auto size = [&](const std::string& top, const char* usual) {
     return static_cast<int64_t>(spec.channel(has_channel(spec, top) ? top : usual).size());

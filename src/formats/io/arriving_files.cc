@@ -24,7 +24,7 @@ class ArrivingInFolder : public ArrivingFiles {
   NewFiles look() override {
     NewFiles found;
     std::error_code error;
-    found.end = fs::exists(folder_ / kEndOfFiles, error);  // first: what was there before it is found below
+    found.end = fs::exists(folder_ / kEndOfFiles, error);  // read first: files that existed before it are found below
     for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
       if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());
     if (error)
@@ -95,7 +95,7 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
 
 fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
-  std::error_code none;  // a name that cannot be, too long for instance, is not there
+  std::error_code none;  // a name that cannot be, too long for instance, is missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
   throw Error(Kind::io, cat("'", source.string(), "' has named the file '", name.substr(0, kMostShown),

@@ -12,7 +12,7 @@ namespace hctr {
 /// The name of a file in a folder, and the entry of a list, that says that no more files come.
 inline constexpr const char* kEndOfFiles = "_END";
 
-/// What has come since one last looked.
+/// The files that have arrived since the last look.
 struct NewFiles {
   std::vector<std::string> names{};
   bool end = false;  ///< no more will come
@@ -20,8 +20,8 @@ struct NewFiles {
   bool empty() const { return names.empty() && !end; }
 };
 
-/// Used by one thread at a time. Another origin, such as a message queue whose records are collected in files, is one
-/// more class of this kind: it names files that are complete, each once.
+/// Used by one thread at a time. Another origin, such as a message queue whose records are collected in files, is
+/// another class with this interface: it names complete files, each once.
 class ArrivingFiles {
  public:
   virtual ~ArrivingFiles() = default;
@@ -29,16 +29,15 @@ class ArrivingFiles {
   virtual NewFiles look() = 0;
 };
 
-/// The files of `source`, which come after those that are `known` already. Whoever adds a file makes it complete first.
-/// A folder: its regular files, without those whose names start with '.' or '_' or end with ".part" or ".tmp". A file
-/// is put into it by renaming. Those found at one look come in the order of their names. Its end is a file _END.
-/// A list: a text with one path in each line, to which lines are appended; a number in line 1 is passed over. A line
-/// counts once its line end is there. Its end is a line "_END".
-/// Errors: Error(io) when there is no such folder or file.
+/// The files of `source` after the `known` ones. A writer completes a file before adding it. A folder: its regular
+/// files, without those whose names start with '.' or '_' or end with ".part" or ".tmp". Writers add a file by
+/// renaming. Files found by one look are ordered by name. A file _END ends the folder. A list: a text with one path in
+/// each line, to which lines are appended; a number in line 1 is skipped. A line counts once its line end is written. A
+/// line "_END" ends the list. Errors: Error(io) if the folder or file does not exist.
 std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known);
 
-/// The path of a file that was named: in the folder, or as read_file_list() looks up the entries of a list. Errors:
-/// Error(io) when there is no such file.
+/// The path of a named file: in the folder, or found like entries by read_file_list(). Errors: Error(io) when there is
+/// no such file.
 fs::path path_of_arrived(const fs::path& source, const std::string& name);
 
 }  // namespace hctr

@@ -13,9 +13,10 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kReadAhead = 16 << 20;  // asked of the system in advance: hides the latency of disks and networks
+// requested from the system in advance: hides the latency of disks and networks
+constexpr int64_t kReadAhead = 16 << 20;
 
-/// Asks for what comes next, once for every kReadAhead bytes.
+/// Requests the next bytes, once for every kReadAhead bytes.
 void fetch_ahead(int descriptor, int64_t position, size_t count) {
   if (position / kReadAhead != (position + static_cast<int64_t>(count)) / kReadAhead || position == 0)
     ::posix_fadvise(descriptor, position, 2 * kReadAhead, POSIX_FADV_WILLNEED);

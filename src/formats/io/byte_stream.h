@@ -1,4 +1,4 @@
-// The content of a file as one stream of bytes: plain, gzip or Zstandard, which the first bytes of the file tell.
+// The content of a file as one stream of bytes: plain, gzip or Zstandard, detected by its first bytes.
 #pragma once
 
 #include <cstddef>

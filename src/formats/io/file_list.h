@@ -22,7 +22,7 @@ std::vector<fs::path> read_file_list(const fs::path& list, const Log&, bool parq
 /// all of the text.
 bool names_files(const fs::path& list, std::string_view start, bool whole);
 
-/// What is wrong with a Parquet file among others.
+/// The problem of a Parquet file among others.
 std::string is_parquet_advice(const fs::path& file);
 
 /// Writes a list. Paths in the list's own folder, or below, are written relative to it where `relative`.

@@ -19,7 +19,7 @@ constexpr const char* kNpy = "npy file";
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMostHeaderBytes = size_t{1} << 16;
 
-/// What follows "'name':" in the header, a Python dictionary.
+/// The text after "'name':" in the header, a Python dictionary.
 std::string_view value_of(std::string_view header, std::string_view name) {
   const size_t at = header.find(cat("'", name, "'"));
   if (at == header.npos) return {};

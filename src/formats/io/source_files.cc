@@ -65,7 +65,7 @@ void expect_one_ending(const fs::path& source, const std::vector<fs::path>& file
                                   (files[0].parent_path() / ("*" + ending_of(files[0]))).string(), "'"));
 }
 
-/// What a pattern matches. Errors: Error(io) for a folder that cannot be read.
+/// The files that match a pattern. Errors: Error(io) for a folder that cannot be read.
 std::vector<fs::path> matches(const fs::path& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&globfree)> owner(&found, globfree);

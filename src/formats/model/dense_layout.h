@@ -1,4 +1,4 @@
-// The description beside a dense model file, which says where the weights are in it.
+// The description stored with a dense model file: where each weight lies in it.
 #pragma once
 
 #include <cstddef>

@@ -15,16 +15,16 @@
 
 namespace hctr {
 
-/// What a manifest says of a table. The number in the names of its files is its place in the list.
+/// A manifest's entry for a table. The number in its file names is its index in the list.
 struct SavedTable {
   std::string name;
   int64_t dim = 0;
   bool by_slot = false;  ///< rows belong to slot and key
 };
 
-/// What the manifest of a delta says of its tables.
+/// The tables in the manifest of a delta.
 struct SavedDelta {
-  int64_t base = 0;   ///< the iteration of the model, whole or a delta, since which rows have changed
+  int64_t base = 0;   ///< the iteration of the earlier model, full or a delta, whose changes this has
   int key_bytes = 8;  ///< in files of rows of version 2
   struct Table {
     int64_t rows = 0;     ///< of the whole table at this iteration

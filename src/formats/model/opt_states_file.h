@@ -34,9 +34,9 @@ class OptStatesReader {
   /// states.
   OptStatesReader(const fs::path& path, const TableSpec& spec, int64_t rows, const fs::path& model_file);
 
-  /// Reads the states of the next rows and sets them in the block. Error(data) when the rows are not in the order in
-  /// which they are saved, by (slot, key), since no file tells which row the states of another order belong to. What
-  /// the block points to lives until the next call.
+  /// Reads the states of the next rows and sets them in the block. Error(data) when the rows are not in saved order, by
+  /// (slot, key): files of states do not record which row a state belongs to. The block's pointers are valid until the
+  /// next call.
   void add_to(RowBlock&, std::span<const uint64_t> slots);
 
  private:

@@ -254,7 +254,7 @@ void save_sparse(FileSet& set, Table& table, const SparseTarget& to) {
     else
       set.remove(stats_path);
   });
-  // Other ranks take part in the export to its end, so an error does not leave it.
+  // Other ranks take part in the export to its end, so an error must not abort it.
   table.export_rows(!to.states.empty(), [&](const RowBlock& block) {
     unless_failed([&] {
       rows->add(block);

@@ -1,4 +1,4 @@
-// Keys of records with one key in each slot, from record order into slot order, and what is seen on the way.
+// Moves keys of records with one key in each slot from record order into slot order, and collects facts about them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// Of the slots that were placed.
+/// Facts about the placed slots.
 struct SlotsSeen {
   uint32_t not_one = 0;  ///< not 0: a slot had another number of keys than one
   uint32_t high = 0;     ///< not 0: a key does not fit 32 bits

@@ -8,7 +8,7 @@ namespace hctr {
 namespace {
 
 constexpr size_t kFirstLook = 64 << 10;  // decides nearly every file
-constexpr size_t kLastLook = 64 << 20;   // a file that still fits both ways is made to
+constexpr size_t kLastLook = 64 << 20;   // a file that still fits both widths has few records
 
 /// How far one reading of the bytes got.
 struct Reading {

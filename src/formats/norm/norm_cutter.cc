@@ -15,7 +15,7 @@ constexpr size_t kTail = 4 << 10;  // read past a range for the record that cros
 constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
 constexpr size_t kPage = 4096;
 
-/// A range of bytes that a parser is to read. Dropping its promise makes the ranges after it fail.
+/// A range of bytes for a parser to read. Dropping its promise makes the ranges after it fail.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
   int64_t begin, end;                // bytes of the file; the same: the file's end
@@ -46,8 +46,8 @@ void check_end(const NormInfo& info, const FilePosition& end) {
                     end.offset, ", but the file has ", info.bytes, " bytes"));
 }
 
-/// The bytes of a range, and as many after it as are needed. They lie in the buffer as the file does in its pages, so
-/// that the system copies them at the rate of whole pages: nearly twice as fast.
+/// The bytes of a range, and as many after it as needed. In the buffer they have the page offset of the file, so that
+/// the system copies them as whole pages: nearly twice as fast.
 class RangeBytes {
  public:
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)

@@ -1,6 +1,6 @@
-// Cutting a Norm file for many threads. The cutter names ranges of bytes by arithmetic. The thread that parses a range
-// reads it and walks its records from where one seems to begin; where the first one truly begins it learns from the
-// thread that has the range before. A right guess, as nearly all are, leaves nothing to be done in turn.
+// Cuts a Norm file for many threads. The cutter computes ranges of bytes. The thread that parses a range reads it and
+// walks its records from where one seems to begin; the thread of the previous range tells where the first one really
+// begins. If the guess is right, as nearly always, threads do not wait for each other.
 #pragma once
 
 #include <future>
@@ -31,10 +31,10 @@ class NormCutter : public Cutter {
   bool ended_ = false;
 };
 
-/// Reads what NormCutter cut and finds its records: sets begin, records, bytes, buffer and begins of the chunk. Waits
-/// until the chunk before has found its own, so each chunk must be in the hands of a thread of its own, or be read in
-/// order. Once for each chunk. Errors: Error(data) naming file, record and offset: cut off, framing that makes no
-/// sense, more bytes than records; EarlierChunkFailed.
+/// Reads the chunk that NormCutter cut and finds its records: sets begin, records, bytes, buffer and begins. Waits
+/// until the previous chunk has found its own, so each chunk needs a thread of its own, or chunks are read in order.
+/// Once for each chunk. Errors: Error(data) naming file, record and offset: cut off, framing that makes no sense, more
+/// bytes than records; EarlierChunkFailed.
 void find_norm_records(const NormInfo&, Chunk& chunk);
 
 }  // namespace hctr

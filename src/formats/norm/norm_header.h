@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a reader of Norm files asks of each of them.
+/// A Norm reader's requirements on each file.
 struct NormDemands {
   RecordShape shape;
   std::optional<Check> check;             ///< must agree with the files where given

@@ -105,7 +105,7 @@ std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, c
              info.header.number_of_records, ", at byte ", offset_of(chunk, record), ": ", problem);
 }
 
-/// Adds a record, the `rows`-th, to those that are left out.
+/// Adds a record, the `rows`-th, to the skipped ones.
 void leave_out(const NormInfo& info, const Chunk& chunk, int64_t record, int64_t rows, const std::string& problem,
                bool named, BadRecords& bad) {
   bad.add(rows, [&] { return describe(info, chunk, record, problem); });
@@ -121,7 +121,7 @@ bool sum_is_right(const Chunk& chunk, int64_t record) {
   return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
 }
 
-/// Goes through the records of a chunk and tells which belong to a selection.
+/// Traverses the records of a chunk and marks those of a selection.
 class SelectedRecords {
  public:
   SelectedRecords(const RowSelection& rows, const ParseScratch& scratch)

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// What parsing needs besides its result, kept by each thread.
+/// Scratch memory of parsing, kept by each thread.
 struct ParseScratch {
   std::vector<const std::byte*> slots;   // of each good record
   std::vector<int32_t> nnz;              // [records, slots]
@@ -24,10 +24,10 @@ struct ParseScratch {
 /// one all of them.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
-/// Parses the selected rows of a chunk into `block` (emptied first); the rows of a selection of some have been counted.
-/// Without a policy records that fail their check sum are left out and returned, others that are bad are errors.
-/// A block that may be packed is, where all records are good. Errors: Error(data) naming file, record, offset, and slot
-/// or sparse input with its limit.
+/// Parses the selected rows of a chunk into `block` (emptied first); for a partial selection the rows have been
+/// counted. Without a policy, records with a wrong check sum are skipped and returned; other bad records are errors. A
+/// block that may be packed is packed if all records are good. Errors: Error(data) naming file, record, offset, and
+/// slot or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, const RowSelection&, std::optional<BadRecordPolicy>,
                             ParseScratch&, SampleBlock& block);
 

@@ -1,5 +1,5 @@
-// Parsing a chunk whose records are good and alike: in one pass and without a branch for each value. Whatever breaks
-// the pattern makes it give up, and norm_parse.cc parses the chunk again, finds what is wrong and says where.
+// Parses a chunk whose records are good and alike: in one pass and without a branch for each value. If anything breaks
+// the pattern it returns false, and norm_parse.cc parses the chunk again, finds the problem and reports it.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Bytes behind the last record of a chunk's buffer that may be read, whatever they are.
+/// Bytes after the last record of a chunk's buffer that may be read, whatever they are.
 inline constexpr size_t kPatternSlack = 16;
 
-/// What was seen of the chunks before, kept by each thread: what the next one is expected to be like.
+/// The pattern of earlier chunks, kept by each thread, which the next chunk is expected to have.
 struct NormPattern {
   std::vector<uint8_t> ones;  ///< [inputs] 1: each slot of the input has one key; empty: no chunk was seen
   bool wide = false;          ///< keys need 64 bits

@@ -55,7 +55,7 @@ class NormSet : public SampleSet {
   int key_bytes() const override { return key_bytes_ == 0 ? 8 : key_bytes_.load(); }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
   bool can_select_single_rows() const override { return true; }
-  /// Without a policy records that fail their check sum are left out.
+  /// Without a policy, records with a wrong check sum are skipped.
   std::optional<int64_t> exact_samples() const override {
     return sums_ && !policy_ ? std::nullopt : std::optional(samples_);
   }

@@ -29,7 +29,7 @@ struct ParquetSlot {
   bool optional = false;  ///< its column may be missing: it has no keys then
 };
 
-/// The field of a column that a file lacks, as it may.
+/// The field of a column that a file may lack.
 inline constexpr int64_t kNoField = -1;
 
 /// The columns that samples are made of.
@@ -44,17 +44,17 @@ struct ParquetPlan {
   bool sized = false;                ///< slot_size_array numbers the keys of all slots
 
   size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }
-  /// Columns in the order of reading: labels, dense values, slots, those that are passed on.
+  /// Columns in the order of reading: labels, dense values, slots, passed-on columns.
   const std::string& name(size_t column) const;
   int64_t index(size_t column) const;
   /// Whether files may lack the column.
   bool optional(size_t column) const;
-  /// What is wrong with the type of a field for this column; empty when nothing is.
+  /// The problem with the type of a field for this column; empty if none.
   std::string type_problem(size_t column, const ParquetField&) const;
   /// How decimals, dates and times of a column are read.
   ParquetForm form(size_t column) const;
-  /// Whether the slots of a file, whose columns stand at `fields`, are integers of at most 32 bits that stay below 2^32
-  /// with what is added to them.
+  /// Whether the slots of a file, whose columns are at `fields`, are integers of at most 32 bits that stay below 2^32
+  /// after their offsets are added.
   bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;
 };
 

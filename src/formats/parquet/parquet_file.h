@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// Loads the plug-in, once. Errors: Error(io) saying how to get one.
+/// Loads the plug-in, once. Errors: Error(io) naming how to get one.
 const ParquetPlugin& parquet_plugin();
-/// Why there is no plug-in; empty where there is.
+/// Why the plug-in is missing; empty if it is there.
 std::string why_no_parquet();
 
 /// What drops the owner of values that columns of a file have read.

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Rows that make a row group where nothing else decides.
+/// Default rows of a row group.
 inline constexpr int64_t kParquetGroupRows = 128 << 10;
 
 class ParquetOutput {

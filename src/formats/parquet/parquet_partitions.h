@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The file with a column of text for each partition in its path ("day=2024-01-31"), behind its own columns; one that
-/// it has itself is left out. The file as it is where there are none.
+/// The file with a text column for each partition in its path ("day=2024-01-31"), after its own columns, except
+/// partitions that are columns already. The file unchanged if there are none.
 std::shared_ptr<ParquetFile> with_partitions(std::shared_ptr<ParquetFile>, const fs::path&);
 
 }  // namespace hctr

@@ -14,7 +14,7 @@ namespace hctr {
 ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
-/// Lets the columns lack that the source says, and what is null in them.
+/// Allows missing columns and nulls where the source allows them.
 void let_columns_lack(ParquetPlan&, const DataSection&, const Source&);
 
 /// The fields of the plan's columns in a file; kNoField for those that may be missing and are. Errors: Error(data) for

@@ -29,7 +29,7 @@ enum class ParquetType : int32_t {
   timestamp,
   clock,
   other
-};  // null: no row has a value; whole_decimal: without places behind the point; clock: a time of day
+};  // null: no row has a value; whole_decimal: without places after the point; clock: a time of day
 
 /// How decimals, dates and times are read, which have no type of C++. Values of other types are as they are.
 enum class ParquetForm : int32_t {

@@ -11,8 +11,7 @@ namespace hctr {
 ParquetPiece::~ParquetPiece() {
   if (!owner_) return;
   std::unique_lock<std::mutex> lock;
-  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread
-  // sanitizer cannot see.
+  // The reader of the column may hold the memory too; the thread sanitizer cannot see reference counts within Arrow.
   if constexpr (kSanitized)
     if (memory_) lock = std::unique_lock(*memory_);
   drop_(owner_);
@@ -91,7 +90,7 @@ void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   });
 }
 
-/// What went wrong, or nothing.
+/// The problem, or nothing.
 std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece& values) try {
   Column& column = columns_[at];
   std::unique_lock<std::mutex> memory;

@@ -47,10 +47,10 @@ struct ParquetRead {
 ///
 /// A column can only be decoded from front to back, by one thread at a time, and some of its pieces take a hundred
 /// times as long as others: the first has the dictionary. So no thread owns a column. A thread whose next column is not
-/// decoded yet decodes that column itself; where another thread does, it decodes the earliest piece of any column that
-/// no thread decodes. Decoded values are kept for the thread of their piece. A thread sleeps only when every column is
-/// being decoded, or has been up to the last piece that was requested; so values are kept for no more pieces than
-/// threads have requested.
+/// decoded yet decodes it; if another thread is doing that, it decodes the earliest piece of any column that no thread
+/// decodes. Decoded values are kept for the thread of their piece. A thread sleeps only when every column is being
+/// decoded, or has been up to the last requested piece; so values are kept for no more pieces than threads have
+/// requested.
 class ParquetRowGroup {
  public:
   /// `columns`: of which some may be of one field, or of kNoField, which is not read. `first_piece`: earlier pieces
@@ -62,7 +62,7 @@ class ParquetRowGroup {
   ParquetPiece read(size_t column, int64_t piece);
   /// Called instead of reading the columns of a piece. They are decoded only if a later piece is read.
   void skip(int64_t piece);
-  /// Gives a piece up. Later pieces fail too; earlier ones are not affected.
+  /// Drops a piece. Later pieces fail too; earlier ones are not affected.
   void fail(int64_t piece);
 
   const fs::path& path() const { return path_; }

@@ -97,7 +97,7 @@ std::string_view ParquetRows::value_of(std::string_view text) const {
                                                                                              : std::string_view();
 }
 
-/// What is wrong with a missing value that nothing stands for.
+/// The problem of a missing value without a default.
 std::string ParquetRows::why_missing(const ParquetField& field, bool null, const char* advice) const {
   const char* is = null || field.type == ParquetType::null ? "is null"
                    : is_float(field.type)                  ? "is NaN, which is missing as a null is"
@@ -111,7 +111,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
   if (!rule.transform.any() && !positive.given() && !exact &&
-      !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
+      !values.valid_rows) {  // the common case; if a value is wrong, all are checked below
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
       for (int64_t r = 0; r < values.rows; ++r) {
@@ -162,7 +162,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
-/// What is wrong with a float that is no id.
+/// The problem of a float that is no id.
 std::string ParquetRows::why_no_id(ParquetType type, double number) {
   char digits[32];
   const bool whole = number == std::floor(number) && std::isfinite(number);
@@ -286,7 +286,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   if (added_ + rows == rows_) check_limits(at, field);
 }
 
-/// Checks the limit of the slot that was added last.
+/// Checks the limit of the last added slot.
 void ParquetRows::check_limits(size_t at, const ParquetField& field) {
   int64_t first = 0;
   size_t i = 0;

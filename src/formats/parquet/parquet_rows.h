@@ -15,8 +15,8 @@
 
 namespace hctr {
 
-/// Fills rows [0, rows) of a block with one column after the other, in the order of the plan; each column from its
-/// first row on, in one part or several. Bad rows are left out at the end.
+/// Fills rows [0, rows) of a block column by column, in the order of the plan; each column from its first row on, in
+/// one part or several. Bad rows are removed at the end.
 class ParquetRows {
  public:
   explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}

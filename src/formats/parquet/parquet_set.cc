@@ -210,8 +210,7 @@ class ParquetSet : public SampleSet {
   int key_bytes_ = 4;
 };
 
-/// A list that is left out is in _metadata.json. Columns may be lists of keys, which only the files tell: one key is
-/// taken to be meant.
+/// An omitted list is in _metadata.json. Only the files show whether columns are lists of keys; one key is assumed.
 StatedWidths parquet_widths(const DataSection& section) {
   const auto& options = section.options.get<ParquetOptions>();
   StatedWidths widths;

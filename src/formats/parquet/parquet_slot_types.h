@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What the values of a column become where keys are made of texts: equal values of two forms have equal keys, or not.
+/// How keys are made of a column's values: as texts or as numbers. Equal values of two forms may have different keys.
 enum class ValueForm { none, digits, truth, text, date, timestamp, clock };
 
 class ParquetSlotTypes {
@@ -19,8 +19,8 @@ class ParquetSlotTypes {
   /// The slots and labels of a file, whose columns stand at `fields`. Errors: Error(data) naming both files, the column
   /// and its types where equal values of this file and an earlier one would get different keys, or labels.
   void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
-  /// States the rule of each slot that has none: by the type of its column, or as `known` says where no file has a
-  /// value in it. Returns the rules that types decided, and those that are stated.
+  /// Sets the rule of each slot without one: by the type of its column, or from `known` if no file has a value in it.
+  /// Returns the rules derived from types, and the stated ones.
   std::vector<SlotKeyRule> decide(ParquetPlan&, const std::vector<SlotKeyRule>& known) const;
 
  private:

@@ -85,7 +85,7 @@ double whole_below(ParquetType);
 /// and one that other integers may be rounded to, has no digits.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
 
-/// Appends the value of row r as a text: nothing for none, numbers with as many digits as tell them apart, true and
+/// Appends the value of row r as a text: nothing for none, numbers with as many digits as distinguish them, true and
 /// false, values of a list with '|' between them.
 void append_text(ParquetType, const ParquetValues&, int64_t r, std::string& to);
 

@@ -36,8 +36,8 @@ struct RawScratch {
   std::vector<const std::byte*> good;
 };
 
-/// Parses `records` records at `bytes` into `block`; bad ones (a negative key, a dense value without a logarithm, a
-/// float that is none) are left out and returned, or an error, as the policy has it. `where(i)` names record i.
+/// Parses `records` records at `bytes` into `block`. Bad ones (a negative key, a dense value without a logarithm, a
+/// NaN) are skipped and returned, or an error, as the policy decides. `where(i)` names record i.
 BadRecords parse_raw(const RawShape&, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy>,
                      const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block);
 

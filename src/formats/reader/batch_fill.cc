@@ -147,7 +147,7 @@ std::vector<KeyForm> choose_forms(const BatchShape& shape, int64_t rows, std::sp
 }  // namespace
 
 void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const RowRange> ranges, ThreadPool& pool) {
-  constexpr int64_t kAlone = 256 << 10;  // bytes that one thread writes sooner than others wake
+  constexpr int64_t kAlone = 256 << 10;  // bytes that one thread writes before others wake
   const BatchShape& shape = layout.shape;
   int64_t rows = 0;
   for (const RowRange& range : ranges) rows += range.count;

@@ -28,7 +28,7 @@ class ChunkSource {
 
   /// Fills `chunk`; false at the end of the last file, never when repeating. Errors: those of the format.
   bool next(Chunk& chunk);
-  /// next() returns false, also where it waits for a file that is not there yet. Any thread may call it.
+  /// next() then returns false, also while it waits for a file that does not exist yet. Any thread may call it.
   void close();
   /// The pass of the last chunk, and the index of its file in the order of that pass.
   int64_t pass() const { return pass_; }

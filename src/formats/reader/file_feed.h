@@ -1,4 +1,4 @@
-// The files of a growing set, as the reader gets to know of them while it runs.
+// The files of a growing set, as the reader discovers them while it runs.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,11 @@
 
 namespace hctr {
 
-/// Names in the order in which the files are read. Readers wait for the next one; whoever trains adds names, on every
-/// rank the same in the same order. Any thread may call any member.
+/// Names of files in reading order. Readers wait for the next one; training adds names, on every rank the same in the
+/// same order. Any thread may call any member.
 class FileFeed {
  public:
-  /// `known`: the first ones, of a run that goes on.
+  /// `known`: the first files, of a resumed run.
   explicit FileFeed(std::vector<std::string> known) : names_(std::move(known)) {}
 
   void add(const NewFiles&);
@@ -25,8 +25,8 @@ class FileFeed {
   bool ended() const;
   /// Whether a reader waits for a name now.
   bool waited_for() const { return waiting_ > 0; }
-  /// Waits until there is file `index` and returns its name; nothing where the set has ended before, or `closed` is
-  /// set, which wake() makes it see.
+  /// Waits until there is file `index` and returns its name; nothing if the set has ended before, or if `closed` is set
+  /// and wake() is called.
   std::optional<std::string> wait(size_t index, const std::atomic<bool>& closed);
   std::string name(size_t index) const;
   void wake();

@@ -55,7 +55,7 @@ class FollowedSet : public SampleSet {
               std::shared_ptr<FileFeed> feed, size_t from)
       : section_(section), source_(source), width_(width), log_(log), feed_(std::move(feed)) {
     source_.num_samples = 0;
-    // Whether ranks can share the files is a matter of the section alone. Where no file is there yet, each reads all.
+    // Whether ranks can share the files depends on the section alone. Without any file yet, each rank reads all.
     if (from >= feed_->size()) return;
     const std::unique_ptr<SampleSet> first = open_file(from);
     selects_rows_ = first->can_select_rows();

@@ -1,4 +1,4 @@
-// A set whose files come while it is read: each is a set of its own, in any format.
+// A set whose files arrive while it is read: each is a set of its own, in any format.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Its files are opened when they are read, and forgotten behind. How many samples it has is not known. `width`: as the
+/// Its files are opened when they are read, and forgotten after. How many samples it has is not known. `width`: as the
 /// formats take it. The feed outlives it. `from`: the file that is read first.
 /// Errors, when a file is opened: those of the format, naming the file.
 std::unique_ptr<SampleSet> follow_files(const DataSection&, const Source&, KeyWidth width, const Log&,

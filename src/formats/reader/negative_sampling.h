@@ -24,7 +24,7 @@ class NegativeSampling {
   /// `share`: in (0, 1]; with 1 every sample is kept.
   NegativeSampling(double share, uint64_t seed);
 
-  /// Whether samples are left out.
+  /// Whether samples are dropped.
   bool samples() const { return share_ < 1; }
   /// The log of the share: what StepState::log_negative_share is for batches of the kept samples.
   float log_share() const;

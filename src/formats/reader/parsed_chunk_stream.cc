@@ -11,7 +11,7 @@ std::future<int64_t> ready_future(int64_t number) {
   return promise.get_future();
 }
 
-/// Finds out whether the keys of a block fit 32 bits, where the parser has not.
+/// Determines whether the keys of a block fit 32 bits, if the parser has not.
 void find_width(SampleBlock& block, int64_t slots) {
   if (block.narrow || block.fits_32) return;
   const int64_t bags = slots * block.rows, keys = block.one_hot ? bags : block.offsets[static_cast<size_t>(bags)];
@@ -56,7 +56,7 @@ bool ParsedChunkStream::cut(Work& work) {
   return more;
 }
 
-/// Runs `body` when the chunks before this one, whose rows are counted, have had their turn.
+/// Runs `body` when the chunks before this one, whose rows are counted, are done.
 void ParsedChunkStream::in_turn(Work& work, ParsedChunk& parsed, const std::function<void()>& body) try {
   parsed.first_row = work.first_row.get();
   body();

@@ -54,8 +54,8 @@ struct ParsedChunk {
   int64_t rows = 0;                        ///< of all ranks
   int64_t first_row = 0;                   ///< the number of the first row, where ranks share the set
   ReaderPosition begin;                    ///< of the first row; its `samples` is not set
-  int64_t bad_records = 0;                 ///< left out since the very start, up to the end of the chunk
-  std::vector<int64_t> rows_before_bad{};  ///< of each that was left out of the chunk: the rows of it in front
+  int64_t bad_records = 0;                 ///< records skipped since the very start, up to the end of the chunk
+  std::vector<int64_t> rows_before_bad{};  ///< for each skipped record of the chunk: the rows before it
   std::optional<OwnRows> own{};            ///< those in `samples`, where ranks share a shuffled set; none: all
 };
 
@@ -69,7 +69,7 @@ struct BadRecordReport {
   std::shared_ptr<BadRecordsFile> aside = {};  ///< where they are set aside; null: nowhere
 };
 
-/// A stream's rule that leaves samples out, and the widths of its blocks.
+/// A stream's rule that drops samples, and the widths of its blocks.
 struct LeftOutNegatives {
   NegativeSampling rule;
   BatchShape shape;

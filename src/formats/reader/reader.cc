@@ -28,7 +28,7 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
   return open_set(section, source, options.key_width, log);
 }
 
-/// Where bad records are left out every rank parses all rows, so that the first one names them all.
+/// If bad records are skipped, every rank parses all rows, so that the first one reports them all.
 std::shared_ptr<BadRecordsFile> bad_records_file(const DataSection& section, const ReaderOptions& options) {
   const auto* file = section.options.find<BadRecordsSection>();
   return file && options.rank == 0 ? BadRecordsFile::open(*file) : nullptr;

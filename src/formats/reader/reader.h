@@ -11,12 +11,12 @@
 //
 // Chunks get their number when they are cut, so the order of samples depends on the set, and when shuffling on the seed
 // and the pass, but not on the number of workers. All queues are bounded: besides the filled buffers, memory holds a
-// chunk of each worker, two parsed ones of each, and the rows of three batches. Of several ranks each parses its own
-// rows where the format can count the others (rank_slice.h, and shuffled_slice.h when shuffling); else it parses all
+// chunk of each worker, two parsed ones of each, and the rows of three batches. Each of several ranks parses its own
+// rows if the format can count the others (rank_slice.h, and shuffled_slice.h when shuffling); otherwise it parses all
 // and drops the others.
 //
-// By rows (reader_rows.cc), where arithmetic tells which record each row of a batch is (row_map.h), nothing is shuffled
-// and no bad record left out:
+// By rows (reader_rows.cc), if arithmetic gives the record of each row of a batch (row_map.h), nothing is shuffled and
+// no bad record is skipped:
 //
 //   files -> batch buffers   workers, in parallel: each a range of the rank's rows of a batch   row_tasks.h,
 //         -> next()                                                                             one_hot_batch.h
@@ -56,20 +56,20 @@ struct ReaderOptions {
   uint64_t seed = 0;              ///< of that order, and of negative sampling
   double negative_share = 1;      ///< of the samples with label 0, the share that is delivered
   ReaderPosition from = {};       ///< where to start
-  /// Called with each batch by a thread of the reader, before next() returns its buffer. Does not throw.
+  /// Called with each batch in a thread of the reader, before next() returns its buffer. Does not throw.
   std::function<void(const BatchView&)> on_filled = {};
   std::shared_ptr<FileFeed> feed = {};  ///< the set is the files that this names; none: those of the source
 };
 
-/// What is known of a batch beside what its buffer holds.
+/// Facts about a batch that its buffer does not hold.
 struct PassedOn {
   KeptCells kept;  ///< the cells of Source::keep in this rank's rows
-  /// Of each bad record that was left out after the batch before: the rows of this one in front of it, those of all
-  /// ranks. Not when shuffling.
+  /// For each record skipped after the previous batch: the rows of this batch before it, of all ranks. Not when
+  /// shuffling.
   std::vector<int64_t> rows_before_bad;
 };
 
-/// What tells data sets apart without reading them.
+/// The identity of a data set, found without reading it.
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
   uint64_t sizes = 0;                         ///< a hash of the sizes of all files in their order
@@ -94,17 +94,17 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Waits for the next batch, for at most `limit`. Whether next() would return or throw at once.
+  /// Waits for the next batch, for at most `limit`. Returns whether next() would return or throw at once.
   bool wait(std::chrono::milliseconds limit);
   /// Waits for the next batch and returns the index of its buffer: 0, 1, ..., n-1, 0, ... Empty at the end of the set;
-  /// never when repeating. Errors: what a thread threw, once the batches before it are delivered.
+  /// never when repeating. Errors: those thrown by a thread, once the batches before it are delivered.
   std::optional<int> next();
   /// The buffer may be filled again. Any thread may call it, in any order of buffers.
   void release(int buffer);
-  /// Starts again at `from` and buffer 0. Takes all buffers back, so none may be in use.
+  /// Restarts at `from` and buffer 0. Reclaims all buffers, so none may be in use.
   void reset(const ReaderPosition& from = {});
 
-  /// Of the batch that next() returned last; once.
+  /// The same for the batch that next() returned last; call once.
   PassedOn take_passed_on() { return std::move(passed_on_); }
 
   /// The position after the last row of the batch that next() returned last. A reader of the same set with the same
@@ -114,14 +114,14 @@ class Reader {
   /// The start of the pass after that position, for epochs with an order of their own. Counts samples from 0.
   ReaderPosition next_pass() const;
 
-  /// Where the last row of the batch that next() returned last is from, for messages: "record 18 of '<file>'"; the file
-  /// alone where records are not counted or some before it were left out; empty when shuffling.
+  /// The source of the last row of the batch that next() returned last, for messages: "record 18 of '<file>'"; only the
+  /// file if records are not counted or some before it were skipped; empty when shuffling.
   std::string place_of_last_row() const;
 
-  /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of those that are delivered.
+  /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of the delivered ones.
   int64_t samples() const;
   bool samples_estimated() const;
-  /// Once next() has found the end of the set: the samples behind the last batch, which were too few for one; 0 where
+  /// Once next() has found the end of the set: the samples after the last batch, which were too few for one; 0 where
   /// samples() is exact.
   int64_t rows_left_over() const;
   /// Whether the samples have labels; only a Source with optional ones may have none.
@@ -130,7 +130,7 @@ class Reader {
   DataFingerprint fingerprint() const;
   /// Bytes that the keys delivered so far fit: 4 or 8.
   int key_bytes() const;
-  /// Records left out up to the last row delivered; those of earlier passes count again.
+  /// Records skipped up to the last row delivered; those of earlier passes count again.
   int64_t skipped_records() const { return skipped_; }
   /// Rows parsed since the start or the last reset(), with those of batches that are not delivered yet.
   int64_t parsed_rows() const;

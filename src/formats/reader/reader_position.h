@@ -15,7 +15,7 @@ struct ReaderPosition {
   int64_t rows = 0;  ///< good rows from that position to the row; when shuffling, to the window's first row
   int64_t window = 0, taken = 0;  ///< when shuffling: which window of the pass, and how many of its rows are delivered
   int64_t samples = 0;            ///< delivered since the very start, over all ranks
-  int64_t bad_records = 0;        ///< left out before that position, since the very start
+  int64_t bad_records = 0;        ///< skipped before that position, since the very start
 
   bool operator==(const ReaderPosition&) const = default;
 };

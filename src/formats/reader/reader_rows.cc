@@ -101,7 +101,7 @@ class RowRun : public ReaderRun {
     std::exception_ptr error;
     int64_t error_number = 0;  // of the first task that failed
   };
-  /// What a worker does next.
+  /// A worker's next task.
   struct Work {
     RowTask task;
     Buffer* buffer = nullptr;

@@ -1,5 +1,5 @@
-// What a Reader keeps, and its threads: two ways of turning the files of a set into batches, of which the Reader takes
-// the one that fits.
+// The state and threads of a Reader: two ways of turning the files of a set into batches, of which the Reader uses the
+// one that fits.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ struct ReaderSet {
 struct ReadyBatch {
   int buffer;
   ReaderPosition after;  ///< the position after its last row
-  int64_t skipped;       ///< records left out since the very start
+  int64_t skipped;       ///< records skipped since the very start
   PassedOn passed_on{};
 };
 
@@ -61,7 +61,7 @@ class ReaderRun {
 
 /// Parses chunks, gathers the rows of each batch from them and lays these out: for any set.
 std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
-/// Parses rows straight into their batch: where nothing moves them. `rows`: the RowMap of the set, which has some rows.
+/// Parses rows straight into their batch, if nothing moves them. `rows`: the RowMap of the set, which has some rows.
 std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr

@@ -67,7 +67,7 @@ class Cursor {
       rows.push_back(own ? RowRange{block, before_span_ + row_ - spans[span_].begin, 1} : RowRange{nullptr, 0, 1});
     }
   }
-  /// The rows of a pass, where those that are parsed follow from it.
+  /// The rows of a pass, if they follow from the parsed rows.
   std::optional<int64_t> pass_rows() const { return chunk_.own ? std::optional(chunk_.own->pass_rows) : std::nullopt; }
   ReaderPosition position() const {
     if (!chunk_.samples || skip_ > 0) return start_;
@@ -86,7 +86,7 @@ class Cursor {
   size_t next_bad_ = 0;      // in chunk_.rows_before_bad: the next that is passed on
   size_t span_ = 0;          // in chunk_.own: the first that does not end before the next row
   int64_t before_span_ = 0;  // rows of the block before it
-  int64_t behind_ = 0;       // bad records behind the last row of the chunks before
+  int64_t behind_ = 0;       // bad records after the last row of the chunks before
 };
 
 class InOrder : public RowStream {
@@ -159,7 +159,7 @@ class Shuffled : public RowStream {
  private:
   int64_t size() const { return static_cast<int64_t>(current_->rows.size()); }
 
-  /// Goes on to the next window. False at the end of the set.
+  /// Advances to the next window. False at the end of the set.
   bool start_window() {
     collect(size_);
     if (!upcoming_ || upcoming_->rows.empty()) return false;

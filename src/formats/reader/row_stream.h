@@ -13,8 +13,7 @@ namespace hctr {
 struct Rows {
   std::vector<RowRange> ranges;
   std::vector<std::shared_ptr<const void>> owners;  ///< keep the memory of the ranges alive
-  /// Of each bad record before one of the rows, or among them: the rows in front of it, those of all ranks. In the
-  /// order of the set only.
+  /// For each bad record before or among the rows: the rows before it, of all ranks. In set order only.
   std::vector<int64_t> rows_before_bad;
 
   /// Drops all rows but [begin, end), which must have been parsed.
@@ -29,7 +28,7 @@ class RowStream {
   virtual int64_t next(int64_t most, Rows& rows) = 0;
   /// The position of the next row. Its `samples` is not set.
   virtual ReaderPosition position() const = 0;
-  /// Bad records left out since the very start, up to the end of the chunk or window of the last row.
+  /// Records skipped since the very start, up to the end of the chunk or window of the last row.
   virtual int64_t bad_records() const = 0;
   /// At the end of the set, the rows of its last pass; none where they are not known.
   virtual std::optional<int64_t> pass_rows() const { return {}; }

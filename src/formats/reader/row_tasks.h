@@ -19,7 +19,7 @@ class RowTasks {
   /// Errors: Error(data) when the set has no such position.
   RowTasks(const ReaderSet&, const RowMap&, const ReaderPosition& from);
 
-  /// Goes on to the next batch and returns its rows of all ranks; 0 at the end of the set.
+  /// Advances to the next batch and returns its rows of all ranks; 0 at the end of the set.
   int64_t begin();
   /// The next task of that batch; it has at least one.
   RowTask next();

@@ -67,7 +67,7 @@ std::string expected_of(const LabelColumn& label) {
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
-  /// `columns`: those of the records. Partitions are columns behind them, unless there is one of that name.
+  /// `columns`: those of the records. Partitions are columns after them, unless there is one of that name.
   CsvRowMaker(std::shared_ptr<const CsvRules> rules, std::vector<std::string> columns,
               const std::vector<Partition>& partitions)
       : rules_(std::move(rules)), columns_(columns.size()) {

@@ -1,4 +1,4 @@
-// What may be wrong with a record that does not have as many cells as it should: dialects that are not read.
+// Guesses why a record has too few or too many cells: dialects that are not supported.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct RefusedRecord {
   bool header = false;  ///< whether a header has the expected number
 };
 
-/// The likely cause, behind "; ", such as escapes with backslashes, a comment line or row names of R. Empty: none is
+/// The likely cause, after "; ", such as escapes with backslashes, a comment line or row names of R. Empty: none is
 /// known.
 std::string dialect_hint(const RefusedRecord&, const TextGrammar&);
 

@@ -9,8 +9,8 @@
 namespace hctr::ops {
 namespace {
 
-/// From the last row to the first: a cache still holds the last rows of t, and will hold the first ones of y for the
-/// product that reads them next.
+/// From the last row to the first: the cache still holds the last rows of t, and then holds the first rows of y for the
+/// GEMM that reads them next.
 template <int V, class T>
 __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> skip, View<T, 2> y) {
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
@@ -32,10 +32,10 @@ struct CrossRule {
   __device__ float operator()(float x, float d_y) const { return x * d_y; }
 };
 
-/// The rule of the first layer, and what all layers add to the gradient of x.
+/// The rule of the first layer, and the sum of all layers' contributions to the gradient of x.
 template <class T>
 struct FirstCrossRule : CrossRule {
-  static constexpr int kAtOnce = 2;  // layers whose loads are under way at the same time
+  static constexpr int kAtOnce = 2;  // layers whose loads are in flight together
   const T *t[kMostCrossLayers], *d_y[kMostCrossLayers];
   int64_t t_stride[kMostCrossLayers], d_y_stride[kMostCrossLayers];
   int layers;
@@ -48,7 +48,7 @@ struct FirstCrossRule : CrossRule {
     cuda::write<V>(d_x.row(row) + column, left, sum);
   }
 
-  /// What all layers add to the gradient of elements of a row.
+  /// Gradient that all layers add to elements of a row.
   template <int V>
   __device__ void add_all(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first,
                           float (&sum)[V]) const {
@@ -77,7 +77,7 @@ struct FirstCrossRule : CrossRule {
   }
 };
 
-/// From the last row to the first, as the gates.
+/// From the last row to the first, like the gates.
 template <int V, class T>
 __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRule<T> rule) {
   const int64_t rows = rule.d_x.size(0), columns = rule.d_x.size(1), per_row = cuda::chunks_per_row(columns, V);
@@ -86,7 +86,7 @@ __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRu
     const int64_t left = columns - s.column;
     const T* const d_first = rule.d_y[0] + s.row * rule.d_y_stride[0] + s.column;
     float sum[V] = {};
-    // A branch around each load would let one wait for the other.
+    // A branch around each load would serialize the loads.
     if (left >= V)
       rule.template add_all<V>(s.row, s.column, V, cuda::load_pack<V>(d_first), sum);
     else
@@ -95,7 +95,7 @@ __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRu
   }
 }
 
-/// The rule, and whether all that it reads and writes takes packs of 16 bytes.
+/// The rule, and whether all its inputs and outputs allow packs of 16 bytes.
 template <class T>
 std::pair<FirstCrossRule<T>, bool> first_cross_rule(const CrossGates& gates, const Tensor& d_x) {
   FirstCrossRule<T> rule{};

@@ -15,17 +15,17 @@ HCTR_OP(void cross_gate(Context&, Tensor x, Tensor t, Tensor skip, Tensor y))
 /// bias_gradient_scratch(n). Dtypes: x, d_y, d_t f32 f16 bf16, alike; d_bias as they, or f32.
 HCTR_OP(void cross_gate_backward(Context&, Tensor x, Tensor d_y, Tensor d_t, Tensor d_bias, Tensor scratch))
 
-/// Of the layers y_{l+1} = x * t_l + y_l in order, at most kMostCrossLayers: t_l and the gradient of y_{l+1}. y_0 is x.
+/// Layers y_{l+1} = x * t_l + y_l in order, at most kMostCrossLayers: t_l and the gradient of y_{l+1}. y_0 is x.
 struct CrossGates {
   std::vector<Tensor> t, d_y;
 };
 
-/// The same for the first layer, and in one pass what all layers add to the gradient of x, but for what comes through
+/// The same for the first layer, and in the same pass all layers' contributions to the gradient of x, except through
 /// t_0: d_x = d_y[0] + sum over l of d_y[l] * t[l], in f32 from the last layer to the first. d_x may be a t[l].
 HCTR_OP(void first_cross_gate_backward(Context&, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
                                        Tensor d_x))
 
-/// What all layers add to the gradient of x alone: d_x as above.
+/// Gradient of x summed over all layers: d_x as above.
 HCTR_OP(void cross_gates_gradient(Context&, CrossGates gates, Tensor d_x))
 
 }  // namespace hctr::ops

@@ -1,5 +1,5 @@
-// The products of a cross layer in matrix form (DCN v2) with the gates behind them, in one pass over their results
-// where the device can: ops/dense/cross_gate.h has the formulas.
+// The GEMMs of a cross layer in matrix form (DCN v2) with gates in the epilogue, if the device can:
+// ops/dense/cross_gate.h has the formulas.
 #pragma once
 
 #include "core/device/op.h"
@@ -22,7 +22,8 @@ HCTR_OP(void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor adden
 TensorSpec cross_product_scratch(int64_t batch, int64_t columns);
 
 namespace hopper {
-/// The same in one kernel, in two-byte types, for tensors that takes_fused_product() and columns in whole 16 bytes.
+/// The same in one kernel, in two-byte types, for tensors that satisfy takes_fused_product() and columns in whole 16
+/// bytes.
 void cross_product(Context&, Tensor a, Tensor w, Tensor bias, Tensor x, Tensor skip, Tensor t, Tensor y);
 /// `sums`: those of the columns of d_t for 64 rows each, [ceil(batch / 64), n].
 void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor addend, Tensor x, Tensor d_y, Tensor d_t,

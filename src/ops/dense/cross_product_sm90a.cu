@@ -1,9 +1,9 @@
-// A product and the gate behind it for GPUs of compute capability 9.0: the main loop of ops/gemm/fused_product.cuh, and
-// an end that reads two matrices of the shape of the result and writes two.
+// A GEMM with a gate in its epilogue for GPUs of compute capability 9.0: the main loop of ops/gemm/fused_product.cuh,
+// and an epilogue that reads two matrices of the shape of the result and writes two.
 //
-// Both matrices lie in shared memory before a tile is finished: a thread for each group of 64 rows lets the copy engine
-// fetch them while the tile is multiplied. The threads that multiply put both results in their place, from where that
-// thread lets the copy engine store them while the next tile is multiplied.
+// Both matrices lie in shared memory before a tile is finished: one thread for each group of 64 rows starts their TMA
+// copies while the tile is multiplied. The multiplying threads overwrite them with both results, which that thread
+// stores by TMA while the next tile is multiplied.
 #include <array>
 
 #include "ops/dense/cross_product.h"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace hopper;
 
-/// Tiles of 128 x 192. Wider ones would leave no room for two matrices beside three steps of the operands.
+/// Tiles of 128 x 192. Wider tiles leave no shared memory for two matrices in addition to three pipeline stages.
 template <class T_, bool kTransposedB_>
 struct GatedTiling {
   using T = T_;
@@ -35,7 +35,7 @@ struct GatedTiling {
                 kSharedBytes <= kMostSharedBytes);
 };
 
-/// What the threads of a block share. `mask_used` counts who has read the number of a tile, as load_tiles() needs it.
+/// Shared memory of a block. `mask_used` counts the readers of a tile's number, as load_tiles() needs it.
 template <class Tiles>
 struct GatedMemory {
   std::byte* ring;      ///< [kStages]: operands
@@ -77,13 +77,13 @@ struct GatedMemory {
   }
 };
 
-/// Maps of the operands, of the two matrices that are read, and of those that are written in their place.
+/// TMA maps of the operands, of the two matrices read, and of the two that replace them.
 struct GatedMaps {
   OperandMaps operands;
   CUtensorMap in[2], out[2];
 };
 
-/// By one thread for each group: fetches both matrices of its 64 rows of a tile and stores both results.
+/// Runs in one thread for each group: fetches both matrices of its 64 rows of a tile and stores both results.
 template <class Tiles, bool kSums>
 __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
                               const GatedMemory<Tiles>& shared) {
@@ -114,18 +114,18 @@ __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int
   }
 }
 
-/// The biases of the columns that a thread has of a tile, loaded before the product so that it need not wait for them.
+/// The biases of a thread's columns of a tile, loaded before the GEMM so that it need not wait for them.
 template <class Tiles, class End>
 struct ColumnBiases {
   uint32_t two[End::kBias ? Tiles::kN / 8 : 1];
 
-  /// `column`: the first of the tile. `thread`: of the group.
+  /// `column`: the first of the tile. `thread`: index in the group.
   __device__ ColumnBiases(const End& end, int column, int thread) {
     if constexpr (End::kBias)
 #pragma unroll
       for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = end.biases(column + 8 * j + 2 * (thread % 4));
   }
-  /// A product of the pair of columns j, `which` of it, and its bias.
+  /// A result of the pair of columns j, `which` of it, and its bias.
   __device__ float add(int j, float product, int which) const {
     if constexpr (End::kBias)
       return product + unpack<typename Tiles::T>(two[j], which);
@@ -134,13 +134,13 @@ struct ColumnBiases {
   }
 };
 
-/// Finishes the products d that a thread holds of its group's 64 rows, with those of both matrices in shared memory,
-/// and puts the results in their place. `thread`: of the group.
+/// Epilogue of the results d that a thread holds of its group's 64 rows, with both matrices in shared memory, which it
+/// overwrites with the results. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
                                              const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
                                              int group) {
-  constexpr int kAtOnce = 4;  // pairs of columns whose loads are under way at the same time
+  constexpr int kAtOnce = 4;  // pairs of columns whose loads are in flight together
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
   std::byte* const first = shared.matrix(group, 0) + row * kBoxRowBytes + 4 * (lane % 4);
   std::byte* const second = shared.matrix(group, 1) + row * kBoxRowBytes + 4 * (lane % 4);
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
 }
 
-/// Of x and what skips the gate: t = p + bias and x * t + skip for a product p.
+/// Epilogue inputs x and the skip connection: t = p + bias and x * t + skip for a GEMM result p.
 template <class T>
 struct ForwardGate {
   static constexpr bool kBias = true, kSums = false;
@@ -234,7 +234,7 @@ struct ForwardGate {
   }
 };
 
-/// Of what passes by the layer and x: d_y = p + addend and d_t = d_y * x.
+/// Epilogue inputs: the gradient that bypasses the layer, and x. d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {
   static constexpr bool kBias = false, kSums = true;

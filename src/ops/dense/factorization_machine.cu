@@ -35,7 +35,7 @@ __device__ float lanes_sum(float value) {
   return value;
 }
 
-/// Writes `rows` rows of memory. elements(row, column) gives a function that returns the elements from there on, one
+/// Writes `rows` rows of memory. elements(row, column) returns a function that returns the elements from there on, one
 /// a call.
 template <class T, class F>
 __device__ void write_rows(View<T, 2> memory, int64_t first, int rows, bool packs, const F& elements) {
@@ -56,7 +56,7 @@ __device__ void write_rows(View<T, 2> memory, int64_t first, int rows, bool pack
   }
 }
 
-/// Which tensors have rows at multiples of 16 bytes; x: whether its rows follow each other without gaps from one.
+/// Which tensors have rows at multiples of 16 bytes; x: whether its rows also follow each other without gaps.
 struct FmPacks {
   bool x, vectors, y, d_y;
 };
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kFmThreads)
     __syncthreads();
     write_rows(y, begin, here, packs.y, [&](int sample, int column) {
       const int slot = shape.by_dim.divide(column);
-      // In slots_at an element of a vector stands as many places later as there are weights before it.
+      // In slots_at, the position of a vector's element is shifted by the number of weights before it.
       return [=, at = sample * of_slots + column + slot, k = column - slot * dim, left = slots * dim - column,
               other = others_at + sample * others + column - slots * dim]() mutable {
         const T value = left > 0 ? slots_at[at] : *other;
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kFmThreads)
   }
 }
 
-/// Gives the elements of x's gradient one after the other: those of a sample's slots, then of the next sample.
+/// Iterates over the elements of x's gradient: those of a sample's slots, then of the next sample.
 template <class T>
 struct SlotGradients {
   const T* gradients;          // of vectors, in shared memory: [sample, columns]
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kFmThreads)
       *reinterpret_cast<uint4*>(gradient) = reinterpret_cast<const uint4*>(gradients_at)[i];
       int k = column - shape.by_dim.divide(column) * dim;
 #pragma unroll
-      for (int v = 0; v < V; ++v) {  // behind the last column are elements that nobody reads
+      for (int v = 0; v < V; ++v) {  // elements after the last column are never read
         gradient[v] = static_cast<T>(static_cast<float>(gradient[v]) + of_pairs * (sum[k] - static_cast<float>(e[v])));
         if (++k == dim) k = 0;
       }

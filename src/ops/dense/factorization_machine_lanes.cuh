@@ -1,6 +1,6 @@
 // The kernels of a factorization machine for vectors of at most 32 elements, of any type and at any address: a warp has
-// a sample, a lane one column of every few vectors. A lane reads its columns with loads that are all under way
-// together; next to each other, those of a warp are whole lines of memory.
+// a sample, a lane one column of every few vectors. A lane's loads are all in flight together; the loads of a warp
+// together cover whole lines of memory.
 #pragma once
 
 #include "ops/dense/factorization_machine_shape.cuh"

@@ -1,4 +1,4 @@
-// What the kernels of a factorization machine are given: sizes, and how a warp goes over a row of vectors.
+// Arguments of the factorization machine's kernels: sizes, and how a warp traverses a row of vectors.
 #pragma once
 
 #include "ops/common/element_loops.cuh"
@@ -20,10 +20,10 @@ struct FmShape {
   SmallDivisor by_dim, by_width, by_of_slots;
   __host__ __device__ int slot_width() const { return dim + 1; }
   __host__ __device__ int of_slots() const { return slots * slot_width(); }
-  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y behind those of slots
+  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y after those of slots
 };
 
-/// Views without data where a gradient is not wanted.
+/// Views without data where a gradient is not requested.
 template <class T>
 struct FmGradientViews {
   View<T, 2> x, vectors, weights;
@@ -37,7 +37,7 @@ cuda::Grid fm_warps_grid(int64_t samples, int shared) {
   return {(samples + kFmWarps - 1) / kFmWarps, kFmWarpThreads, kFmWarps * static_cast<size_t>(shared) * sizeof(Word)};
 }
 
-/// How a warp goes over y's row in words of kElements elements: lane l has the words l, l + lanes, ..., which are the
+/// How a warp traverses y's row in words of kElements elements: lane l has the words l, l + lanes, ..., which are the
 /// same elements of vectors `at_once` apart, of `per_vector` words each.
 template <int kElements>
 struct FmWarp {
@@ -46,7 +46,7 @@ struct FmWarp {
       : per_vector(shape.dim / kElements), at_once(shape.by_dim.divide(32 * kElements)), lanes(at_once * per_vector) {}
 
   __device__ bool works() const { return lane < lanes; }
-  /// Where the elements of the lane's first word are among a sample's slots, and how far the next word's are.
+  /// Position of the lane's first word among a sample's slots, and the distance to its next word.
   __device__ int first_element(const FmShape& shape) const {
     return kElements * lane + shape.by_dim.divide(kElements * lane);
   }
@@ -75,7 +75,7 @@ struct FmWarp {
   }
 };
 
-/// Half of what the square of a sum is more than the sum of squares. Without a fused multiply-add a single vector gives
+/// Half the difference of the squared sum and the sum of squares. Without a fused multiply-add a single vector gives
 /// exactly 0.
 __device__ float sum_of_pairs(float sum, float squares) { return __fsub_rn(__fmul_rn(sum, sum), squares) / 2; }
 

@@ -1,6 +1,6 @@
 // The kernels of a factorization machine for elements of two bytes, vectors of an even length and an even number of
-// slots: a warp has a sample, a lane two columns of every few vectors. Lanes read and write words of two elements, next
-// to each other; of a slot whose vector begins in the middle of a word, a lane joins halves of two.
+// slots: a warp has a sample, a lane two columns of every few vectors. Lanes read and write words of two adjacent
+// elements. If a slot's vector begins in the middle of a word, a lane joins halves of two words.
 #pragma once
 
 #include <cstring>
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kFmWarpThreads)
   extern __shared__ uint32_t fm_words[];
   const FmWarp<2> warp(shape);
   const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.per_vector, words = shape.columns / 2;
-  // The word behind the last one is read, but none of its elements is used.
+  // The word after the last one is read, but none of its elements is used.
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   const int64_t b = cuda::thread_index() / 32;
   if (b >= y.size(0)) return;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kFmWarpThreads, 4)
   if (b >= y.size(0)) return;
   const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
   const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
-  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are under way together
+  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are in flight together
 #pragma unroll
   for (int i = 0; i < kFmKept; ++i) {
     const int w = warp.lane + i * warp.lanes;

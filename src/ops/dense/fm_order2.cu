@@ -1,6 +1,6 @@
 // A thread computes V adjacent k of one sample in a loop over its slots. Backward loops twice; in the second loop the
-// block's few samples are still in the cache. Vectors that are no whole packs go through shared memory, so that memory
-// is read and written in packs nevertheless.
+// block's few samples are still in the cache. Vectors that are not whole packs go through shared memory, so that memory
+// is still read and written in packs.
 #include "ops/dense/fm_order2.h"
 
 #include "ops/gemm/staged_rows.cuh"
@@ -105,7 +105,7 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
   }
 }
 
-/// Whether rows of packs hold vectors that are none, a few of them in shared memory at a time.
+/// Whether rows of packs hold vectors that are not whole packs, a few of them in shared memory at a time.
 template <class T>
 bool takes_staged(View<const T, 2> x, int64_t dim) {
   constexpr int V = 16 / sizeof(T);

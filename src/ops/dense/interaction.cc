@@ -23,7 +23,7 @@ void expect_vectors(const char* what, Context& ctx, const Tensor& dense, const T
   expect_shape(what, y, {dense.dim(0), dense.dim(1) + pairs_of(slots.dim(1) + 1) + 1});
 }
 
-/// Of one product of each pair of vectors.
+/// One dot product for each pair of vectors.
 double flops_of_pairs(const Tensor& dense, const Tensor& slots) {
   return 2.0 * static_cast<double>(dense.elements()) * static_cast<double>(pairs_of(slots.dim(1) + 1));
 }
@@ -103,7 +103,7 @@ class SamplePairs {
     for (int64_t i = 1; i < vectors_; ++i)
       for (int64_t j = 0; j < i; ++j) *y++ = static_cast<T>(pairs_[static_cast<size_t>(i * columns_ + j)]);
   }
-  /// The gradients of all vectors, from those of the results of multiply().
+  /// The gradients of all vectors, from the gradients of multiply()'s results.
   template <class T>
   void multiply_backward(const T* dy) {
     for (int64_t i = 1; i < vectors_; ++i)

@@ -1,5 +1,5 @@
-// Computed on tensor cores where they can (interaction_tensor_cores.cuh), in true f32 by warps for single samples
-// (interaction_multiply_add.cuh). Elsewhere a sample's vectors are loaded into shared memory once, as f32. Forward, a
+// Runs on tensor cores if they support the samples (interaction_tensor_cores.cuh), in true f32 by one warp a sample
+// (interaction_multiply_add.cuh). Otherwise a sample's vectors are loaded into shared memory once, as f32. Forward, a
 // thread computes a tile of 4 x 4 dot products in registers; backward, one column of 8 gradients. A warp processes a
 // sample with few tiles, a block one with many. Samples too large for shared memory are read from global memory.
 #include "ops/dense/interaction.h"
@@ -184,9 +184,9 @@ bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
-/// How tensor cores compute the interaction of these samples, with a block's sums of a gradient or without; none where
-/// they cannot: before compute capability 8.0, in f32 unless the Runtime allows TF32, for more vectors or longer ones
-/// than fit, or rows not at multiples of 16 bytes.
+/// How tensor cores compute the interaction of these samples, with or without a block's sums of a gradient. None before
+/// compute capability 8.0, in f32 unless the Runtime allows TF32, if vectors are too many or too long, and if rows are
+/// not at multiples of 16 bytes.
 struct TensorCores {
   InteractionLayout layout;
   int tiles;

@@ -18,7 +18,7 @@ struct Vectors {
 };
 template <class T>
 struct VectorGradients {
-  View<T, 2> dense, slots;  ///< null: not wanted
+  View<T, 2> dense, slots;  ///< null: not requested
   int dim;
   __device__ T* at(int64_t b, int i) const {
     if (i == 0) return dense.data ? dense.row(b) : nullptr;

@@ -14,11 +14,10 @@ namespace hctr::ops {
 /// of the next layer fit. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes: f32
 /// f16 bf16, alike. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
-/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the gradients that
-/// are given. Searches d_slots for overflow, as find_overflow does, if it is given.
-/// `below`, only with d_dense: of the layer that wrote `dense`, which ends with ReLU. d_dense then gets the gradient of
-/// that layer's product and bias, and below->d_bias the sums of its columns: what relu_bias_gradient() makes of
-/// d_dense, but for the order of sums.
+/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the given
+/// gradients. Checks d_slots for overflow, as find_overflow does, if it is given. `below`, only with d_dense: the layer
+/// that wrote `dense` and ends with ReLU. d_dense then gets the gradient before that layer's ReLU, and below->d_bias
+/// its column sums: the same as relu_bias_gradient() on d_dense, except for the order of sums.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
                                   std::optional<Tensor> d_slots, OverflowSearch search = {},
                                   std::optional<ReluEnd> below = {}))

@@ -9,7 +9,7 @@
 namespace hctr::ops {
 
 constexpr int kSideOfPairs = 4;  ///< of a lane
-/// The most vectors whose pairs are those of the lanes of a warp.
+/// Maximum number of vectors whose pairs fit the lanes of a warp.
 constexpr int kMostMultiplied = 28;
 
 /// Tile number n of a triangle: tiles (i, j) with j <= i, row after row.
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(64)
   }
 }
 
-/// How a warp divides the gradients of a sample: `lanes` have the columns of as many vectors, four each, and the next
-/// as many those of the kRows vectors behind.
+/// How a warp divides the gradients of a sample: `lanes` lanes have four columns each of kRows vectors, the next
+/// `lanes` those of the next kRows vectors.
 struct GradientLanes {
   int lanes, rows;
 
@@ -104,7 +104,7 @@ struct GradientLanes {
   }
 };
 
-/// The layout of a warp's memory. The matrix S of the gradients of pairs has zeros in its diagonal and behind its rows.
+/// The layout of a warp's memory. The matrix S of the gradients of pairs has zeros in its diagonal and after its rows.
 inline InteractionLayout multiply_add_layout(int dim, int count, const GradientLanes& each) {
   InteractionLayout layout = InteractionLayout::of<float>(dim, count, false, false);
   layout.pairs_stride = 32 / each.lanes * each.rows / 4;

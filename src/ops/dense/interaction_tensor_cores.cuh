@@ -77,7 +77,7 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const uint4* 
                                                 : "memory");))
 }
 
-/// A register of operands, as the matrix instruction wants it: two numbers of two bytes, or one f32 rounded to TF32.
+/// A register of operands in the matrix instruction's layout: two numbers of two bytes, or one f32 rounded to TF32.
 template <class T>
 __device__ inline void round_operands(uint32_t (&to)[4]) {
   if constexpr (sizeof(T) == 4) {
@@ -87,8 +87,8 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
   }
 }
 
-/// A lane's registers of operands, of the numbers at(row, column): those of a register are beside each other, the other
-/// registers 8 rows below, a chunk behind, and both.
+/// A lane's operand registers. One register holds adjacent numbers at(row, column); the others hold those 8 rows below,
+/// one chunk later, and both.
 template <class T, class At>
 __device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
   constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);
@@ -190,7 +190,7 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   return within;
 }
 
-/// What a ReLU makes of the gradients of the dense vectors, which are what it put out.
+/// ReLU's gradient for the dense vectors, which are the ReLU's output.
 struct DenseRelu {
   float factor;
   float* sums;  ///< [blocks, dim]: of what a block stores; null: there is no ReLU
@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Of the backward pass, the blocks on a multiprocessor that registers must allow: as many as those of DLRM's vectors
-/// find shared memory for, or more where registers suffice. 0: no bound, as S takes many.
+/// Blocks of the backward pass per multiprocessor that register use must allow: as many as fit into shared memory for
+/// DLRM's vectors, more if registers suffice. 0: no bound, because S is large.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // Remainders of what has no sign: the compiler then knows which of two indices of S is the larger one.
+  // Remainders of unsigned numbers: the compiler then knows which of two indices of S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
@@ -242,7 +242,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
   constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // of the sum over vectors
   constexpr int kColumnTiles = 2 * kPerChunk / 8;        // of 8 columns in two chunks
-  // Where their numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its end.
+  // Where a vector's numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its
+  // end.
   const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
   for (int n = x.count * layout.stride + lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
   const auto s_at = [&](int i, int j) {

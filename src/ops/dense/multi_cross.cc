@@ -20,7 +20,7 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
 
-/// sum over k of x[k] y[k]: sixteen sums side by side first, which do not wait for each other, then these in order.
+/// sum over k of x[k] y[k]: sixteen independent partial sums, then these in order.
 template <class A, class X, class Y>
 A dot(const X* x, const Y* y, size_t n) {
   constexpr size_t kLanes = 16;
@@ -137,7 +137,8 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
       }
     });
 
-    // Once the scalars are known, y_l and dy_l of a column depend on no other column: some columns side by side.
+    // Once the scalars are known, y_l and dy_l of a column depend on no other column: several columns are computed
+    // together.
     constexpr int64_t kColumns = 16;
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
       const int64_t n = end - begin;

@@ -34,8 +34,8 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
   return pointers;
 }
 
-/// The element k of kLayersAtOnce weights or biases from layer `first` on; past the last layer that one's. All loads
-/// are under way at the same time.
+/// Element k of kLayersAtOnce weights or biases from layer `first` on; past the last layer, the last layer's. All loads
+/// are in flight together.
 template <class T>
 __device__ void read_layers(T* const* of, int first, int layers, int64_t k, float (&to)[kLayersAtOnce]) {
 #pragma unroll
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
       float dot[R][kLayersAtOnce] = {};
       for (int64_t k = lane * V; k < dim; k += 32 * V) {
         cuda::Pack<T, V> in[R], w[kLayersAtOnce];
-        if (k + V <= dim) {  // one test for all loads, so that they are under way at the same time
+        if (k + V <= dim) {  // one test for all loads, so that they are in flight together
 #pragma unroll
           for (int r = 0; r < R; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
 #pragma unroll
@@ -318,7 +318,7 @@ bool weights_take_packs(const CrossWeights& weights) {
   return packs;
 }
 
-/// A warp for `each` rows, kWarps a block, or fewer where there would not be a block for each multiprocessor.
+/// One warp for `each` rows, kWarps a block; fewer warps if there would be fewer blocks than multiprocessors.
 cuda::Grid warps_for(int64_t rows, int each, size_t shared_per_warp) {
   const int64_t turns = (rows + each - 1) / each;
   const auto warps = std::clamp<int64_t>(turns / hctr::cuda::multiprocessors(), 1, kWarps);
@@ -341,7 +341,7 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
                        reinterpret_cast<uintptr_t>(memory) % 16 == 0;
     launch(ctx, "cross_constants", early({1, 1024, 0}), cross_constants_kernel<T>, pointers, layout.dim,
            memory + layout.bias_sum, memory + layout.constants);
-    // With few samples one a warp: what they wait for is shorter, and weights come from a cache.
+    // With few samples one a warp: latency is shorter, and weights come from a cache.
     const auto start = [&]<int R>() {
       launch(ctx, "multi_cross", warps_for(layout.batch, R, 0), packs ? cross_kernel<V, R, T> : cross_kernel<1, R, T>,
              from, pointers, memory + layout.bias_sum, memory + layout.constants, memory + layout.products, to);

@@ -1,4 +1,4 @@
-// The cross network of DCN in vector form. ops/dense/cross_gate.h has what layers build the matrix form from.
+// The cross network of DCN in vector form. ops/dense/cross_gate.h has the operators of the matrix form.
 #pragma once
 
 #include <optional>
@@ -19,9 +19,9 @@ struct CrossWeights {
 /// Shapes: x and y [batch, dim]. Dtypes: f32 f16 bf16, alike. `scratch` is kept for backward.
 /// Source: R. Wang et al., "Deep & Cross Network for Ad Click Predictions", ADKDD 2017, eq. 3.
 HCTR_OP(void multi_cross(Context&, Tensor x, CrossWeights weights, Tensor scratch, Tensor y))
-/// Gradients of all weights, and of x if dx is given. Overwrites them; those of weights at the end of the backward pass
-/// where the context collects launches (Context::last_launches()), and until then weights and `scratch` must not
-/// change.
+/// Wgrads of all layers, and the gradient of x if dx is given. Overwrites them. If the context collects launches
+/// (Context::last_launches()), wgrads are complete only at the end of the backward pass; until then weights and
+/// `scratch` must not change.
 HCTR_OP(void multi_cross_backward(Context&, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,
                                   std::optional<Tensor> dx, CrossWeights d_weights))
 TensorSpec multi_cross_scratch(int64_t batch, int64_t dim, int64_t layers);

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registe
 #pragma unroll 1
     for (int64_t column = lane * V; column < dim; column += 32 * V) {
       Pack<T, V> in[kRows], gradient[kRows];
-      if (column + V <= dim) {  // one test for all loads, so that they are under way at the same time
+      if (column + V <= dim) {  // one test for all loads, so that they are in flight together
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
           in[r] = *reinterpret_cast<const Pack<T, V>*>(x.row(known + min(r, after)) + column);

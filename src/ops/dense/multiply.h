@@ -12,7 +12,7 @@ inline constexpr size_t kMostFactors = 64;
 
 /// y = x_0 * x_1 * ... in this order. Shapes: all alike, 1 to kMostFactors. Dtypes: f32 f16 bf16; products kept in f32.
 HCTR_OP(void multiply(Context&, const std::vector<Tensor>& x, Tensor y))
-/// dx_i = dy * product of the other x, for each dx_i that is given; exact where factors are 0. Overwrites dx.
+/// dx_i = dy * product of the other x, for each dx_i given; exact where factors are 0. Overwrites dx.
 HCTR_OP(void multiply_backward(Context&, const std::vector<Tensor>& x, Tensor dy,
                                const std::vector<std::optional<Tensor>>& dx))
 

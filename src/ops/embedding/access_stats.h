@@ -1,6 +1,5 @@
 // Access statistics of rows: the step of the last batch that had them, and how many occurrences they had. The eviction
-// policies use them. And marks of the rows that batches may have changed, for checkpoints and deltas of
-// models.
+// policies use them. Also marks of the rows that batches may have changed, for checkpoints and deltas of models.
 #pragma once
 
 #include "core/device/op.h"
@@ -8,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// The mark of a row that has changed: a bit for each of those who ask, who clear their own.
+/// The mark of a changed row: one bit for each consumer, which clears its own.
 inline constexpr uint8_t kRowChanged = 3, kChangedSinceCheckpoint = 1, kChangedSinceModel = 2;
 
 /// Null arrays are not recorded.

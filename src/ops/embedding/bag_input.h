@@ -1,4 +1,4 @@
-// Keys and offsets in the types of a caller, as a batch of a table has them.
+// Converts keys and offsets from a caller's types to the batch of a table.
 #pragma once
 
 #include "core/device/op.h"
@@ -19,8 +19,8 @@ struct FeatureBags {
   const float* weights = nullptr;  // [most]; null: all are 1
 };
 
-/// to[b] = to[0] + offsets[b] - offsets[0] for b from 1 on: the bags behind those that end at to[0]. Offsets that leave
-/// the keys are moved into them. Shapes: to [bags + 1].
+/// to[b] = to[0] + offsets[b] - offsets[0] for b from 1 on: the bags after those that end at to[0]. Offsets outside the
+/// keys are clamped. Shapes: to [bags + 1].
 HCTR_OP(void place_offsets(Context&, FeatureBags, int32_t* to))
 
 /// keys[placed[0] + i] = key i as a signed 64-bit number: 32-bit keys keep their value, unsigned 64-bit ones their

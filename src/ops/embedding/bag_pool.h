@@ -9,9 +9,9 @@
 
 namespace hctr::ops {
 
-/// What becomes of the rows v of a bag with weights w: sum w v; that divided by sum w; by the root of sum w^2; the
-/// largest of each element; or nothing: each key has a vector of its own. The sums of weights count keys without a row.
-/// Bags whose divisor is 0 give 0.
+/// Pooling of the rows v of a bag with weights w: sum w v; that divided by sum w; divided by the root of sum w^2; the
+/// maximum of each element; or none: each key has a vector of its own. The sums of weights include keys without a row.
+/// Bags with a divisor of 0 give 0.
 enum class BagPooling { sum, mean, sqrtn, max, none };
 
 /// The bags of one feature: bag b has positions [offsets[b], offsets[b + 1]) of the lists of a table. All on the
@@ -25,7 +25,7 @@ struct BagList {
 };
 
 /// y[b, :] = the pooled rows of bag b, or with `none` y[i, :] = the row at position offsets[0] + i; 0 where there is
-/// none, and behind the last position. `chosen`, of max alone, [bags, dim]: the first position whose row has the
+/// none, and after the last position. `chosen`, of max alone, [bags, dim]: the first position whose row has the
 /// element, -1 for none. Shapes: y [bags or most, dim], any row stride; table [.., dim]. Dtypes: y f32; table f32 f16
 /// bf16.
 HCTR_OP(void pool_bags(Context&, BagList, RowMemory table, BagPooling, Tensor y, int32_t* chosen))
@@ -34,8 +34,8 @@ HCTR_OP(void pool_bags(Context&, BagList, RowMemory table, BagPooling, Tensor y,
 /// [.., dim], dense. Dtypes: f32.
 HCTR_OP(void key_gradients(Context&, BagList, BagPooling, Tensor dy, const int32_t* chosen, float* g))
 
-/// dw[i] = the gradient of the weight at position offsets[0] + i. Not for max and none. Sums over elements are of 32
-/// parts, element e in part e % 32, which are added in pairs. Shapes: dw [most].
+/// dw[i] = the gradient of the weight at position offsets[0] + i. Not defined for max and none. Sums over elements have
+/// 32 partial sums, element e in partial sum e % 32, which are added in pairs. Shapes: dw [most].
 HCTR_OP(void weight_gradients(Context&, BagList, RowMemory table, BagPooling, Tensor dy, float* dw))
 
 /// The divisor of a bag with these sums of weights and of their squares; 0: the bag gives 0.

@@ -27,7 +27,7 @@ struct DirectIndex {
       nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
   int64_t slots = 0;  // number of ranges
   bool by_slot = false;
-  // Where rows change places; row numbers are those of this arithmetic, places are where the rows' elements are:
+  // If rows change places: row numbers are results of this arithmetic, places are the positions of the rows' elements:
   const int32_t* places = nullptr;   // [rows + 1] by row number; null: they are the same
   const int32_t* numbers = nullptr;  // [rows + 1] by place
 

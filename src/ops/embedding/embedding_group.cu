@@ -1,5 +1,5 @@
 // Groups the keys of a batch by row: few keys in one block (small_group.cuh), more in tiles (tiled_group.cuh), many by
-// CUB's radix sort. Runs of the sorted rows are listed in tiles too, of very many keys by CUB's selection.
+// CUB's radix sort. Runs of the sorted rows are listed in tiles too, for very many keys by CUB's selection.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -150,7 +150,7 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 
 }  // namespace
 
-/// At least what fewer keys need: a list may have more room than keys.
+/// At least the scratch that fewer keys need: a list may have more capacity than keys.
 size_t group_scratch_bytes(int64_t key_capacity) {
   const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;

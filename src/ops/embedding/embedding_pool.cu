@@ -38,7 +38,7 @@ struct SampleElements {
   }
 };
 
-/// kPairs: pairs of elements whose loads are under way together. kBlocks: resident blocks per multiprocessor.
+/// kPairs: pairs of elements whose loads are in flight together. kBlocks: resident blocks per multiprocessor.
 template <class Stored>
 struct SamplePace {
   static constexpr int kPairs = sizeof(Stored) == 2 ? 3 : 5, kBlocks = sizeof(Stored) == 2 ? 5 : 4;

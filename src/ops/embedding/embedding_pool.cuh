@@ -16,8 +16,8 @@ using hctr::cuda::BlockRange;
 constexpr int kPoolThreads = 256;
 
 /// kAtOnce: vectors per group whose rows are loaded concurrently, since each load depends on a row number that must be
-/// loaded first. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: of a block that has a
-/// multiprocessor for itself. Rows of two-byte elements need fewer requests each, so more groups must be in flight.
+/// loaded first. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: threads of a block that has a
+/// multiprocessor to itself. Rows of two-byte elements need fewer requests each, so more groups must be in flight.
 template <class Stored>
 struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;

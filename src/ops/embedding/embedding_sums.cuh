@@ -14,7 +14,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 constexpr int kUpdateThreads = 256;
-constexpr int kPieceThreads = 128;  // of a block that sums pieces: small ones find room beside other kernels
+constexpr int kPieceThreads = 128;  // threads of a block that sums pieces: small blocks fit next to other kernels
 
 /// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
 struct AnyFloatView {
@@ -38,7 +38,7 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
 
 constexpr int kGradientsAtOnce = 4;
 
-/// The bags of so many positions; 0 past the last position that was asked for.
+/// The bags at these positions; 0 after the last requested position.
 template <int kAtOnce = kGradientsAtOnce>
 struct FewBags {
   uint32_t bag[kAtOnce];
@@ -64,7 +64,7 @@ struct BagGradients {
     return sum;
   }
 
-  /// The same, where `now` are the bags at `begin`. The next ones are loaded while gradients are under way: one wait
+  /// The same, where `now` are the bags at `begin`. The next bags are loaded while gradients are in flight: one wait
   /// less for each kAtOnce, for as many registers.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
@@ -117,7 +117,7 @@ struct BagGradients {
   }
 };
 
-/// kAtOnce: gradients of a piece that a thread has under way. Few threads need many each; many need the registers.
+/// kAtOnce: gradients of a piece that a thread has in flight. Few threads need many each; many need the registers.
 template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {

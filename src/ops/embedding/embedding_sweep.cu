@@ -1,7 +1,7 @@
-// Rows without a gradient, whose states move them nevertheless. Rows in f32 are taken in tiles of adjacent rows, whose
-// elements are one array in packs of four, whatever the length of a row. A warp takes a tile, so that it reads the
-// marks of its rows once and clears them, and each array in few long pieces. Few warps with several loads each are
-// faster than many with one: the memory then serves fewer pieces at a time.
+// Applies rules to rows without a gradient whose states still move them. f32 rows are processed in tiles of adjacent
+// rows, whose elements are one array in packs of four, whatever the length of a row. A warp processes a tile: it reads
+// the marks of its rows once and clears them, and reads each array in few long pieces. Few warps with several loads
+// each are faster than many warps with one load: the memory then serves fewer pieces at a time.
 #include "ops/common/small_divisor.h"
 #include "ops/embedding/embedding_update.cuh"
 
@@ -9,8 +9,8 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kSweepPack = 4;
-constexpr int kSweepBlocks = 2;  // on a multiprocessor
-constexpr int kSweepAtOnce = 4;  // packs of a thread whose loads are under way at the same time
+constexpr int kSweepBlocks = 2;                             // on a multiprocessor
+constexpr int kSweepAtOnce = 4;                             // packs of a thread whose loads are in flight together
 constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;  // elements of a tile, about: a warp loads it at once
 constexpr int64_t kWidestSwept = 8192;  // elements of a row: those of a tile are small numbers (SmallDivisor)
 
@@ -48,7 +48,7 @@ struct RowBits {
   }
 };
 
-/// Which rows of a tile have no gradient, of those that it has: `rows` from `first` on. Clears the marks of the others.
+/// Which of a tile's `rows` rows from `first` on have no gradient. Clears the marks of the others.
 __device__ RowBits rows_to_sweep(uint8_t* touched, int64_t first, int rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RowBits bits{0};
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kUpdateThreads, kSweepBlocks)
       for (int p = 0; p < kSweepAtOnce; ++p) {
         if (bits[p] == 0) continue;
         finite = packs[p].update(optimizer, scalars, bits[p]) && finite;
-        // The last pack may hold elements of rows behind the last, which may be made at this moment for the next batch.
+        // The last pack may hold elements of rows after the last, which may be made at this moment for the next batch.
         packs[p].store(data, first + at_of(p), at_of(p) + kSweepPack <= elements, bits[p]);
       }
     }

@@ -69,10 +69,10 @@ struct Group {
 
 constexpr int kThreadsToFar = 768;  // at most, of a block
 
-/// Kernels that access memory of other devices are bound by the links: more blocks would only take multiprocessors from
-/// other kernels. Long vectors keep the links busy from somewhat less than half of them, with a block on each that
-/// leaves no room for another. Products beside them have the rest: two rounds, if they have a block for each
-/// multiprocessor. Vectors that are short, or accessed element by element, need all.
+/// Number of blocks for kernels that access memory of other devices. The links are the bound: more blocks only take
+/// multiprocessors from other kernels. For long vectors somewhat less than half of the multiprocessors saturate the
+/// links, with one block on each that fills it. Concurrent GEMMs get the rest, so a GEMM with a block for each
+/// multiprocessor takes two rounds. Short vectors, and vectors accessed element by element, need all multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes, int width) {
   constexpr int64_t kLong = 128, kBlocksToFar = 264;  // half and twice as many are slower
   if (!memory.remote) return hctr::cuda::grid_for(threads);

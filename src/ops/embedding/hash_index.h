@@ -51,19 +51,19 @@ HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 /// index_insert.
 HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 
-/// Inserts rows first_row to state.rows into a table whose entries are all empty, but for those of which `left` is not
-/// 0 (null: all). Nothing else may use it meanwhile.
+/// Inserts rows first_row to state.rows into a table whose entries are all empty, except rows whose `left` is not 0
+/// (null: all rows). Nothing else may use it meanwhile.
 HCTR_OP(void index_rebuild(Context&, HashIndex, const uint8_t* left))
 
-/// The entries of the keys of rows[i] get these row numbers: rows have changed places. Nothing else may use the table
-/// meanwhile.
+/// Sets new row numbers in the entries of the keys of rows[i], after rows changed places. Nothing else may use the
+/// table meanwhile.
 HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
 
-/// The keys of rows[i] go: a mark stays in the entry of each, which searches pass, and state.marks grows by them. Rows
-/// whose key has no entry are left out. Nothing else may use the table meanwhile.
+/// Removes the keys of rows[i]. A mark stays in each entry; searches continue past it, and state.marks counts it. Rows
+/// whose key has no entry are skipped. Nothing else may use the table meanwhile.
 HCTR_OP(void index_remove(Context&, HashIndex, const int32_t* rows, int64_t count))
-/// Enters the keys of rows[i], which are distinct and have no entry, with these row numbers. They take marks, which
-/// state.marks no longer counts then, or empty entries. index_find may run concurrently, and sees each of them or not.
+/// Inserts the keys of rows[i], which are distinct and have no entry, with these row numbers. They reuse marks, which
+/// state.marks then no longer counts, or empty entries. index_find may run concurrently, and sees each of them or not.
 HCTR_OP(void index_enter(Context&, HashIndex, const int32_t* rows, int64_t count))
 
 /// Ends the insertions of a batch: state.ready and *rows_after become the number of assigned rows, and the host is
@@ -71,8 +71,8 @@ HCTR_OP(void index_enter(Context&, HashIndex, const int32_t* rows, int64_t count
 /// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.
 HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
 
-/// Rows state.rows + 1 to state.rows + count, which index_enter has entered, are rows with values. index_find sees
-/// them only after index_finish_rows, or once a batch behind them ends its step.
+/// Declares rows state.rows + 1 to state.rows + count, which index_enter has inserted, to be rows with values.
+/// index_find sees them only after index_finish_rows, or once a later batch ends its step.
 HCTR_OP(void index_add_rows(Context&, HashIndex, uint32_t count))
 /// index_find now sees rows 1 to `rows`.
 HCTR_OP(void index_finish_rows(Context&, HashIndex, uint32_t rows))

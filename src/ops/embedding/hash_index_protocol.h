@@ -11,10 +11,10 @@
 // complete (key; tag, row). It is never emptied while the table is in use. The thread that claims an entry stores the
 // key immediately, without waiting, and assigns the row later, when its whole block requests rows together.
 //
-// A key that goes leaves a mark in its entry (kMark), which has the tag of no slot: searches pass it as the entry of
-// another key, so that the keys behind it are still found. Only a key that is known to be absent may take it: a search
-// that may find its key further on must not. Keys go while nothing else uses the table: a thread that has read an entry
-// before would believe in it afterwards.
+// A removed key leaves a mark in its entry (kMark), with the tag of no slot: searches pass it like the entry of another
+// key, so that later keys are still found. Only a key known to be absent may reuse it: a search that may find its key
+// further on must not. Keys are removed while nothing else uses the table: a thread that has read an entry before would
+// rely on it afterwards.
 //
 // No thread waits forever. A thread that meets a claimed entry with its own tag reads it again until the key is there:
 // between claim and key the winner does nothing else. A thread that needs the row of a keyed entry waits only after its
@@ -129,7 +129,7 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
 }
 
 /// The row of (key, slot) if it was assigned no later than `last_row`, else 0. May run concurrently with insertions: an
-/// entry without a row, or with a newer one, counts as that of another key.
+/// entry without a row, or with a newer one, counts as another key's entry.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;
@@ -155,7 +155,7 @@ HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   return row;
 }
 
-/// Gives the entry of the key of a row this row. Other threads may do so for other rows concurrently.
+/// Sets the row in the entry of the row's key. Other threads may do so for other rows concurrently.
 template <class Access>
 HCTR_HD void renumber(const HashIndex& index, uint32_t row) {
   const int64_t key = index.row_keys[row];
@@ -191,7 +191,7 @@ HCTR_HD bool enter_absent(IndexEntry* entries, uint64_t mask, int64_t key, int32
   return false;
 }
 
-/// The entry of (key, slot) gets a mark. Nothing else may use the table meanwhile, but for calls with other keys.
+/// Marks the entry of (key, slot) as removed. Nothing else may use the table meanwhile, except calls with other keys.
 /// Returns whether there was one.
 template <class Access>
 HCTR_HD bool leave_mark(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {

@@ -1,5 +1,5 @@
-// The keys that the ranks of a host ask owners for, as they travel between hosts: each key of a column once, and for
-// each occurrence the place of its key among them, from which the owner rebuilds the batch of every rank. See
+// Messages with the keys that the ranks of a host request from owners on other hosts: each distinct key of a column
+// once, and for each occurrence the position of its key, from which the owner rebuilds the batch of every rank. See
 // docs/distributed.md.
 //
 //   sender, a rank that gathers keys of its host        owner
@@ -17,12 +17,12 @@
 
 namespace hctr::ops {
 
-/// What sender and owner know of a column before a message.
+/// What sender and owner both know of a column before a message.
 struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // of a bag
   int32_t bags = 0;          // ranks of the sender's host * samples
-  bool sums_of_keys = true;  // whether the sum of the vectors of a bag's keys, as sent, will do as the bag's vector
+  bool sums_of_keys = true;  // whether the sum of a bag's sent vectors equals the bag's vector
   bool answered = true;      // with vectors; not if sender and owner are on one host, and keys are not made unique then
 };
 
@@ -30,22 +30,22 @@ struct HostColumn {
 /// on one device, as in everything that follows.
 struct HostMessages {
   int32_t messages = 0, columns = 0;
-  int64_t bags = 0;                    // of a column in the arrays of HostKeys: the most that any column has
+  int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the maximum over all columns
   const HostColumn* column = nullptr;  // [columns] by message
   const int32_t* first = nullptr;      // [messages + 1] the first column of each
   int64_t vector_bytes = 0;
-  bool sums_gradients = false;  // whether the gradients of a key may travel as their sum
+  bool sums_gradients = false;  // whether the gradients of a key may be sent as their sum
 
   HCTR_HD int64_t all_bags() const { return columns * bags; }
 };
 
-/// What a message turned out to be.
+/// The contents of a received message.
 struct HostColumnPlan {
   int32_t keys = 0, occurrences = 0, bags = 0;         // sent; all; bags with a key
   bool vector_a_key = false, gradient_a_key = false;   // else a bag
   int32_t first_vector = 0, first_gradient = 0;        // numbered over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // bytes from the first message
-  int64_t counted = 0;                                 // of an owner: keys of the bags, which should be `occurrences`
+  int64_t counted = 0;                                 // at an owner: keys of the bags, which should be `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // of 64 bits
@@ -75,7 +75,7 @@ struct HostKeys {
 /// whichever are fewer, and with `sums_gradients` as many gradients; else a gradient a bag. `occurrences`:
 /// keys.offsets[all_bags]. Scratch is overwritten.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
-/// Bytes of scratch for so many bags and keys, for any function of this file.
+/// Bytes of scratch for any function of this file, with this many bags and keys.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
 namespace cpu {
 size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
@@ -86,7 +86,7 @@ size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
 /// The most words of such messages.
 int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 
-/// Writes the messages, one behind the other; in words of 64 bits each is
+/// Writes the messages, one after the other; in words of 64 bits each is
 ///
 ///   int32 [columns, 2]             number of keys, number of occurrences
 ///   int64 [keys]                   by column
@@ -98,9 +98,9 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 /// Shapes: words i64 [at least those of keys.sizes].
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
-/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` but keys.keys and keys.first. A message
-/// whose numbers contradict each other, its columns or its sizes is refused: it has no keys then. What it says is never
-/// used as an address.
+/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` except keys.keys and keys.first. A
+/// message whose numbers contradict each other, its columns or its sizes is refused and then has no keys. Its numbers
+/// are never used as addresses.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
 /// Where the bags of a rank are among messages.
@@ -112,16 +112,16 @@ struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
 };
-/// What an owner sends and is sent.
+/// Messages from and to an owner.
 struct OwnerLists {
   int64_t vectors = 0;         // of all messages
   int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of
   int32_t* keys = nullptr;     // [listed] keys offsets[v] to offsets[v + 1]; each a position in the batch
   int32_t* first = nullptr;    // [vectors] overwritten
 
-  /// [keys of the batch] the gradient of each; null: not wanted. Gradients are numbered: those of bags of messages that
-  /// are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are sent;
-  /// `zero`, for a key whose sum is that of an earlier occurrence.
+  /// [keys of the batch] the gradient of each; null: not requested. Gradients are numbered: those of bags of messages
+  /// that are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are
+  /// sent; `zero`, for a key whose sum is that of an earlier occurrence.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;
 };

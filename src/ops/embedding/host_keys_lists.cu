@@ -1,4 +1,4 @@
-// The lists of host_keys.h: lengths by a thread for each bag, prefix sums by CUB, then what is listed.
+// The lists of host_keys.h: lengths by one thread a bag, prefix sums by CUB, then the lists.
 #include <algorithm>
 #include <limits>
 

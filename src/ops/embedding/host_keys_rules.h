@@ -1,5 +1,5 @@
-// What each bag and column does in the functions of host_keys.h that plan, write and read messages, for the loops of
-// both devices.
+// Rules for one bag or column in the functions of host_keys.h that plan, write and read messages, for the loops of both
+// devices.
 #pragma once
 
 #include "core/base/random.h"
@@ -41,7 +41,7 @@ HCTR_HD inline uint32_t read_number(const std::byte* from, int32_t bytes) {
   return value;
 }
 
-/// Whether keys are made unique: unless that takes more bytes, of places, than it saves.
+/// Whether keys are made unique: unless the bytes of positions exceed the saved bytes.
 HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& column, int32_t unique, int32_t occurrences,
                                 int32_t bags) {
   const auto bytes = [&](int32_t keys) {
@@ -51,7 +51,7 @@ HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& colum
   return bytes(unique) < bytes(occurrences);
 }
 
-/// Sets what follows from the keys, occurrences and bags of a column.
+/// Sets the values derived from the keys, occurrences and bags of a column.
 HCTR_HD inline void choose_vectors(const HostMessages& all, const HostColumn& column, HostColumnPlan& plan) {
   plan.vector_a_key = column.answered && column.sums_of_keys && plan.keys < plan.bags;
   plan.gradient_a_key = plan.vector_a_key && all.sums_gradients;
@@ -81,7 +81,7 @@ HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t messag
   return sizes;
 }
 
-/// Where a message begins, and its first vector and gradient: behind those of the messages before it.
+/// Where a message begins, and its first vector and gradient: after those of the messages before it.
 HCTR_HD inline HostMessageSizes sizes_before(const HostMessageSizes* sizes, int32_t message) {
   HostMessageSizes before;
   for (int32_t m = 0; m < message; ++m) {
@@ -156,7 +156,7 @@ HCTR_HD inline void plan_column(const HostMessages& all, const HostKeys& keys, c
   keys.columns[c] = plan;
 }
 
-/// The places of the keys of a bag.
+/// The positions of a bag's keys.
 HCTR_HD inline void number_bag(const HostMessages& all, const HostKeys& keys, const int32_t* unique_before, int64_t i) {
   const HostBag bag(all, keys, i);
   const int32_t before = keys.offsets[bag.column * all.bags];
@@ -205,7 +205,7 @@ HCTR_HD inline void write_head(const HostMessages& all, const HostKeys& keys, st
   for (int64_t at = end; at % 8 != 0; ++at) words[at] = std::byte{0};
 }
 
-/// Takes the keys of a message from it.
+/// Reads the keys of a message.
 HCTR_HD inline void refuse(const HostMessages& all, const HostKeys& keys, int32_t message) {
   keys.refused[message] = 1;
   for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) keys.columns[c] = {};
@@ -261,7 +261,7 @@ HCTR_HD inline int32_t length_of(const HostMessages& all, const HostKeys& keys, 
   return static_cast<int32_t>(read_number(lengths + int64_t{number} * (form.length_bits / 8), form.length_bits / 8));
 }
 
-/// The places of a bag, once offsets are known.
+/// The positions of a bag, once offsets are known.
 HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, const std::byte* words, int64_t i) {
   const HostBag bag(all, keys, i);
   const HostColumnPlan& plan = keys.columns[bag.column];
@@ -272,14 +272,14 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
                          : static_cast<int32_t>(read_number(words + plan.places_at + int64_t{p - before} * each, each));
 }
 
-/// What a column of a message says, as far as one has looked.
+/// The part of a column in a message that has been read so far.
 struct ColumnFindings {
   int64_t keys = 0;  // of its bags
   int32_t bags = 0;  // with a key
   bool good = true;  // no number is too large, or out of order
 };
 
-/// Looks at every `step`-th bag and occurrence of column c, from `begin` on.
+/// Checks every `step`-th bag and occurrence of column c, from `begin` on.
 HCTR_HD inline ColumnFindings look_at_column(const HostMessages& all, const HostKeys& keys, const std::byte* words,
                                              int32_t c, int64_t begin, int64_t step) {
   const HostColumn& column = all.column[c];
@@ -307,7 +307,7 @@ HCTR_HD inline ColumnFindings look_at_column(const HostMessages& all, const Host
   return found;
 }
 
-/// Once all of its columns have been looked at.
+/// Called once all of its columns have been checked.
 HCTR_HD inline void finish_message(const HostMessages& all, const HostKeys& keys, int32_t message) {
   bool good = keys.refused[message] == 0;
   for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) {

@@ -1,4 +1,4 @@
-// What each bag does in the functions of host_keys.h that join and list, for the loops of both devices.
+// Rules for one bag in the functions of host_keys.h that join and list, for the loops of both devices.
 #pragma once
 
 #include "ops/embedding/host_keys_rules.h"

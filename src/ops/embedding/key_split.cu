@@ -1,6 +1,6 @@
-// Bags are split in tiles: one kernel counts the keys of each tile that are sent, the next one writes them behind those
-// of the tiles before. Merging needs no sum over bags: where the keys of a bag come to lie follows from offsets that
-// the messages hold. Launches of several tables start as one.
+// Bags are split in tiles: one kernel counts the sent keys of each tile, the next one writes them after those of the
+// tiles before. Merging needs no sum over bags: the position of a bag's keys follows from offsets in the messages.
+// Launches of several tables start as one.
 #include "core/device/launch.cuh"
 #include "ops/embedding/key_split.h"
 #include "ops/embedding/sort_digits.cuh"

@@ -52,7 +52,7 @@ struct KeySplit {
   }
 };
 
-/// Bytes of scratch for so many bags in all messages together, to so many ranks.
+/// Bytes of scratch for this many bags in all messages together, sent to this many ranks.
 size_t key_split_scratch_bytes(Device, int64_t bags, int32_t ranks);
 namespace cpu {
 size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
@@ -61,10 +61,10 @@ namespace cuda {
 size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
 }
 
-/// Writes the messages to all owners; keys stay in the order of the batch. What follows the last key of a message is
+/// Writes the messages to all owners; keys stay in the order of the batch. Memory after the last key of a message is
 /// not written. `present` [count * samples]: 1 if the bag of a message has keys, else 0, in the order in which vectors
-/// are received: message by message, and of each [samples, its columns]. Shapes: scratch
-/// key_split_scratch_bytes(count * samples, ranks).
+/// are received: message by message, each as [samples, its columns]. Shapes: scratch key_split_scratch_bytes(count *
+/// samples, ranks).
 HCTR_OP(void split_keys(Context&, KeyBatch, KeySplit, uint8_t* present, std::byte* scratch))
 
 /// Merges the messages that one owner received, one from each of `ranks` ranks and of `words` words each, into one

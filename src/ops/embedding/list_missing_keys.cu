@@ -1,5 +1,5 @@
-// A block for each tile of keys. One kernel counts those of each tile, the next adds up the tiles before its own: few
-// enough that no prefix sum of its own is worth a launch.
+// One block for each tile of keys. One kernel counts the keys of each tile, the next adds up the tiles before its own:
+// so few that a separate prefix sum is not worth a launch.
 #include "core/device/launch.cuh"
 #include "ops/common/reduce.cuh"
 #include "ops/embedding/list_missing_keys.h"

@@ -15,9 +15,9 @@ struct MissingKey {
   int32_t at;
 };
 
-/// Lists the keys of a batch whose row in `rows` is 0, in the order of the batch; a key that occurs many times is there
-/// as often. Shapes: rows [key_capacity], found [key_capacity], of which the first *count are written. `found` and
-/// `count` may be page-locked memory of the host, which then gets these keys alone. `scratch`: missing_scratch_bytes().
+/// Lists the keys of a batch whose row in `rows` is 0, in the order of the batch, as often as they occur. Shapes: rows
+/// [key_capacity], found [key_capacity], of which the first *count are written. `found` and `count` may be page-locked
+/// memory of the host, which then receives only these keys. `scratch`: missing_scratch_bytes().
 HCTR_OP(void list_missing_keys(Context&, KeyBatch, const int32_t* rows, std::byte* scratch, MissingKey* found,
                                int32_t* count))
 size_t missing_scratch_bytes(Device, int64_t key_capacity);

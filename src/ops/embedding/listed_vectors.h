@@ -1,4 +1,4 @@
-// Vectors at the positions of a list: packed before they are sent to another host, and put in their places there.
+// Gathers vectors at listed positions before they are sent to another host, and scatters them there.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Normal random numbers that every device computes alike.
+// Normal random numbers that are equal on every device.
 #pragma once
 
 #include <cmath>

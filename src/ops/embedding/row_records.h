@@ -1,4 +1,4 @@
-// Rows of several arrays as records, one behind the other: how they leave the arrays of a table, and come back.
+// Rows of several arrays as records: moves rows out of a table's arrays and back.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct RecordPart {
   int64_t bytes, stride;
 };
 
-/// What records are made of. No two parts overlap.
+/// Parts of a record. No two parts overlap.
 struct RecordParts {
   static constexpr int kMost = 8 + kMostStates;
   int count = 0;
@@ -28,9 +28,9 @@ struct RecordParts {
   }
 };
 
-/// Record i gets what row rows[i] has. Shapes: rows [count].
+/// Record i receives row rows[i]. Shapes: rows [count].
 HCTR_OP(void gather_records(Context&, RecordParts, const int32_t* rows, int64_t count))
-/// Row rows[i], which are distinct, gets what record i has. Shapes: rows [count].
+/// Row rows[i] receives record i; rows are distinct. Shapes: rows [count].
 HCTR_OP(void scatter_records(Context&, RecordParts, const int32_t* rows, int64_t count))
 
 }  // namespace hctr::ops

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDigits = 16, kDigitBits = 8;
 static_assert(RemovalMemory::kCounters == 1 << kDigitBits);
 
-/// A rank of which the upper `digits` digits are settled.
+/// A rank whose upper `digits` digits are known.
 struct Prefix {
   RowRanks::Rank rank{0, 0};
   int digits = 0;

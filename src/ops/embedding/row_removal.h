@@ -1,8 +1,8 @@
 // Removal of rows from a table, and compaction of the others, so that rows stay numbered 1, 2, ... without gaps.
 //
-// Only between steps, when nothing else uses the table; or beside steps that are queued, as long as their rows stay.
-// The host runs these one after the other and waits for their counts; they are never part of a recorded step. The
-// choice of rows depends on keys and access statistics, not on row numbers, which differ between devices.
+// Runs between steps, when nothing else uses the table, or while queued steps run, if their rows stay. The host runs
+// these functions sequentially and waits for their counts; they are never part of a recorded step. The choice of rows
+// depends on keys and access statistics, not on row numbers, which differ between devices.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct RowRanks {
   }
 };
 
-/// Row from[i] becomes row to[i], for i below count; both ascending, no row in both. Rows 1 to `rows` are left.
+/// Row from[i] becomes row to[i], for i below count; both ascending, no row in both. Rows 1 to `rows` remain.
 struct RowMoves {
   const int32_t *from = nullptr, *to = nullptr;
   int64_t count = 0, rows = 0;
@@ -73,18 +73,17 @@ namespace cuda {
 size_t removal_temporary_bytes(int64_t rows);
 }
 
-/// Gives this fate to the rows listed in `rows`, except row 0.
+/// Sets this state for the rows listed in `rows`, except row 0.
 HCTR_OP(void set_fates(Context&, const int32_t* rows, int64_t count, Fate, Fate* fates))
-/// Those of rows first to last whose fate is open, and which were last seen in step `since` or later, stay. Steps count
-/// modulo 2^32.
+/// Keeps the undecided rows of first to last that were last seen in step `since` or later. Steps count modulo 2^32.
 HCTR_OP(void recent_rows_stay(Context&, const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last,
                               Fate* fates))
-/// The fate of those of rows 1 to `rows` that stay is open again.
+/// Makes the kept rows of 1 to `rows` undecided again.
 HCTR_OP(void open_fates(Context&, int64_t rows, Fate* fates))
 /// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))
-/// Of rows first to last whose fate is open, removes the `number` rows with the lowest ranks. There must be that many.
+/// Removes the `number` lowest-ranked rows among the undecided ones in first to last. At least that many must exist.
 HCTR_OP(void lowest_rows_leave(Context&, RowRanks, int64_t first, int64_t last, int64_t number, const RemovalMemory&))
 /// Counts those of rows 1 to `rows` that have this fate.
 HCTR_OP(void count_fates(Context&, Fate, int64_t rows, const RemovalMemory&, int64_t& count))

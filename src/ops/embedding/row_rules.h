@@ -1,4 +1,4 @@
-// Update rules that treat a row of a table as a whole, and what every rule needs to update a row.
+// Update rules that treat a row of a table as a whole, and the input of every rule for a row.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// What LazyAdamRule needs for one row.
+/// Per-row input of LazyAdamRule.
 struct LazyScalars {
   float move, decay1, decay2;
 };

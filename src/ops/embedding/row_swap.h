@@ -1,5 +1,4 @@
-// Rows change places by how often batches use them: rows of the host that are used much with rows of the device that
-// are used little.
+// Swaps rows by access counts: often used rows of the host with rarely used rows of the device.
 //
 // Only between steps, when nothing else uses the table. Rows are chosen by counts and row numbers alone, so that equal
 // batches give equal swaps.
@@ -14,7 +13,7 @@
 
 namespace hctr::ops {
 
-/// What batches add their uses to.
+/// Access counts that batches increment.
 struct RowUses {
   uint8_t* uses = nullptr;    ///< [rows] one more for each batch that has the row; saturates
   uint64_t* reads = nullptr;  ///< [2] occurrences of keys: of all rows, and of those below first_on_host
@@ -29,17 +28,17 @@ HCTR_OP(void add_uses(Context&, RowGroups, int64_t key_capacity, RowUses))
 /// How many rows have each count of uses.
 using UseCounts = std::array<int64_t, 256>;
 
-/// The count-th most used rows of the host change places with the count-th least used of the device: those whose uses
-/// pass a limit, and in the order of row numbers as many at the limit as are missing.
+/// The count-th most used rows of the host swap with the count-th least used rows of the device: rows whose uses pass a
+/// limit, and in the order of row numbers as many at the limit as are missing.
 struct SwapPlan {
   int64_t count = 0;
   int hot_limit = 0, cold_limit = 0;        ///< all rows above, or below, change places
   int64_t hot_beyond = 0, cold_beyond = 0;  ///< how many rows these are
 };
 
-/// As many swaps as gain something, and no more than `most`: a row of the host has twice the uses of the row of the
-/// device and two more. So rows with like uses do not swap to and fro, and a swap, which moves two rows, is made up for
-/// by the uses of a like period. `always`: whether they gain something or not.
+/// The number of useful swaps, at most `most`. A swap is useful if the host's row has twice the uses of the device's
+/// row plus two: then rows with similar uses do not swap back and forth, and similar uses in the next period pay for
+/// the swap, which moves two rows. `always`: whether they gain something or not.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.
@@ -57,7 +56,7 @@ HCTR_OP(void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_
                             std::byte* scratch, int32_t* out))
 /// Swaps rows one[i] and other[i] of an array with `bytes` bytes per row. All rows are distinct.
 HCTR_OP(void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes))
-/// places[numbers[rows[i]]] = rows[i]: where the rows of a direct index are now.
+/// places[numbers[rows[i]]] = rows[i]: the new positions of a direct index's rows.
 HCTR_OP(void note_places(Context&, const int32_t* rows, int64_t count, const int32_t* numbers, int32_t* places))
 /// rows[i] = places[rows[i]].
 HCTR_OP(void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows))

@@ -1,9 +1,9 @@
 // Groups a small batch by row in one block: a radix sort in registers and shared memory, then the runs and their
 // pieces. Several launches of CUB take longer than the work of so few keys.
 //
-// A warp has adjacent keys and passes over them 32 at a time. In each pass of eight bits it counts its keys by digit,
-// in their order; the counts of all warps then say where each digit of each warp begins. So the sort is stable, and the
-// result that of the large sort, with the long runs in the order of rows.
+// A warp has adjacent keys and processes 32 at a time. In each pass of eight bits it counts its keys by digit, in their
+// order; the counts of all warps then give the position where each digit of each warp begins. So the sort is stable,
+// and its result is that of the large sort, with the long runs in the order of rows.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What the sorts of row numbers, and the splitting of keys, share: digits of eight bits, and sums over warps and
-// blocks.
+// Shared by the sorts of row numbers and by key splitting: digits of eight bits, and sums over warps and blocks.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +36,7 @@ __device__ inline uint32_t sum_to_lane(uint32_t x) {
 struct BlockSums {
   uint32_t before, all;
 };
-/// Of a block of kWarps warps. Called by the whole block, which may use `of_warp` again after a barrier.
+/// Sum over a block of kWarps warps. The whole block calls it, and may reuse `of_warp` after a barrier.
 template <int kWarps>
 __device__ inline BlockSums sum_threads(uint32_t (&of_warp)[kWarps], uint32_t x) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

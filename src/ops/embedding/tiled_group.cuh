@@ -1,10 +1,10 @@
 // Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, and then the
 // runs of the sorted rows. For batches of up to kMostTiledKeys keys.
 //
-// A block sorts a tile of adjacent keys by one digit. Where they go follows from how many keys of each digit every tile
-// has. For the first digit a kernel counts them; for each further one the pass before does, which knows where it puts a
-// key. So no look-back and no sum over tiles stands between two passes: these are fewer and shorter kernels than CUB's,
-// and those of several tables start as one.
+// A block sorts a tile of adjacent keys by one digit. Their destinations follow from the number of keys of each digit
+// in every tile. A kernel counts these for the first digit; each pass, which knows the destination of a key, counts
+// them for the next. So neither look-back nor a sum over tiles separates two passes: these are fewer and shorter
+// kernels than CUB's, and those of several tables start as one.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32
   for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
 }
 
-/// What begins a sort: the bags of keys; the keys of each first digit in each tile, one block a tile; zero for the
-/// counts of further passes. tile_counts: [passes][tiles][kSortDigits].
+/// First kernel of a sort: writes the bags of keys, counts the keys of each first digit in each tile (one block a
+/// tile), and zeroes the counts of further passes. tile_counts: [passes][tiles][kSortDigits].
 __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows, int32_t* bags, GroupCounts* counts,
                            uint32_t* tile_counts, int tiles, int passes) {
   __shared__ uint32_t of_digit[kSortDigits];
@@ -80,7 +80,7 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
     for (int j = 0; j < kSortEach; ++j) {
       const uint32_t digit = row[j] & (kSortDigits - 1);
       const bool here = first + j * kSortThreads < keys;
-      // Frequent keys are in many lanes: one of them adds.
+      // Frequent keys occur in many lanes: one lane adds for all.
       const uint32_t same = lanes_with(digit) & __ballot_sync(kWholeWarp, here);
       if (here && __ffs(static_cast<int>(same)) - 1 == thread % 32)
         atomicAdd(&of_digit[digit], static_cast<uint32_t>(__popc(same)));
@@ -94,7 +94,7 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
 }
 
 /// Sorts the keys by the digit at bit `shift`; one block a tile. `counts`: [tiles][kSortDigits] of this digit. `next`:
-/// those of the digit behind it, which are counted here; null after the last.
+/// those of the digit after it, which are counted here; null after the last.
 __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const uint32_t* counts, uint32_t* next,
                           int keys, int tiles, int shift) {
   __shared__ int32_t tile_rows[kSortTile], tile_bags[kSortTile];

@@ -1,4 +1,4 @@
-// Vectors that lie in a regular pattern, copied to another device's memory without multiprocessors.
+// Copies vectors in a regular pattern to another device's memory without multiprocessors.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The keys of a batch as they travel inside a host before they leave it: packed, so that their number and not the
-// capacity is sent, each with the bag that it belongs to. And the lists of the vectors that belong to them.
+// Keys of a batch as sent inside a host before they leave it: packed, so that messages have the size of the actual keys
+// instead of the capacity, each key with its bag. And the lists of their vectors.
 #pragma once
 
 #include "core/device/op.h"
@@ -14,7 +14,7 @@ struct WireKeys {
   int32_t* bags = nullptr;  // of each key, ascending for one rank
 };
 
-/// Bytes of scratch that pack_keys or merge_packed_keys needs for so many bags in all messages together.
+/// Bytes of scratch for pack_keys or merge_packed_keys with this many bags in all messages together.
 size_t packed_keys_scratch_bytes(Device, int64_t bags);
 namespace cpu {
 size_t packed_keys_scratch_bytes(int64_t bags);

@@ -1,6 +1,6 @@
-// Products of many small matrices by cuBLASLt, which knows one stride between the matrices of a call. Heads inside rows
+// GEMMs of many small matrices by cuBLASLt, which knows one stride between the matrices of a call. Heads inside rows
 // need two, so there is a call for each of the `inner` matrices of a row, over all rows. As in ops/gemm/linear.cu, a
-// row-major product is computed as that of the transposes, with b first.
+// row-major GEMM is computed as that of the transposes, with b first.
 #include "ops/gemm/batched_matmul.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct BatchedProblem {
             tf32};
   }
   static int64_t stride_of(const Matrices& m) { return m.tensor.row_stride(); }
-  /// What divides the addresses of all matrices, whichever of a row they are.
+  /// The common alignment of all matrices' addresses, for every matrix of a row.
   static uint32_t aligned(const Matrices& m) {
     const int64_t bytes = static_cast<int64_t>(size_of(m.tensor.dtype()));
     const auto all = reinterpret_cast<intptr_t>(m.tensor.bytes()) | (m.inner_stride * bytes) | (stride_of(m) * bytes);
@@ -62,7 +62,7 @@ void describe_batch(cublasLtMatrixLayout_t layout, const Matrices& m, int64_t co
       cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
 }
 
-/// Takes the first algorithm that the library proposes, which is always the same.
+/// Uses the library's first proposal, which is always the same.
 void plan_batch(Runtime::CudaLibraries& libraries, const BatchedProblem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));

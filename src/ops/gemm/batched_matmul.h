@@ -1,4 +1,4 @@
-// Products of many small matrices.
+// GEMMs of many small matrices.
 #pragma once
 
 #include "ops/gemm/linear.h"

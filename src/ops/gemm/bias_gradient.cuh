@@ -14,7 +14,7 @@ namespace hctr::ops::cuda {
 
 inline constexpr int kBiasThreads = 256;
 
-/// What is read and written. Without a rule (AsItIs) d_z is d_y and is not written.
+/// Input and output. Without a rule (AsItIs), d_z is d_y and is not written.
 template <class T>
 struct BiasGradients {
   View<const T, 2> y, d_y;
@@ -29,8 +29,8 @@ struct BiasTiles {
 };
 
 /// d_z = d_y. Another rule is a function (y, d_y) -> d_z of floats. If it has beside(row, column, left, d_y), that is
-/// called for every pack of V elements as well. kFromEnd: blocks go through the rows from the last to the first; a
-/// cache still holds the last rows that a kernel before wrote, and will hold the first ones for the next.
+/// also called for every pack of V elements. kFromEnd: blocks process rows from the last to the first, because the
+/// cache still holds the last rows of the previous kernel and then holds the first rows for the next one.
 struct AsItIs {
   static constexpr bool kFromEnd = false;
 };
@@ -54,16 +54,16 @@ __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& ru
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     d[v] = static_cast<float>(d_y.at[v]);
-    if constexpr (!std::is_same_v<Rule, AsItIs>)  // the sum is of what is stored
+    if constexpr (!std::is_same_v<Rule, AsItIs>)  // sums the stored (rounded) values
       d[v] = static_cast<float>(static_cast<T>(rule(static_cast<float>(y.at[v]), d[v])));
     sum[v] += d[v];
   }
   if constexpr (!std::is_same_v<Rule, AsItIs>) write<V>(g.d_z.row(row) + column, left, d);
 }
 
-/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are under way; where the rule
-/// has loads of its own those of one row are enough. kWhole: V columns are left. It is known when compiling, since a
-/// branch around each load would let one wait for the other.
+/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are in flight; if the rule has
+/// loads of its own, one row is enough. kWhole: V columns remain. This is a compile-time constant, since a branch
+/// around each load would serialize them.
 template <int V, bool kWhole, class Rule, class T>
 __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule, int64_t first, int64_t step,
                                      int64_t column, float (&sum)[V]) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kBiasThreads)
     bias_gradient_kernel(BiasGradients<T> g, const __grid_constant__ Rule rule, BiasTiles tiling) {
   start_early();
   __shared__ float shared[V][kBiasThreads];
-  // Tiles of the same rows run side by side.
+  // Tiles of the same rows run concurrently.
   const int64_t columns = g.d_y.size(1), part = blockIdx.x / tiling.tiles, tile = blockIdx.x % tiling.tiles;
   const int thread = static_cast<int>(threadIdx.x), lanes = tiling.column_lanes, row_lanes = kBiasThreads / lanes;
   const int row_lane = thread / lanes;

@@ -1,11 +1,12 @@
-// The gradient of a bias, in one pass with what lies between the product and the output of a fully connected layer.
+// The gradient of a bias, in one pass with the element-wise backward between a fully connected layer's output and its
+// GEMM.
 #pragma once
 
 #include "core/device/op.h"
 
 namespace hctr::ops {
 
-/// The end of a fully connected layer with ReLU, y = dropout(max(x W + bias, 0)), for an operator that reads y and
+/// The epilogue of a fully connected layer with ReLU, y = dropout(max(x W + bias, 0)), for an operator that reads y and
 /// writes the gradient of x W + bias instead of that of y, and its sums: the arguments of relu_bias_gradient().
 struct ReluEnd {
   float factor;
@@ -21,7 +22,7 @@ TensorSpec bias_gradient_scratch(int64_t columns);
 HCTR_OP(void bias_gradient(Context&, Tensor d_z, Tensor d_bias, Tensor scratch))
 
 /// d_z = y > 0 ? factor * d_y : 0, rounded to its dtype, and d_bias as above.
-/// That is the gradient of y = max(z, 0), and with factor 1 / (1 - rate) the gradient of dropout behind it as well: an
+/// That is the gradient of y = max(z, 0), and with factor 1 / (1 - rate) the gradient of dropout after it as well: an
 /// element that dropout set to zero is zero in y, and one that it kept has the sign that it had.
 /// Shapes: y, d_y, d_z [rows, n], any row strides. d_z may be d_y. Dtypes: all three alike.
 HCTR_OP(void relu_bias_gradient(Context&, float factor, Tensor y, Tensor d_y, Tensor d_z, Tensor d_bias,

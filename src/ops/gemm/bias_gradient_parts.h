@@ -1,4 +1,4 @@
-// What implementations of ops/gemm/bias_gradient.h, and of operators that sum a bias's gradient in the same way, share.
+// Shared by the implementations of ops/gemm/bias_gradient.h and by other operators that reduce a bias gradient.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr int64_t kMostRowParts = 512;
 /// Not asked of the device, as sums must not depend on it.
 inline constexpr int64_t kMostBlockParts = 6 * 132;
 
-/// Throws Error(bug) unless these are gradients behind a bias and of it, and the scratch memory for their sums.
+/// Throws Error(bug) unless these are gradients after a bias and of it, and the scratch memory for their sums.
 inline void expect_bias_gradient(const char* what, Context& ctx, const Tensor& d_z, const Tensor& d_bias,
                                  const Tensor& scratch) {
   expect_on(what, ctx.device(), d_bias);

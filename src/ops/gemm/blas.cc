@@ -33,7 +33,7 @@ Function blas_function(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-/// What OpenBLAS calls the kernels that it has chosen. Empty for another library.
+/// OpenBLAS's name of the selected kernels. Empty for another library.
 std::string_view kernels_of(void* library) {
   using Name = char* (*)();
   const auto name = library ? reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename")) : nullptr;
@@ -62,7 +62,7 @@ class OneCore {
   bool limited_ = false;
 };
 
-/// Nothing where there is no memory for it, or no such library.
+/// Does nothing if the library or memory for it is missing.
 void* open_blas() {
   const OneCore one_core;
   return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
@@ -76,7 +76,7 @@ void* library_with_good_kernels(const Surroundings& around) {
   void* const library = open_blas();
   const auto set_threads =
       library ? reinterpret_cast<void (*)(int)>(::dlsym(library, "openblas_set_num_threads")) : nullptr;
-  if (set_threads) set_threads(1);  // products are cut into tiles, one for each thread of ours
+  if (set_threads) set_threads(1);  // GEMMs are cut into tiles, one for each thread of ours
   const std::string_view better = better_blas_kernels(kernels_of(library), processor_has);
   if (better.empty() || !around.set_environment || variable_of(around.environment, kChoice)) return library;
   ::dlclose(library);
@@ -86,7 +86,7 @@ void* library_with_good_kernels(const Surroundings& around) {
   return again;
 }
 
-/// What is loaded first counts.
+/// The first library loaded counts.
 const Blas& blas(const Surroundings& around = {}) {
   static const Blas functions = [&] {
     void* const library = library_with_good_kernels(around);
@@ -96,9 +96,9 @@ const Blas& blas(const Surroundings& around = {}) {
   return functions;
 }
 
-/// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps memory for as many products as
-/// ran at a time, so there is a test when one more does: for all of them, since the others may not have theirs yet.
-/// Where there is no more memory, a product waits until another one has ended.
+/// OpenBLAS waits forever for GEMM memory that the system refuses. It keeps memory for the largest number of concurrent
+/// GEMMs so far, so each increase is tested first: for all of them, since the others may not have theirs yet. If memory
+/// is missing, a GEMM waits until another one has ended.
 class BlasMemory {
  public:
   BlasMemory() {
@@ -168,7 +168,7 @@ std::string_view better_blas_kernels(std::string_view chosen, const std::functio
   return std::ranges::all_of(kOf512, has) ? "SkylakeX" : "Haswell";
 }
 
-// Kernels of 512-bit vectors do. In those of 256-bit vectors the last bit depends on the place.
+// True for kernels of 512-bit vectors. With 256-bit vectors the last bit depends on the position.
 bool blas_rounds_alike() { return blas().kernels == "SkylakeX" || blas().kernels == "Cooperlake"; }
 
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,

@@ -1,5 +1,5 @@
-// What products by cuBLASLt share: attributes, what the library proposes, and whether it accepts an algorithm that was
-// chosen before.
+// Shared by GEMMs through cuBLASLt: attributes, the library's proposals, and a check that it accepts an algorithm
+// chosen earlier.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ inline int propose(Runtime::CudaLibraries& libraries, BlasProduct& product, Prod
   return count;
 }
 
-/// Whether the library can compute the product with this algorithm and the workspace there is.
+/// Whether the library can compute the GEMM with this algorithm and the workspace there is.
 inline bool accepts(Runtime::CudaLibraries& libraries, BlasProduct& product, const cublasLtMatmulAlgo_t& algorithm) {
   cublasLtMatmulHeuristicResult_t result{};
   return cublasLtMatmulAlgoCheck(libraries.blas, &product.operation, &product.first, &product.second, &product.addend,

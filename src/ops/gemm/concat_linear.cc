@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kConcatRows = 64;  // per task
 
-/// The sum over k of x[k] w[k step]: sixteen sums that do not wait for each other, then these in order.
+/// The sum over k of x[k] w[k step]: sixteen independent partial sums, then these in order.
 template <class A, class T>
 A product_of_part(const T* x, const T* w, int64_t step, int64_t n) {
   constexpr int64_t kLanes = 16;

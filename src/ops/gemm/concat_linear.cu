@@ -1,6 +1,6 @@
 // Each part is read and written once, at the speed of memory. Forward, a warp has kRows rows, for which it loads each
-// weight once. Backward, a thread keeps the weights of its columns, goes through rows and sums what weights and biases
-// want of them; sums of parts of the rows are added up by a second kernel.
+// weight once. Backward, a thread keeps the weights of its columns, iterates over rows and accumulates gradients of
+// weights and biases; a second kernel adds up the sums of parts of the rows.
 #include "ops/gemm/concat_linear.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane,
   const int64_t last = part.x.size(0) - 1, columns = part.x.size(1);
   for (int64_t k = lane * V; k < columns; k += 32 * V) {
     cuda::Pack<T, V> in[kConcatLinearRows];
-    if (k + V <= columns) {  // one test for all loads, so that they are under way at the same time
+    if (k + V <= columns) {  // one test for all loads, so that they are in flight together
 #pragma unroll
       for (int r = 0; r < kConcatLinearRows; ++r)
         in[r] = *reinterpret_cast<const cuda::Pack<T, V>*>(part.x.row(min(first + r, last)) + k);
@@ -91,10 +91,10 @@ __global__ void __launch_bounds__(256, 3)
 template <class T>
 struct BackwardInput {
   View<const T, 2> x;
-  View<T, 2> d_x;  // null: nobody needs it
+  View<T, 2> d_x;  // null: not requested
   const T* w;
   float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless through a ReLU
-  float factor;                   // of dropout behind the ReLU
+  float factor;                   // of dropout after the ReLU
   bool packs;
 };
 
@@ -122,7 +122,7 @@ __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
   }
 }
 
-/// V columns of an input from `column` on. kWhole: all of them lie in it, so that loads need no tests between them.
+/// V columns of an input from `column` on. kWhole: all of them lie in it, so that loads need no tests.
 template <int V, bool kRelu, bool kWhole, class T>
 struct BackwardColumns {
   const BackwardInput<T> input;  // a copy: through a reference it would be read again after each store
@@ -264,7 +264,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
                                   Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
   const int64_t rows = d_y.rows(), width = w.dim(0), parts = concat_linear_parts(rows, width),
                 part_width = concat_linear_part_width(width);
-  // Of each part: the sums for d_w, then those for biases, then that of d_y.
+  // Partial sums of each part: for d_w, then for biases, then of d_y.
   float *d_w_sums = scratch.data<float>(), *bias_sums = d_w_sums + width, *d_y_sums = bias_sums + width;
   dispatch_float(d_y.dtype(), [&]<class T>() {
     constexpr int V = kConcatPack<T>;

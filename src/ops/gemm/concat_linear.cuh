@@ -1,5 +1,4 @@
-// What the kernels of a layer with one output share: how they store, and how sums of parts of the rows become
-// gradients.
+// Shared by the kernels of a layer with one output: stores, and reducing partial sums over rows to gradients.
 #pragma once
 
 #include <optional>

@@ -6,18 +6,18 @@
 namespace hctr::ops {
 namespace {
 
-// Times in us on an H100, fitted to measured products of 512 to 4,096 rows. Only their relations matter here.
+// Times in us on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only their relations matter here.
 
-/// Of a kernel whose blocks have one piece of a tile each; what a further piece takes, to add up sums of groups and to
-/// store them; and what it takes until sums that another block gives are there.
+/// Cost of a kernel whose blocks have one piece of a tile each; of a further piece, which adds up sums of groups and
+/// stores them; and of the wait for sums from another block.
 constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
-/// To add the sums of a tile of 128 x 128 that another block gives.
+/// Time to add the sums of a 128 x 128 tile from another block.
 constexpr double kTakeTime = 0.7;
 /// Multiply-adds that a multiprocessor can start in a us.
 constexpr double kPeak = 252'000;
 
-/// How near blocks with such tiles come to that: the fewer k of a step a warp has, the more it waits. Those of `half`
-/// and `quarter` are between what was measured with steps of 32 and what `square` has.
+/// Efficiency of blocks with such tiles: the fewer k of a step a warp has, the longer it waits. The values of `half`
+/// and `quarter` lie between those measured with steps of 32 and the value of `square`.
 double f32_efficiency(F32Tiles tiles) {
   switch (tiles) {
     case F32Tiles::half:
@@ -31,7 +31,7 @@ double f32_efficiency(F32Tiles tiles) {
 
 int64_t units_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
-/// What the block with the most to do has: steps, and pieces of tiles. `parts`: of a tile that blocks divide, or 1.
+/// Work of the busiest block: steps, and pieces of tiles. `parts`: parts of a tile shared by several blocks, or 1.
 struct BlockWork {
   int64_t steps, pieces, parts;
 };
@@ -55,16 +55,16 @@ double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int
   return time;
 }
 
-/// Of a product [m, k] [k, n] with such tiles.
+/// Time of a GEMM [m, k] [k, n] with such tiles.
 double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   const F32TileSize size = f32_tile_size(tiling, transposed_a);
   const int64_t tiles = units_of(m, size.m) * units_of(n, size.n), steps = units_of(k, size.depth);
   return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
 }
 
-/// Of the library, for products of up to kLeastOfEach, with `each` million multiply-adds a multiprocessor. Those that
-/// are `ended` less what the end takes in a kernel of ours. It divides deep sums, and adds up the parts in a kernel of
-/// its own.
+/// Time of the library's GEMMs up to kLeastOfEach, with `each` million multiply-adds a multiprocessor. For `ended`
+/// GEMMs it excludes our kernel's epilogue time. The library splits deep sums (split-K) and adds the slices in a kernel
+/// of its own.
 double time_of_library(F32Use use, double each, int64_t k) {
   const auto depth = static_cast<double>(k) / 1000;
   return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;
@@ -82,10 +82,10 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   return best;
 }
 
-// Where there are no more tiles than multiprocessors, blocks can have equal parts of a tile each. That may leave some
+// If there are no more tiles than multiprocessors, blocks can have equal parts of one tile each. That may leave some
 // multiprocessors idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  constexpr int64_t kLeastDepth = 128;  // of a block: less takes less time than adding up sums
+  constexpr int64_t kLeastDepth = 128;  // of a block: less work takes less time than adding up sums
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
   double least = estimated_time(tiling, best, tiles, steps);
@@ -98,9 +98,9 @@ DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, i
   return best;
 }
 
-// Measured with 132 multiprocessors. With few columns the library is better at large products, and at gradients of
-// weights with few tiles. Transposing takes too long for small products, and for shallow ones. In small ones with a
-// shallow sum the library needs no other kernel to add up parts.
+// Measured with 132 multiprocessors. The library is faster for large GEMMs with few columns and for wgrads with few
+// tiles. Transposing takes too long for small and for shallow GEMMs. For small GEMMs with a shallow sum the library
+// needs no split-K kernel.
 bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds of a multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,

@@ -1,10 +1,9 @@
-// A matrix product of f32 by multiply-adds, and what becomes of its result before it is stored, in one kernel for GPUs
-// of compute capability 9.0.
+// An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // A multiprocessor can start one multiply-add of a warp in each of its four parts in every cycle, and nothing else in
 // that cycle. So every other instruction costs, and so does a multiply-add that finds two of the numbers that it has to
 // read in the same of four banks of registers. Hence:
-//   - copies of operands to a ring in shared memory by the copy engine, which takes no instructions of other threads
+//   - copies of operands to a ring in shared memory by the TMA, which takes no instructions of other threads
 //   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
 //   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
 //     sums in other banks than the numbers of their columns (rotated())
@@ -14,7 +13,7 @@
 // small tiles are deeper, since a warp waits for every step, and has fewer k of it.
 // Blocks have the same to do: ops/gemm/tile_division.cuh.
 // What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
-// It is one product, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
+// It is one GEMM, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
 #pragma once
 
 #include "core/device/cuda_runtime_calls.h"
@@ -46,14 +45,15 @@ struct F32Tiling {
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
   static constexpr int kRingBytes = 144 * 1024, kStages = kRingBytes / kStageBytes;
-  static constexpr size_t kControlBytes = 256;  ///< barriers, and what is left to copy
+  static constexpr size_t kControlBytes = 256;  ///< barriers, and the copies still to issue
   static constexpr size_t kSharedBytes =
       kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
   static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 <= kTileBytes);
   static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
-/// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
+/// Copies still to issue: the pieces after this one, and its steps. In shared memory, because the producer role rotates
+/// across warps.
 template <class Tile>
 struct F32Copies {
   TilePieces pieces;
@@ -85,7 +85,7 @@ __device__ inline float4 load_four(uint32_t shared) {
   return v;
 }
 
-/// What the threads of a block share.
+/// Shared memory of a block.
 template <class Tiles, class Tile>
 struct F32Memory {
   std::byte* ring;     ///< [kStages]: a, then b
@@ -106,7 +106,7 @@ struct F32Memory {
   }
 };
 
-/// By one thread: begins to copy the next step, if there is one, to this free stage.
+/// Runs in one thread: begins to copy the next step, if there is one, to this free stage.
 template <class Tiles, class Product>
 __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, typename Product::Tile>& shared,
                                       int stage) {
@@ -142,9 +142,9 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   }
 }
 
-/// Adds the products of a group's part of a step. a and b: where this thread's first numbers are. Loops of four k: what
-/// a processor part runs again and again should fit into its cache of instructions, and where registers of a round are
-/// those of the next, the compiler finds ones in the right banks.
+/// Adds the products of a group's part of a step. a and b: addresses of this thread's first numbers. Loops of four k:
+/// the loop should fit into the instruction cache of a processor part, and if registers of one iteration are those of
+/// the next, the compiler finds ones in the right banks.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
@@ -205,16 +205,16 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
-/// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
-/// of four adjacent banks; so none is in the bank of the number of its column.
+/// Four adjacent sums in the order in which they are stored for others. A single store needs registers of four adjacent
+/// banks; in this order none is in the bank of the number of its column.
 __device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
 __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
-/// The groups of a block add up their sums. `held`: those of the rows of which this group still has a part. In pairs of
-/// groups each gives the other the half that the other goes on with, until a group has the rows that it finishes.
-/// `place`: in `others`, which no other thread reads any more.
+/// The groups of a block add up their sums. `held`: sums of the rows this group still owns. Groups work in pairs: each
+/// passes the half that the other keeps, until a group has the rows that it finishes. `place`: where in `others`, which
+/// no other thread reads any more.
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
@@ -325,7 +325,7 @@ __device__ inline void store_column_sums(const Product& p, int tile, int warp_ro
   }
 }
 
-/// One product, and what becomes of its result.
+/// One GEMM and its epilogue.
 template <class End>
 struct F32Product {
   using Tile = F32Tile;
@@ -374,8 +374,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
   __syncthreads();
 
-  // Of each load of 16 bytes, lanes in pairs get the same numbers, in both operands: then it takes two cycles, not
-  // four.
+  // In both operands, pairs of lanes load the same 16 bytes; a load then takes two cycles instead of four.
   const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
   const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
@@ -390,8 +389,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       const int stage = count % Tiles::kStages;
       wait_for(shared.full + stage, count / Tiles::kStages % 2);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
-      // Warps take turns to begin copies, so that no part of the multiprocessor has more to do than others. When all
-      // are through with the step before, so is the warp that had the turn then.
+      // The producer role rotates across warps, so that no part of the multiprocessor has more work than others. When
+      // all warps have finished the previous step, so has the previous producer.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
         wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);

@@ -1,4 +1,4 @@
-// The ends of products of f32 by multiply-adds, for GPUs of compute capability 9.0.
+// Epilogues of f32 GEMMs by multiply-adds, for GPUs of compute capability 9.0.
 #include "ops/common/dropout_rule.h"
 #include "ops/gemm/f32_product.cuh"
 #include "ops/gemm/f32_product.h"
@@ -7,14 +7,14 @@
 namespace hctr::ops {
 namespace {
 
-/// The product as it is.
+/// The GEMM as it is.
 struct F32Plain {
   static constexpr bool kSums = false;
   template <class Places, int R, int C>
   __device__ void finish(const hopper::F32Shape&, const Places&, float (&)[R][C]) const {}
 };
 
-/// p + bias, or max(p + bias, 0), for a product p.
+/// p + bias, or max(p + bias, 0), for a GEMM result p.
 template <bool kRelu>
 struct F32Bias {
   static constexpr bool kSums = false;
@@ -83,8 +83,8 @@ struct F32ThroughRelu {
   float factor;
   float* sums;
 
-  /// Rows of y begin at multiples of 16 bytes. Elements outside of it get 0, and read others: then no load depends on a
-  /// condition.
+  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get 0 and read other elements: then no load
+  /// depends on a condition.
   template <class Places, int R, int C>
   __device__ void finish(const hopper::F32Shape& shape, const Places& at, float (&products)[R][C]) const {
     const int last_column = (shape.n - 1) / 4 * 4;

@@ -24,12 +24,12 @@ __device__ void load_four(View<const T, 2> x, bool packs, int64_t row, int64_t c
     if (j < left) to[j] = static_cast<float>(from[j]);
 }
 
-/// What happens to a gradient first: Fp8GradientEnd.
+/// The epilogue applied to a gradient first: Fp8GradientEnd.
 template <class T>
 struct GradientEnd {
   View<const T, 2> y;
   float factor;
-  float* sums;  // of the columns of a tile, [tiles, columns]; null: not wanted
+  float* sums;  // of the columns of a tile, [tiles, columns]; null: not requested
 };
 
 template <class T>

@@ -96,7 +96,7 @@ void round_rows(Context& ctx, Tensor x, int64_t counted, const Fp8Scaling& scali
         std::bit_cast<float>(std::max(std::bit_cast<uint32_t>(*scaling.amax), std::bit_cast<uint32_t>(of_task)));
 }
 
-/// The numbers of a matrix, without what lies behind them.
+/// The numbers of a matrix, without what lies after them.
 std::vector<float> numbers_of(Context& ctx, const Fp8Matrix& m) {
   std::vector<float> numbers(static_cast<size_t>(m.rows * m.columns));
   const auto read = [&]<class T>() {

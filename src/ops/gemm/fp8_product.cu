@@ -1,4 +1,4 @@
-// Products in FP8 by cuBLASLt, which computes them for operands whose rows run along the sum alone: a b^T of row-major
+// GEMMs in FP8 by cuBLASLt, which computes them for operands whose rows run along the sum alone: a b^T of row-major
 // matrices. The library is column-major: c^T = b a^T, with b first, which it wants transposed.
 #include "ops/gemm/fp8_product.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLeastCapability = 89;
 
-/// A product whose extents are padded where there is memory for it.
+/// A GEMM whose extents are padded where there is memory for it.
 struct Fp8Problem {
   const Fp8Matrix& a;
   const Fp8Matrix& b;
@@ -77,7 +77,7 @@ bool find_algorithm(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Blas
   return true;
 }
 
-/// Takes the first algorithm that the library proposes, which is always the same; one that adds the bias, if there is.
+/// Uses the library's first proposal, which is always the same; one that adds the bias, if there is one.
 void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& plan) {
   plan.epilogue = p.bias.has_value();
   describe_fp8(p, plan.epilogue, plan.product);
@@ -90,7 +90,7 @@ void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& p
   throw Error(Kind::device, "cuBLAS knows no algorithm for this product; \"mixed_precision\": \"bf16\" needs none");
 }
 
-/// c = c + bias, or its positive part: where the library has no epilogue. Rounds a second time.
+/// c = c + bias, or its positive part, if the library has no epilogue. Rounds a second time.
 template <int V>
 __global__ void add_bias_kernel(View<BFloat16, 2> c, const BFloat16* bias, bool relu) {
   const int64_t per_row = cuda::chunks_per_row(c.size(1), V);
@@ -120,7 +120,7 @@ void add_bias(Context& ctx, const Tensor& c, const Tensor& bias, bool relu) {
     cuda::launch(ctx, "add_bias", cuda::grid_for(c.elements()), add_bias_kernel<1>, view, add, relu);
 }
 
-/// Zeros that bring an extent to a multiple, or none if there is no memory for so many.
+/// Zeros that pad an extent to a multiple, or none if the tensor's memory is too small for them.
 int64_t widened(int64_t extent, int64_t unit, int64_t held) {
   const int64_t wide = (extent + unit - 1) / unit * unit;
   return wide - extent <= held ? wide : extent;

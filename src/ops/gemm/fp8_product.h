@@ -1,4 +1,4 @@
-// Matrix products whose operands are FP8: the operands from tensors of wider types, and the product.
+// GEMMs with FP8 operands: conversion of wider tensors, and the GEMM.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace hctr::ops {
 /// A multiple of 16: the hardware multiplies FP8 in such pieces.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of codes. Rows are fp8_padded(columns) apart; what lies behind each row, and fp8_padded(rows) - rows rows
-/// behind the last, is zero.
+/// A matrix of codes. Rows are fp8_padded(columns) apart; what lies after each row, and fp8_padded(rows) - rows rows
+/// after the last, is zero.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
@@ -21,7 +21,7 @@ struct Fp8Matrix {
   static constexpr int64_t bytes(int64_t rows, int64_t columns) { return fp8_padded(rows) * fp8_padded(columns); }
 };
 
-/// A kernel rounds so many rows and columns at a time, and sums columns over so many rows.
+/// A kernel rounds tiles of this many rows and columns, and sums columns over this many rows.
 inline constexpr int kFp8Tile = 128;
 
 /// Errors: Error(device) that says what works instead, unless the device of the context has FP8.
@@ -34,7 +34,7 @@ HCTR_OP(void expect_fp8(Context&))
 HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows,
                       std::byte* transposed))
 
-/// What lies between the gradient of a layer's output and that of x W + bias.
+/// The epilogue between the gradient of a layer's output and the gradient of x W + bias.
 struct Fp8GradientEnd {
   std::optional<Tensor> y{};  ///< of y = dropout(max(x W + bias, 0)); none: y is the sum itself
   float factor = 1;           ///< dropout_scale(), or 1
@@ -49,7 +49,7 @@ TensorSpec fp8_gradient_scratch(const TensorSpec& d_y);
 HCTR_OP(void fp8_cast_gradient(Context&, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
                                std::byte* rows, std::byte* transposed))
 
-/// What fp8_cast() has written.
+/// Output of fp8_cast().
 inline Fp8Matrix fp8_rows(const Tensor& x, const Fp8Scaling& scaling, std::byte* codes) {
   return {codes, x.dim(0), x.dim(1), scaling.format, scaling.scale};
 }

@@ -1,6 +1,5 @@
-// Delayed scaling of tensors that matrix products take in FP8: the factor of a step comes from the largest magnitudes
-// of the steps before, so that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning",
-// 2022, section 3.
+// Delayed scaling of FP8 operands of GEMMs: the factor of a step comes from the largest magnitudes of the steps before,
+// so that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section 3.
 #pragma once
 
 #include <bit>
@@ -37,7 +36,7 @@ struct alignas(16) Fp8Scale {
     return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
   }
 
-  /// Takes the largest magnitude of a step that ends. One that is infinite or NaN says nothing and is left out.
+  /// Records the largest magnitude of a step at its end. Infinite or NaN magnitudes are ignored.
   HCTR_HD void finish(float amax) {
     if (!(amax <= 3.402823466e38f)) return;
     float most = amax;
@@ -59,12 +58,12 @@ struct Fp8Scaling {
   Fp8Format format;
 };
 
-/// Of y = x W: the tensors that its three products take in FP8.
+/// The tensors of y = x W that its three GEMMs read in FP8.
 struct Fp8ProductScaling {
   Fp8Scaling x, w, d_y;
 };
 
-/// At the end of a step: takes amax[i] into scales[i], unless the step is skipped, and sets it to 0. Shapes: amax [n],
+/// At the end of a step: moves amax[i] into scales[i], unless the step is skipped, and sets it to 0. Shapes: amax [n],
 /// f32, dense; n scales.
 HCTR_OP(void finish_fp8_scales(Context&, Tensor amax, Fp8Scale* scales))
 

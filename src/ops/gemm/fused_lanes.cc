@@ -23,7 +23,7 @@ void add_one_by_one(const LaneOperands& of, int64_t rows) {
     }
 }
 
-/// Calls block<R>() for the R that `rows` is.
+/// Calls block<R>() with R = `rows`.
 template <int kMost, class Block>
 void with_rows(int64_t rows, const Block& block) {
   if constexpr (kMost > 8)
@@ -38,9 +38,9 @@ void with_rows(int64_t rows, const Block& block) {
 }
 
 #if defined(__x86_64__)
-// One text for two kinds of instructions: a function's target cannot be a parameter of a template. R rows of W
-// registers with kLanes numbers each. Loops are unrolled, so that sums stay in registers. One row of a is little work
-// for what is read of b: the rows of b that follow are asked for early.
+// The same code for two kinds of instructions: a function's target cannot be a template parameter. R rows of W
+// registers with kLanes numbers each. Loops are unrolled, so that sums stay in registers. With one row of a, arithmetic
+// is small compared to reading b, so the following rows of b are prefetched.
 #define HCTR_UNROLLED _Pragma("GCC unroll 16")
 #define HCTR_BLOCK_OF(name, instructions, Register, kLanes, load, store, fill, multiply_add)                  \
   template <int R, int W>                                                                                     \

@@ -1,4 +1,4 @@
-// A block of a matrix product in the registers of a processor.
+// A block of a GEMM in the registers of a CPU core.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,12 @@ struct LaneOperands {
 struct FusedLanes {
   int64_t rows, columns;  ///< of the largest block; every block has all columns
   void (*add_products)(const LaneOperands&, int64_t rows);
-  /// Of a block of one row. Blocks of two and four rows have a half and a quarter: then b is read in long pieces.
+  /// Width of a block of one row. Blocks of two and four rows have a half and a quarter of it, so that b is read in
+  /// long pieces.
   int64_t wide_columns;
   void (*add_wide)(const LaneOperands&, int64_t rows);
 
-  /// The rows of the next block, of those that are left: `rows` or a power of two below.
+  /// Rows of the next block, given the remaining rows: `rows`, or a smaller power of two.
   int64_t rows_of_block(int64_t left) const { return left >= rows ? rows : power_of_two(left); }
   int64_t rows_of_wide_block(int64_t left) const { return std::min<int64_t>(4, power_of_two(left)); }
 

@@ -1,19 +1,18 @@
-// A matrix product, and what becomes of its result before it is stored, in one kernel for GPUs of compute capability
-// 9.0.
+// A GEMM with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // A block takes tiles of 64 kGroups x kN one after the other, or one tile alone where there are not more than blocks.
 // One warp copies boxes of both operands to a ring in shared memory; kGroups groups of four warps multiply them, 64
-// rows each, finish their products, and hand them to the copy engine, which stores them while the next tile is
+// rows each, apply the epilogue, and hand the results to the TMA, which stores them while the next tile is
 // multiplied. Three warps more prepare meanwhile a bit for each element of the tile, which says whether it becomes
 // zero, and the biases of its columns.
 //
-// An End says what becomes of a product:
+// Epilogue concept, an End:
 //   kBias, kSums                          whether it has a bias, and whether columns of the result are summed
 //   prepare<Tiles>(shape, m, n, t, mask, bias)   by thread t of kHelpers, for tile (m, n)
 //   finish(product, bias, keep)           the element
 //   sums                                  [ceil(m / 64), n], with kSums
 // Elements outside of the result that share 16 bytes with others are stored too: they are end(0), which must be zero
-// where takes_fused_product() lets them be.
+// where takes_fused_product() allows such elements.
 #pragma once
 
 #include "core/device/cuda_libraries.cuh"
@@ -34,15 +33,15 @@ struct ProductMaps {
   CUtensorMap result, last;
 };
 
-/// The tiles of a product, all columns of some rows before the next rows. Blocks take them as they come, so that one
-/// which starts late, because another kernel holds its multiprocessor, leaves its own to others.
+/// The tiles of a GEMM, all columns of some rows before the next rows. Blocks fetch tiles dynamically: a block that
+/// starts late, because another kernel holds its multiprocessor, leaves its tiles to others.
 struct TileQueue {
   int tiles, columns;  ///< all; and those across
   uint32_t* next;      ///< 0 before and after the kernel
 
   /// The next tile, or -1. By one thread.
   __device__ int take() const {
-    // Each block takes one tile too many, and the last of all these sets the counter back.
+    // Each block fetches one tile too many, and the last of these fetches resets the counter.
     const uint32_t tile = atomicInc(next, static_cast<uint32_t>(tiles) + gridDim.x - 1);
     return tile < static_cast<uint32_t>(tiles) ? static_cast<int>(tile) : -1;
   }
@@ -65,7 +64,7 @@ __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, s
   }
 }
 
-/// By one thread: copies the operands of all steps of the tile at (m, n). `loaded(step)`: after those of each.
+/// Runs in one thread: copies the operands of all steps of the tile at (m, n). `loaded(step)`: after those of each.
 template <class Tiles, class Memory, class Loaded>
 __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, const Memory& shared,
                                  RingPosition<Tiles>& at, Loaded loaded) {
@@ -76,8 +75,9 @@ __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& sh
   }
 }
 
-/// By one thread: takes tiles, tells the others, and copies operands. The others hear of a tile while the one before is
-/// multiplied, as soon as there is a mask free: when all have begun with that, the one before it is finished.
+/// Runs in one thread: fetches tile numbers, publishes them to the other threads, and copies operands. The next tile is
+/// published while the current one is multiplied, as soon as a mask is free: when all threads have started that tile,
+/// the previous one is finished.
 template <class Tiles, class Memory>
 __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
                                   const Memory& shared) {
@@ -101,7 +101,7 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
   }
 }
 
-/// The product of the operands of one step of the ring with the 64 rows of a group.
+/// Multiplies the operands of one pipeline stage for the 64 rows of a group.
 template <class Tiles>
 __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte* at, int group, bool first_step) {
   using T = typename Tiles::T;
@@ -118,7 +118,7 @@ __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte*
   commit_products();
 }
 
-/// The product of a tile, of which each group has 64 rows. `at`: where the ring stands, for the next tile too.
+/// Multiplies a tile, of which each group has 64 rows. `at`: the position in the ring, for the next tile too.
 template <class Tiles, class Memory>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const Memory& shared,
                                               const ProductShape& shape, int group, int thread,
@@ -135,7 +135,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const M
   if (thread == 0) arrive(shared.empty + before);
 }
 
-/// Finishes a tile that a group has multiplied, and hands it to the copy engine. `mask`, `biases`: of the tile.
+/// Epilogue of a tile that a group has multiplied; hands the result to the TMA. `mask`, `biases`: of the tile.
 template <class Tiles, class End, class Done>
 __device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const End& end,
                                             int tile_m, int tile_n, int group, int thread,
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Block i has tile i, of `columns` across: nobody tells anybody of tiles, which is a tenth of the time of a small
-/// product.
+/// Single-tile variant: block i has tile i, of `columns` columns, without a tile scheduler. The scheduler would take a
+/// tenth of the time of a small GEMM.
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
@@ -241,14 +241,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Those that a product may take.
+/// Those that a GEMM may take.
 inline int64_t multiprocessors_for(const Context& ctx) {
   const int all = hctr::cuda::multiprocessors();
   return ctx.multiprocessors() > 0 ? std::min(ctx.multiprocessors(), all) : all;
 }
 
-/// Cycles that a product takes on so many multiprocessors with these tiles, by multiplications and by copies of
-/// operands from the cache; for the choice of tiles alone.
+/// Estimated cycles of a GEMM on this many multiprocessors with these tiles, from multiplications and operand copies
+/// out of the cache; used only to choose tiles.
 template <class Tiles>
 double product_cycles(const ProductShape& shape, int64_t processors) {
   constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;
@@ -267,7 +267,7 @@ OperandMaps operand_maps(const Tensor& a, const Tensor& b) {
           Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN)};
 }
 
-/// The blocks of a product and its tiles.
+/// The blocks of a GEMM and its tiles.
 template <class Tiles>
 struct ProductBlocks {
   int64_t blocks = 0, tiles = 0;
@@ -279,7 +279,7 @@ struct ProductBlocks {
   }
   hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
   bool one_each() const { return tiles == blocks; }
-  /// For tiles that blocks share. Only one such product may run at a time.
+  /// For tiles that blocks share. Only one such GEMM may run at a time.
   TileQueue queue(Context& ctx) const {
     return {static_cast<int>(tiles), across,
             reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data())};
@@ -298,14 +298,14 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  if constexpr (Tiles::kN <= 128)  // wider ones are for large products
+  if constexpr (Tiles::kN <= 128)  // wider ones are for large GEMMs
     if (blocks.one_each())
       return hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across,
                                 end);
   hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
-/// The same with the tiles that suit the shape. On the compute stream alone.
+/// The same with the tiles that suit the shape. Only on the compute stream.
 template <class T, bool kTransposedB, class End>
 void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                    const End& end) {

@@ -1,5 +1,5 @@
-// The product of gradients and weights, and the ReLU that its result passes through, for GPUs of compute capability
-// 9.0. Which elements of y are positive is read beside the product.
+// dgrad GEMM with ReLU's gradient in its epilogue, for GPUs of compute capability 9.0. Warps read the signs of y while
+// the GEMM runs.
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/gradient_through_relu.h"
 
@@ -20,25 +20,25 @@ __device__ uint32_t positive(const uint4& eight) {
   return bits;
 }
 
-/// Whether one of eight adjacent numbers of f16 is an infinity or NaN: an exponent of ones carries into the sign.
+/// Whether one of eight adjacent f16 numbers is infinite or NaN: an exponent of all ones carries into the sign.
 __device__ inline bool any_not_finite(const uint4& eight) {
   const auto carries = [](uint32_t two) { return (two & 0x7c007c00) + 0x04000400; };
   return ((carries(eight.x) | carries(eight.y) | carries(eight.z) | carries(eight.w)) & 0x80008000) != 0;
 }
 
-/// d_z = y > 0 ? factor p : 0 for a product p. `sums`: of the columns of d_z, for 64 rows each.
+/// d_z = y > 0 ? factor p : 0 for a GEMM result p. `sums`: of the columns of d_z, for 64 rows each.
 template <class T>
 struct ThroughRelu {
   static constexpr bool kBias = false, kSums = true;
   View<const T, 2> y;
   float factor;
   float* sums;
-  float* found;  ///< 1 if y is not finite somewhere, of f16; null: nobody asks
+  float* found;  ///< set to 1 if an element of an f16 y is not finite; null: not checked
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 
-  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get bits of others: their products are zero, or
-  /// not stored. So no load depends on a condition, and all of a thread are under way together.
+  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get bits of others: the results there are zero, or
+  /// not stored. So no load depends on a condition, and all loads of a thread are in flight together.
   template <class Tiles>
   __device__ void prepare(const hopper::ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
                           float*) const {

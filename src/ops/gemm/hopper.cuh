@@ -21,10 +21,10 @@ __device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
-/// Makes barriers known to the copy engine.
+/// Makes barriers known to the TMA.
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/// Arrives, and lets the current phase wait for so many bytes of copies.
+/// Arrives, and makes the current phase wait for this many bytes of copies.
 __device__ inline void arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -47,7 +47,7 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
-/// A place in a ring of Ring::kStages stages, and the parity of the phase that its barriers are in.
+/// A stage in a ring of Ring::kStages stages, and the parity of the phase of its barriers.
 template <class Ring>
 struct RingPosition {
   int stage = 0;
@@ -64,7 +64,7 @@ __device__ inline void synchronize_group(int barrier, int threads) {
 
 // ---- copies of boxes of a matrix
 
-/// Brings a map to where the copy engine finds it at once.
+/// Prefetches a map for the TMA.
 __device__ inline void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
@@ -87,10 +87,10 @@ __device__ inline void store_box(const CUtensorMap& to, int column, int row, con
 }
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/// Waits until the copy engine has read all that this thread has given it to store.
+/// Waits until the TMA has read all data that this thread has committed for stores.
 __device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
-/// Makes what this thread wrote to shared memory known to the copy engine and to products.
+/// Makes this thread's writes to shared memory visible to the TMA and to matrix instructions.
 __device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- matrices of 8 x 8 elements of two bytes
@@ -156,7 +156,7 @@ __device__ inline void take_registers() {
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
-/// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands behind them.
+/// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands after them.
 #define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
                ", 0;\n"                                                                                  \
@@ -183,7 +183,7 @@ __device__ inline void take_registers() {
 /// d = a b, plus d with `accumulate`, for a [64, 32 bytes of k] and b [the same, kN]: 16 numbers of two bytes, or 8 of
 /// f32 of which the upper 19 bits count (TF32). An operand has k adjacent (describe_matrix) or, in two bytes,
 /// is transposed (describe_transposed). Four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
-/// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one behind.
+/// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one after.
 template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);

@@ -113,7 +113,7 @@ struct PartSize {
   int64_t rows, columns, depth;
 };
 
-/// What is added to a product, unless it is null, and whether max(., 0) follows.
+/// The epilogue of a GEMM: an addend, unless it is null, and whether max(., 0) follows.
 template <class T>
 struct Epilogue {
   const T* addend;
@@ -142,7 +142,7 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T
   }
 }
 
-/// What a part of c needs of op(t), converted to f32 in the layout of t.
+/// The part of op(t) that a part of c needs, converted to f32 in the layout of t.
 template <class T>
 Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
   if (t.how == Transpose::yes) std::swap(rows, columns);

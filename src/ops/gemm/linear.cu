@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt. The library is column-major, our tensors are row-major. The memory of a row-major matrix
-// is that of its transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first
-// and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
+// GEMMs by cuBLASLt. The library is column-major, our tensors are row-major. A row-major matrix has the memory of its
+// transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first and no copy. A
+// bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/gemm/linear.h"
 
 #include <optional>
@@ -67,8 +67,8 @@ Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
   return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
 }
 
-/// Zeros that bring one extent of a product to a multiple of 16 bytes, or 0 where the two tensors that have the extent
-/// do not hold so many: without them the library takes kernels that load single elements, at a fifth of the speed.
+/// Zeros that pad one extent of a GEMM to a multiple of 16 bytes, or 0 if the two tensors with that extent do not have
+/// that many. Without padding the library uses kernels that load single elements, at a fifth of the speed.
 int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_other) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(dtype)), missing = (extent + unit - 1) / unit * unit - extent;
   return missing <= held && missing <= held_by_other ? missing : 0;
@@ -79,8 +79,8 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
-/// Describes the product and takes the algorithm chosen for it, or else the first that the library proposes, which is
-/// always the same.
+/// Describes the GEMM and uses the algorithm chosen for it, or else the library's first proposal, which is always the
+/// same.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));
@@ -112,13 +112,13 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   product.algorithm = found.algo;
 }
 
-/// The same product with each extent at a multiple of 16 bytes where zeros allow it.
+/// The same GEMM with each extent at a multiple of 16 bytes where zeros allow it.
 Problem widened(Problem p) {
   const bool t_a = p.of_a == Transpose::yes, t_b = p.of_b == Transpose::yes;
   const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec(), &addend = p.addend ? p.addend->spec() : c;
   const int64_t m =
       zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, std::min(c.zero_rows, addend.zero_rows));
-  // The library would read a bias for every column that is added.
+  // The library would read a bias for every padded column.
   const int64_t n = p.bias ? 0
                            : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns,
                                        std::min(c.zero_columns, addend.zero_columns));
@@ -136,7 +136,7 @@ cuda::Strided<T> vector_of(const Tensor& t) {
   return {t.data<const T>(), t.dim(1) == 1 ? t.row_stride() : 1};
 }
 
-/// The products of a layer with one output: the gradient of its input, of its weights, and the layer itself.
+/// The GEMMs of a layer with one output: the gradient of its input, of its weights, and the layer itself.
 enum class VectorProduct { none, outer, column_sums, rows };
 
 VectorProduct vector_product(const Problem& p, size_t workspace_bytes) {
@@ -200,13 +200,13 @@ void multiply_planned(Context& ctx, const Problem& p) {
   if (runtime.options().sync_launches) ctx.stream().synchronize();
 }
 
-/// Whether an f32 product is computed with operands that are split into TF32 numbers.
+/// Whether an f32 GEMM is computed with operands that are split into TF32 numbers.
 bool is_split(const Runtime& runtime, const Problem& p) {
   if (!runtime.options().tf32x3 || p.a.dtype() != DType::f32 || hctr::cuda::compute_capability() < 80) return false;
   return split_product_gains(p.c.dim(0), p.c.dim(1), p.a.dim(p.of_a == Transpose::yes ? 0 : 1));
 }
 
-/// First what the small parts of the operands add, then the product of the big parts.
+/// First the contributions of the operands' small parts, then the GEMM of the big parts.
 void multiply_split(Context& ctx, const Problem& p) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
               "a product of split operands on another stream than the compute stream would share their memory");
@@ -215,15 +215,14 @@ void multiply_split(Context& ctx, const Problem& p) {
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
-/// Whether a product is so small that it should be a kernel of ours, which comes to multiprocessors before the one in
-/// front has ended (hctr::cuda::start_early()). The library's do not, and a few microseconds are all that such a
-/// product has.
+/// Whether a GEMM is so small that it should be a kernel of ours, which can start before the kernel in front has ended
+/// (hctr::cuda::start_early()). The library's kernels cannot, and such a GEMM takes only a few microseconds.
 bool gains_by_early_start(const Tensor& result) {
   constexpr int64_t kMostRows = 2048, kLeastColumns = 64;
   return result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns;
 }
 
-/// Whether linear() with ReLU is hopper::linear_relu(), in f32 with weights that are transposed.
+/// Whether linear() with ReLU runs as hopper::linear_relu(), in f32 with transposed weights.
 bool takes_linear_relu(Context& ctx, const Tensor& x, const Tensor& w, const std::optional<Tensor>& transposed,
                        const Tensor& y) {
   const bool held = ctx.multiprocessors() > 0, gains = held || gains_by_early_start(y);
@@ -287,7 +286,7 @@ void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool 
     return hopper::linear_relu(ctx, x, y.dtype() == DType::f32 ? transpose() : w, bias, y);
   if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
     return hopper::f32_linear(ctx, x, w, bias, relu, y);
-  // With weights as they lie the library takes slower kernels in TF32.
+  // For untransposed weights the library uses slower kernels in TF32.
   if (w.dim(1) > 1 && (transposed || takes_transposed_weights(ctx, x.dim(0), w)))
     return run_gemm(ctx, "linear", {x, transpose(), y, Transpose::no, Transpose::yes, bias, relu});
   run_gemm(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, bias, relu});

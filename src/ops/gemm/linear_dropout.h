@@ -1,4 +1,4 @@
-// A fully connected layer with ReLU and dropout, in one pass over its result where the device can.
+// A fully connected layer with ReLU and dropout, in one pass over its result if the device can.
 #pragma once
 
 #include <optional>

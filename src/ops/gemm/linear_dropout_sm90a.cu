@@ -1,5 +1,5 @@
-// A product with bias, ReLU and perhaps dropout for GPUs of compute capability 9.0. The random numbers are drawn beside
-// the product.
+// A GEMM with bias, ReLU and optional dropout in its epilogue, for GPUs of compute capability 9.0. Separate warps draw
+// the random numbers while the GEMM runs.
 #include "ops/common/dropout_rule.h"
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/linear_dropout.h"
@@ -7,15 +7,15 @@
 namespace hctr::ops {
 namespace {
 
-/// Those of a tile whose first column is this one, zeros behind the last; `left`: as many columns the result has from
-/// there on.
+/// The biases of a tile whose first column is this one, zeros after the last; `left`: columns of the result from there
+/// on.
 template <class Tiles, class T>
 __device__ inline void prepare_biases(const T* bias, int left, int first_column, int t, float* biases) {
   for (int c = t; c < Tiles::kN; c += hopper::kHelpers)
     biases[c] = c < left ? static_cast<float>(bias[first_column + c]) : 0.0f;
 }
 
-/// max(p + bias, 0) for a product p.
+/// max(p + bias, 0) for a GEMM result p.
 template <class T>
 struct BiasRelu {
   static constexpr bool kBias = true, kSums = false;

@@ -1,4 +1,4 @@
-// A product and nothing else, for GPUs of compute capability 9.0.
+// A GEMM and nothing else, for GPUs of compute capability 9.0.
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/fused_product.h"
 

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(256, 4)
     float sum[R] = {};
     for (int64_t k = lane * V; k < columns; k += 32 * V) {
       Pack<T, V> in[R];
-      if (k + V <= columns) {  // one test for all loads, so that they are under way at the same time
+      if (k + V <= columns) {  // one test for all loads, so that they are in flight together
 #pragma unroll
         for (int r = 0; r < R; ++r) in[r] = load_pack<V>(x.row(min(first + r, rows - 1)) + k);
       } else {

@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 38;
 
-/// Allows what a thread that records a step must not do otherwise: this memory is allocated when a product is first
-/// met, which may be then.
+/// Allows an allocation while a step is recorded, which is otherwise forbidden: this memory is allocated when a GEMM is
+/// first met, possibly during recording.
 class WhileRecording {
  public:
   WhileRecording() { HCTR_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }

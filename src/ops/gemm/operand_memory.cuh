@@ -1,4 +1,4 @@
-// Memory for other forms of a product's operands.
+// Memory for converted operands of a GEMM.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace hctr::ops::cuda {
 
-/// Memory of the Runtime for so many numbers, at a multiple of 256 bytes: for the product that is queued next on the
-/// compute stream. Recorded steps keep its address. Errors: Error(device) when memory runs out.
+/// Memory of the Runtime for this many numbers, aligned to 256 bytes, for the next GEMM queued on the compute stream.
+/// Recorded steps keep its address. Errors: Error(device) when memory runs out.
 float* operand_memory(Runtime&, int64_t elements);
 
 }  // namespace hctr::ops::cuda

@@ -18,7 +18,7 @@ constexpr int64_t kTaskRows = 96;     // of a task: its part of a is read again 
 constexpr int64_t kRowsWorthPacking = 8;
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 
-/// The product of one task, of [rows, columns].
+/// The GEMM of one task, of [rows, columns].
 struct ProductTask {
   StridedMatrix a, b;
   ProductEnd end;
@@ -32,7 +32,7 @@ void pack_rows(StridedMatrix b, int64_t depth, float* panel) {
   for (int64_t k = 0; k < depth; ++k) std::memcpy(panel + k * kColumns, b.data + k * b.row, kColumns * sizeof(float));
 }
 
-/// Copies b [depth, columns] to panel [depth, width], with zeros behind the columns.
+/// Copies b [depth, columns] to panel [depth, width], with zeros after the columns.
 void pack_panel(StridedMatrix b, int64_t depth, int64_t columns, int64_t width, float* panel) {
   if (b.column == 1 && columns == width && width == 32) return pack_rows<32>(b, depth, panel);
   if (b.column == 1 && columns == width && width == 16) return pack_rows<16>(b, depth, panel);
@@ -68,7 +68,7 @@ LaneOperands block_of(const ProductTask& task, int64_t i, int64_t j, int64_t k, 
           .first = k == 0};
 }
 
-/// A block of which only the first `width` columns are of the product.
+/// A block of which only the first `width` columns are of the GEMM.
 void add_narrow_block(const FusedLanes& lanes, LaneOperands of, int64_t rows, int64_t width) {
   std::array<float, kMostLaneSums> sums{};
   float* const c = std::exchange(of.c, sums.data());

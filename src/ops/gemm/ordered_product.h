@@ -1,5 +1,5 @@
-// Matrix products whose rows have the same bits in a batch of any size, on a CPU: for inference, where a sample must
-// get the same score alone and among thousands.
+// CPU GEMMs whose rows have the same bits in a batch of any size: for inference, where a sample must get the same score
+// alone and in a batch of thousands.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct StridedMatrix {
   int64_t row, column;
 };
 
-/// What follows a sum: an addend, unless it is null, whose rows are `stride` apart (0: one for all rows); then max(.,
+/// Epilogue of a sum: an addend, unless it is null, whose rows are `stride` apart (0: one for all rows); then max(.,
 /// 0).
 struct ProductEnd {
   const float* addend = nullptr;

@@ -1,5 +1,4 @@
-// A candidate is measured by a recorded graph of several runs, as it will run in a step: without the time in which the
-// host starts a product.
+// A candidate is measured by a recorded graph of several runs, as in a step: without the host's launch time.
 #include "ops/gemm/product_search.h"
 
 #include <algorithm>
@@ -14,9 +13,9 @@ namespace hctr::ops {
 namespace {
 
 constexpr int kMostProposals = 8, kRunsOfGraph = 10, kMeasurements = 5;
-constexpr double kBetter = 0.97;  // another algorithm than the first must take at most this part of its time
+constexpr double kBetter = 0.97;  // another algorithm than the first must take at most this fraction of its time
 
-/// What a key says of the tensors of c = op(a) op(b) + addend; ops/gemm/linear.cu makes keys.
+/// The tensors of c = op(a) op(b) + addend as described by a key; ops/gemm/linear.cu makes keys.
 struct ProductMemory {
   DType dtype, result;
   int64_t a, b, c, bias, addend;  // elements; bias, addend: 0: none
@@ -38,14 +37,14 @@ struct ProductMemory {
         adds(key[16] & 4) {}
 };
 
-/// Numbers in [-0.5, 0.5): zeros would need less power than real ones, at which a GPU is faster.
+/// Numbers in [-0.5, 0.5): zeros need less power than real numbers, and a GPU is then faster.
 template <class T>
 __global__ void fill_for_search_kernel(T* to, int64_t count) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
     to[i] = static_cast<T>(static_cast<float>(static_cast<uint32_t>(i) * 2654435761u >> 20) / 4096.0f - 0.5f);
 }
 
-/// Memory for one operand of any of the products.
+/// Memory for one operand of any of the GEMMs.
 class SearchTensor {
  public:
   static constexpr int64_t kMostAlignment = 256;
@@ -55,7 +54,7 @@ class SearchTensor {
   void allocate(Device device) {
     if (bytes_ > 0) memory_ = Buffer(device, bytes_ + kMostAlignment);
   }
-  /// An address whose largest divisor among the powers of two is `alignment`, or 256, with random numbers.
+  /// An address with exactly this alignment, or 256 bytes, filled with random numbers.
   std::byte* filled(Context& ctx, int64_t elements, DType dtype, uint32_t alignment) const {
     std::byte* const at = memory_.data() + (alignment < kMostAlignment ? alignment : 0);
     dispatch_float(dtype, [&]<class T>() {
@@ -180,7 +179,7 @@ void cuda::search_algorithms(Context& ctx, ProductAlgorithms& found) {
                             memory.adds || memory.addend > 0};
     operands.addend =
         memory.addend > 0 ? addend.filled(ctx, memory.addend, memory.result, memory.alignment.addend) : operands.c;
-    if (memory.bias > 0) {  // each run of the product sets its own
+    if (memory.bias > 0) {  // each run of the GEMM sets its own
       const void* at = bias.filled(ctx, memory.bias, memory.dtype, memory.bias_alignment);
       HCTR_CHECK(cublasLtMatmulDescSetAttribute(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at));
     }

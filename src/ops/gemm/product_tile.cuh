@@ -1,5 +1,4 @@
-// A tile of a matrix product on Hopper (ops/gemm/hopper.cuh): its sizes, the memory that its block shares, and how its
-// threads finish it in registers.
+// A GEMM tile on Hopper (ops/gemm/hopper.cuh): sizes, shared memory of a block, and the epilogue in registers.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +20,7 @@ constexpr int kMostSharedBytes = 227 * 1024;  // of a block
 constexpr int kHelpers = 96;                  // threads that prepare masks, three warps
 
 /// Tiles of 64 kGroups x kN, each 64 rows finished by a group of four warps. kTransposedB: b has n adjacent, not k.
-/// kBias: the end of the product adds one.
+/// kBias: the end of the GEMM adds one.
 template <class T_, int kGroups_, int kN_, bool kTransposedB_, bool kBias_>
 struct Tiling {
   using T = T_;
@@ -41,18 +40,18 @@ struct Tiling {
   static constexpr int kBarrierBytes = 256;
   // The address is rounded up to the 1,024 bytes of an atom of boxes.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
-  // Small tiles leave half of a multiprocessor, for blocks of the next product that come early.
+  // Small tiles leave half of a multiprocessor to blocks of the next GEMM that start early.
   static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
   static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
   static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
   static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
 };
 
-/// What the threads of a block share.
+/// Shared memory of a block.
 template <class Tiles>
 struct TileMemory {
   std::byte* ring;     ///< [kStages]: operands
-  std::byte* results;  ///< [kGroups]: boxes of 64 rows as the copy engine stores them
+  std::byte* results;  ///< [kGroups]: boxes of 64 rows as the TMA stores them
   uint8_t* masks;      ///< [2][kMaskBytes]: a bit for each element, kMaskStride bytes a row
   float* biases;       ///< [2][kN]
   uint64_t *full, *empty, *told, *mask_ready, *mask_used;
@@ -95,8 +94,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
   return result + box * kBoxBytes + row * (Tiles::kLast * static_cast<int>(sizeof(typename Tiles::T))) + in_box;
 }
 
-/// Finishes the products d that a thread holds of its group's 64 rows, and writes them to `result`. `mask`, `bias`: of
-/// the tile. `thread`: of the group.
+/// Epilogue of the results d that a thread holds of its group's 64 rows, written to `result`. `mask`, `bias`: of the
+/// tile. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {
@@ -125,7 +124,7 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
         uint32_t two[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
-        const int of_lane = lane / 8;  // the matrix whose row this lane names
+        const int of_lane = lane / 8;  // the matrix whose row this lane addresses
         store_matrices(
             result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
             two);
@@ -139,8 +138,8 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
   }
 }
 
-/// By one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of the
-/// last box, where it is narrower.
+/// Runs in one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of
+/// the last box, where it is narrower.
 template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {

@@ -1,4 +1,4 @@
-// The product of small matrices in one thread, for operators that multiply matrices of each sample.
+// Small GEMMs in one thread, for operators that multiply matrices of each sample.
 #pragma once
 
 #include <cstdint>

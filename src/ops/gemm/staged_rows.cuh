@@ -1,4 +1,5 @@
-// Rows in shared memory, for kernels that need single elements of them: memory itself is read and written in packs.
+// Rows in shared memory, for kernels that need single elements of them, while global memory is read and written in
+// packs.
 #pragma once
 
 #include "ops/common/element_loops.cuh"

@@ -13,7 +13,7 @@ constexpr int64_t kDepthUnit = 8, kRegion = 64;  // elements: 32 and 256 bytes
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// What the kernel needs of one operand. Rows and columns of a part are those of `from` and zeros behind them.
+/// Kernel arguments of one operand. A part holds rows and columns of `from`, padded with zeros.
 struct SplitJob {
   View<const float, 2> from;
   bool packs;  // `from` can be read four elements at a time

@@ -1,4 +1,4 @@
-// The operands of a product of f32 matrices, each split into two TF32 matrices (ops/gemm/tf32_split.h).
+// The operands of a GEMM of f32 matrices, each split into two TF32 matrices (ops/gemm/tf32_split.h).
 #pragma once
 
 #include "core/device/context.h"
@@ -6,11 +6,11 @@
 
 namespace hctr::ops::cuda {
 
-/// An operand along whose summed dimension both parts lie one behind the other, and its big part alone.
+/// An operand with both parts adjacent along the summed dimension, and its big part alone.
 struct SplitOperand {
   Tensor both, big;
 };
-/// The first operand has [big, small], the second [small, big]: the product of `both` is what the small parts add.
+/// The first operand has [big, small], the second [small, big]: the GEMM of `both` is what the small parts add.
 struct SplitOperands {
   SplitOperand first, second;
 };

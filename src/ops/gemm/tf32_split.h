@@ -1,6 +1,6 @@
 // An f32 number as the sum of two TF32 numbers, with which tensor cores compute products of f32 matrices:
 //   a b = big_a small_b + small_a big_b + big_a big_b, where big = tf32(x) and small = tf32(x - big).
-// big + small differs from x by at most 2^-23 |x|, and small_a small_b, left out, is at most 2^-22 |a b|: each product
+// big + small differs from x by at most 2^-23 |x|, and small_a small_b, omitted, is at most 2^-22 |a b|: each product
 // is within 2^-21 |a b|. Sums are in f32 as tensor cores keep them. Source: H. Ootomo and R. Yokota, "Recovering single
 // precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", IJHPCA 2022, section 3.
 #pragma once
@@ -23,7 +23,7 @@ HCTR_HD inline float rounded_to_tf32(float x) {
 struct Tf32Parts {
   float big, small;
 };
-/// The parts of x. Of infinity `small` is NaN, and so is every sum with it.
+/// The two parts of x. For an infinite x, `small` is NaN, and so is every sum with it.
 HCTR_HD inline Tf32Parts tf32_parts(float x) {
   const float big = rounded_to_tf32(x);
   return {big, rounded_to_tf32(x - big)};

@@ -1,6 +1,6 @@
-// How blocks divide the tiles of a product evenly, or those of several with as many steps of the summed dimension: they
-// take whole tiles, and where tiles do not go round, parts of the sums of a tile. Such sums are added in their order by
-// the block that has the last steps, so results depend on the shapes and on the number of multiprocessors alone.
+// How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equally many steps of the summed dimension:
+// they take whole tiles, and for the remaining tiles partial sums (split-K). The block with the last steps adds these
+// in their order, so results depend only on the shapes and the number of multiprocessors.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hctr::ops::hopper {
 
-/// Of a tile: sums over the steps [first, last).
+/// Part of a tile: partial sums over the steps [first, last).
 struct TilePiece {
   int tile, first, last;
 };
@@ -28,7 +28,7 @@ struct TileDivision {
   }
 };
 
-/// The blocks of a kernel, and what they do of so many tiles, each of so many steps.
+/// The blocks of a kernel, and their shares of the tiles and steps.
 struct TileBlocks {
   int blocks;
   TileDivision division;
@@ -41,8 +41,8 @@ struct TileBlocks {
   }
 };
 
-/// The pieces of a block. A piece that another block needs comes first, and one that needs those of blocks before this
-/// one comes last: so nobody waits for a block that may not have begun.
+/// The pieces of a block. A piece that another block needs comes first; a piece that needs earlier blocks' sums comes
+/// last. So no block waits for one that may not have started.
 struct TilePieces {
   int block, blocks, first, last, round;
   bool part_first;

@@ -1,5 +1,5 @@
-// Small batches: on Hopper one kernel for the products of all layers; else, and for what that does not take, the
-// library's products on a stream of their own. Large batches: one product after the other.
+// Small batches: on Hopper one kernel for the wgrads of all layers; otherwise, and for unsupported layers, the
+// library's GEMMs on a separate stream. Large batches: sequential GEMMs.
 #include "ops/gemm/weight_gradient.h"
 
 #include "core/device/launch.cuh"

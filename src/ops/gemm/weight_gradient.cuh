@@ -1,5 +1,5 @@
-// What the kernels for the gradients of the weights of several layers have in common. For sources that are compiled for
-// sm_90a alone, as ops/gemm/hopper.cuh is.
+// Shared by the kernels that compute the wgrads of several layers. Included by sources that are compiled for sm_90a
+// alone, like ops/gemm/hopper.cuh.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace hctr::ops::hopper {
 
-/// One of the products x^T d_y.
+/// One of the GEMMs x^T d_y.
 struct WeightProduct {
   CUtensorMap x, d_y;
   float* d_w;
@@ -35,7 +35,7 @@ inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, c
           static_cast<int32_t>(x.dim(0))};
 }
 
-/// Several, with as many steps each, whose tiles blocks divide evenly. Numbers of tiles are those of blocks in the
+/// Several GEMMs with equally many steps, whose tiles blocks divide evenly. Tile numbers are those of blocks in the
 /// list.
 struct DividedWeightProducts {
   WeightProducts list;
@@ -44,7 +44,7 @@ struct DividedWeightProducts {
 };
 static_assert(sizeof(DividedWeightProducts) <= 4096);  // what every driver takes
 
-/// The product that a block works on.
+/// The GEMM that a block works on.
 __device__ inline int product_of(const WeightProducts& list, int32_t block) {
   int j = 0;
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
@@ -60,8 +60,8 @@ struct WeightTiles {
   static int32_t tiles(const WeightProduct& product) { return tiles(product.in, product.out); }
 };
 
-/// Where a tile is in its product. `transposed`: its rows are columns of the result. `rows` and `columns`: how many are
-/// left from its first on, also outside of the tile.
+/// A tile's position in its GEMM. `transposed`: its rows are columns of the result. `rows` and `columns`: the remaining
+/// ones from its first on, also outside of the tile.
 struct WeightTile {
   const WeightProduct& product;
   bool transposed;
@@ -71,7 +71,7 @@ struct WeightTile {
   __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
 };
 
-/// Tiles of the results or, where that makes fewer, of the results transposed. Square ones are never.
+/// Tiles of the results or, if that makes fewer, of the transposed results. Square tiles are never transposed.
 template <int kTileRows, int kTileColumns>
 struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   using Upright = WeightTiles<kTileRows, kTileColumns>;
@@ -118,7 +118,7 @@ inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {
   return product;
 }
 
-/// Gives each product of a list a number for each of its tiles.
+/// Assigns a tile range to each GEMM of a list.
 template <class Tiles>
 void set_first_blocks(WeightProducts& list) {
   for (int j = 0; j < list.count; ++j) list.first_block[j + 1] = list.first_block[j] + Tiles::tiles(list.jobs[j]);
@@ -130,7 +130,7 @@ inline double flops_of(const WeightProducts& list) {
   return flops;
 }
 
-/// Starts groups_of_equal() products by `key`, an int, with `start` of a list.
+/// Starts groups_of_equal() GEMMs by `key`, an int, with `start` of a list.
 template <class Key, class Start>
 void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, Key key, Start start) {
   std::vector<int> keys;
@@ -142,7 +142,7 @@ void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, 
   }
 }
 
-/// Adds a product to the queue of the context. `start` finds it by weight_product().
+/// Adds a GEMM to the queue of the context. `start` finds it by weight_product().
 inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
   LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
   launch.arguments.resize(sizeof product);

@@ -1,6 +1,6 @@
-// The gradients of the weights of several layers in one kernel, in plain f32, for GPUs of compute capability 9.0: the
-// kernel of ops/gemm/f32_product.cuh, whose tiles are those of all products x^T d_y of as many steps of samples. So the
-// multiprocessors have the same to do, however few tiles a layer has.
+// The wgrads of several layers in one kernel, in plain f32, for GPUs of compute capability 9.0. It is the kernel of
+// ops/gemm/f32_product.cuh over the tiles of all GEMMs x^T d_y with equally many steps of samples. So multiprocessors
+// have equal work, however few tiles a layer has.
 #include "core/device/profiler.h"
 #include "ops/gemm/f32_product.cuh"
 #include "ops/gemm/weight_gradient.cuh"
@@ -15,7 +15,7 @@ constexpr F32Tiles kWeightTiles = F32Tiles::square;
 using F32WeightTiling = F32Tiling<true, kWeightTiles>;
 using F32WeightTiles = WeightTiles<F32WeightTiling::kM, F32WeightTiling::kN>;
 
-/// What such a kernel computes.
+/// The `Product` of the kernel.
 struct F32WeightProducts : DividedWeightProducts {
   struct Tile {
     int m, n, product;

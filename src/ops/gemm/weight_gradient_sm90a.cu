@@ -1,15 +1,15 @@
-// The gradients of the weights of several layers in one kernel, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, for GPUs of compute capability 9.0.
 //
-// A block for each multiprocessor, or fewer with as many tiles each, computes tiles of the products x^T d_y. One warp
-// copies boxes of 64 columns of 64 samples of both operands to a ring in shared memory; two groups of four warps
-// multiply them. The samples, over which is summed, are not adjacent in either operand: the matrix instruction
+// One block a multiprocessor, or fewer with equally many tiles each, computes tiles of the GEMMs x^T d_y. One warp
+// copies TMA boxes of 64 columns of 64 samples of both operands to a ring in shared memory; two groups of four warps
+// multiply them. The samples, which are the summed dimension, are adjacent in neither operand: the matrix instruction
 // transposes both. Each element is summed over all samples in one place, in the same order in tiles of either size, so
-// its bits do not depend on the other products.
+// its bits do not depend on the other GEMMs.
 //
-// Copies from the L2 cache take longer than products. Tiles of 256 x 128, or 128 x 256, as large as the registers of
-// two groups, copy least in all. But where tiles of 128 x 128 are no more than multiprocessors, these have a block each
-// that copies less. So a launch has the size with which a block copies fewer boxes. The warp that copies is ahead with
-// the next tile while the groups store one. Multiprocessors that are left over serve tables.
+// Copies from the L2 cache take longer than multiplications. Tiles of 256 x 128 or 128 x 256, which fill the registers
+// of two groups, copy least in total. But if there are no more 128 x 128 tiles than multiprocessors, each has one block
+// that copies less. So a launch uses the size with which a block copies fewer boxes. The producer warp is ahead with
+// the next tile while the groups store one. Remaining multiprocessors serve tables.
 #include "ops/gemm/weight_gradient.cuh"
 
 #include <span>
@@ -39,7 +39,7 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static_assert(kSharedBytes <= 227 * 1024);
   static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never turned
 
-  /// What a thread has of its group's part of a tile, as the instructions leave it.
+  /// A thread's part of its group's tile, in the layout of the matrix instructions.
   struct Sums {
     float d[kInstructions][kWidth / 2];
   };
@@ -78,7 +78,7 @@ struct TwoByteRing {
     __syncthreads();
   }
 
-  /// By one thread: copies both operands of a tile, step by step, from this place on.
+  /// Runs in one thread: copies both operands of a tile, step by step, from this place on.
   __device__ void load(const WeightTile& tile, RingPosition<Tiles>& place) const {
     constexpr int kBox = Tiles::kBoxColumns;
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
@@ -97,8 +97,8 @@ struct TwoByteRing {
   }
 };
 
-/// By a group: the product of its part of a tile. The rows of the result are always the first operand: of a transposed
-/// tile those are its columns, which both groups have.
+/// Runs in a group: the GEMM of its part of a tile. The rows of the result are always the first operand: of a
+/// transposed tile those are its columns, which both groups have.
 template <class T, class Tiles>
 __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByteRing<Tiles>& ring,
                                             RingPosition<Tiles>& place, typename Tiles::Sums& sums) {
@@ -131,8 +131,8 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByt
   if (thread_of_group() == 0) arrive(before);
 }
 
-/// Of two times eight columns a lane has two adjacent ones each. It gives those that its neighbour wants for those that
-/// the neighbour has: returns four adjacent ones, even lanes of the first eight, odd lanes of the second.
+/// A lane has two adjacent columns in each of two groups of eight. It exchanges one pair with its neighbour and returns
+/// four adjacent columns: even lanes of the first eight, odd lanes of the second.
 __device__ inline float4 exchange_for_four(const float2& of_first, const float2& of_second) {
   const bool odd = threadIdx.x % 2;
   const float2 kept = odd ? of_second : of_first, given = odd ? of_first : of_second;
@@ -140,8 +140,8 @@ __device__ inline float4 exchange_for_four(const float2& of_first, const float2&
   return odd ? make_float4(x, y, kept.x, kept.y) : make_float4(kept.x, kept.y, x, y);
 }
 
-/// By a group: stores its part of a tile. Four lanes store 64 adjacent bytes. kFours: all fours of the result are whole
-/// and aligned; the code is then short enough not to wait for instructions.
+/// Runs in a group: stores its part of a tile. Four lanes store 64 adjacent bytes. kFours: all fours of the result are
+/// whole and aligned; the code is then short enough not to wait for instructions.
 template <bool kFours, class Tiles>
 __device__ inline void store_weight_part(const WeightTile& tile, const typename Tiles::Sums& sums) {
   const WeightProduct& product = tile.product;
@@ -220,7 +220,7 @@ template <class T, class Tiles>
 void start_weight_tiles(Context& ctx, WeightProducts& list) {
   set_first_blocks<Tiles>(list);
   const int64_t tiles = list.first_block[list.count], rounds = weight_rounds(list);
-  // Not early: blocks that wait would keep tables from their multiprocessors.
+  // Does not start early: waiting blocks would occupy multiprocessors that tables need.
   const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, Tiles::kSharedBytes};
   hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T, Tiles>, list);
 }

@@ -1,10 +1,10 @@
-// The gradients of the weights of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
 //
-// Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/gemm/tile_division.cuh). The
+// Blocks, one a multiprocessor, divide the tiles of all GEMMs x^T d_y evenly (ops/gemm/tile_division.cuh). The
 // matrix instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither
 // operand. It also takes one of them from registers, in any order of samples that the other has too. In a block
 //   - four warps copy boxes of 32 samples of 32 columns of both operands to a ring in shared memory
-//   - four warps transpose those of the operand that tiles have fewer columns of, each box in its place
+//   - four warps transpose those of the operand that tiles have fewer columns of, each box in place
 //   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
 // Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
 // copies write 3, and reading the other operand and transposing take 2 each. Hence tiles of 256 x 128: with 128 x 128,
@@ -46,7 +46,7 @@ struct Tf32WeightProducts : DividedWeightProducts {
   __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
-/// The stages of a block: in each the boxes of the rows of a tile, then those of its columns. A stage is full once
+/// The pipeline stages of a block: each has the boxes of a tile's rows, then those of its columns. A stage is full once
 /// copied, turned once its columns are transposed, empty once read.
 struct Tf32Ring {
   std::byte* boxes;
@@ -85,8 +85,8 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-/// By one thread of warp `warp` of those that copy, which start the copies of a step at the same time: its boxes of
-/// both operands of all pieces, step by step. What it copies first it finds out before the kernel in front has ended.
+/// Runs in one thread of warp `warp` of the producers, which start the copies of a step at the same time: its boxes of
+/// both operands of all pieces, step by step. It determines its first copies before the previous kernel has ended.
 __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
   constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
   constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
@@ -125,7 +125,7 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
 
 /// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
 /// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
-/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones behind them.
+/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones after them.
 /// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
 /// 16 x + 8 b + 2 t + i. Of each eight lanes units are different in all reads and writes.
 struct TransposedPlace {
@@ -138,7 +138,7 @@ struct TransposedPlace {
   }
 };
 
-/// By a warp: transposes a box of 32 columns in its place.
+/// Runs in a warp: transposes a box of 32 columns in place.
 __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
   uint4 four[2][4];  // columns, of each sample
   const uint32_t from = box + place.read, to = box + place.write;
@@ -158,7 +158,7 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
   }
 }
 
-/// By warp `warp` of those that transpose: in so many steps.
+/// Runs in warp `warp` of the transposing warps, for this many steps.
 __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
@@ -172,8 +172,8 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
   }
 }
 
-/// What a thread that multiplies has of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16
-/// columns, the four from first_column(q) on.
+/// A multiplying thread's part of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16 columns,
+/// the four from first_column(q) on.
 struct Tf32Sums {
   static constexpr int kQuads = Tf32Tiles::kColumns / 16;
   float d[2][64];  ///< of two instructions
@@ -188,23 +188,23 @@ struct Tf32Sums {
   __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
 };
 
-/// The threads that multiply hand over parts of sums together.
+/// The multiplying threads exchange partial sums.
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static void synchronize() { synchronize_group(1, kThreads); }
 };
 
-/// Of eight samples what a thread has of two instructions: of the samples 2 j and 2 j + 1, j = lane % 4, four adjacent
-/// columns each, whose first two are rows of the first instruction. `first`: where those of the sample 2 j are.
+/// A thread's operands of two instructions, for eight samples: of the samples 2 j and 2 j + 1, j = lane % 4, four
+/// adjacent columns each, whose first two are rows of the first instruction. `first`: the position of sample 2 j.
 __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
   const uint4 even = read_unit(first), odd = read_unit((first ^ 16) + 128);
   a[0][0] = even.x, a[0][1] = even.y, a[0][2] = odd.x, a[0][3] = odd.y;
   a[1][0] = even.z, a[1][1] = even.w, a[1][2] = odd.z, a[1][3] = odd.w;
 }
 
-/// Sums up a piece. Rows of the next eight samples are read while the product of the ones before runs. `rows`: where
-/// the first of this thread are in the first stage.
+/// Accumulates a piece. Rows of the next eight samples are read while the previous ones are multiplied. `rows`:
+/// addresses of this thread's first rows in the first stage.
 __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
                                       RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
   const bool first_lane = threadIdx.x % 32 == 0;
@@ -263,7 +263,7 @@ __device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
     fours ? store_fours<false, true>(tile, sums) : store_fours<false, false>(tile, sums);
 }
 
-/// By the threads that multiply: all pieces of the block.
+/// Runs in the multiplying threads: all pieces of the block.
 __device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
   TilePieces pieces = p.pieces();
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
@@ -308,8 +308,8 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps, and where parts
-/// of tiles save more steps than handing over their sums takes the time of.
+/// One block a tile, up to the number of multiprocessors. More blocks if each still has this many steps, and if
+/// splitting tiles saves more steps than exchanging the partial sums costs.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

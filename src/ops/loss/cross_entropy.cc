@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-/// What a loss reads, and how many columns each must have. Labels have the dtype of sums.
+/// Inputs of a loss, and the number of columns each must have. Labels have the dtype of sums.
 struct LossInputs {
   const Tensor &logits, &label;
   const TermWeights& weights;
@@ -93,7 +93,7 @@ void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, con
 namespace cpu {
 namespace {
 
-/// loss[0] = the mean over the global batch of the sums of terms in a row, divided by per_row(). Rows are summed in
+/// loss[0] = the mean over the global batch of each row's sum of terms, divided by per_row(). Rows are summed in
 /// double, in chunks that depend on their number alone, then the chunks in order.
 template <class A, class Terms>
 void sum_terms(Context& ctx, const Terms& terms, Tensor loss, Tensor probability) {

@@ -1,7 +1,7 @@
-// One block reads a small batch, each thread sums its terms in double, and a tree sums the threads. Of a large batch
-// many blocks sum a part each, in the memory that matrix products work in, and one adds the parts up. So the order
-// depends on the shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more labels
-// take more launches, which add to the loss in order.
+// For a small batch one block sums in double: each thread sums its terms, and a tree sums the threads. For a large
+// batch many blocks write partial sums to the GEMM workspace, and one block adds them. So the order depends on the
+// shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more labels take more
+// launches, which add to the loss in order.
 #include "ops/loss/cross_entropy.h"
 
 #include "core/device/cuda_libraries.cuh"
@@ -56,7 +56,7 @@ __device__ inline double sum_terms(const StepState* state, const Terms& terms, i
   return sum;
 }
 
-/// `factor`: 1 / the number of labels. `adds`: to the loss of the launches before.
+/// `factor`: 1 / the number of labels. `adds`: to the loss of the previous launches.
 __device__ inline void write_loss(const StepState* state, double sum, double factor, bool adds, float* loss) {
   const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
   *loss = adds ? *loss + part : part;

@@ -25,7 +25,7 @@ struct TermWeights {
   float positive = 1;
 };
 
-/// What binary_cross_entropy_backward() writes, in the pass that computes the loss.
+/// Outputs of binary_cross_entropy_backward(), written by the pass that computes the loss.
 struct LogitGradient {
   Tensor d_logits;
   float weight;

@@ -50,7 +50,7 @@ SampleFactor<A> factor_of(const TermWeights& weights) {
   return {weights.samples->data<const A>(), weights.samples->row_stride(), weights.positive};
 }
 
-/// One logit and one label in a row.
+/// A row has one logit and one label.
 template <class T>
 struct BinaryTerms {
   using A = Acc<T>;
@@ -65,7 +65,7 @@ struct BinaryTerms {
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) { *d_logits = static_cast<T>(gradient); }
 };
 
-/// Two logits and one label in a row: a term of their difference.
+/// A row has two logits and one label: a term of their difference.
 template <class T>
 struct TwoClassTerms {
   using A = Acc<T>;
@@ -84,7 +84,7 @@ struct TwoClassTerms {
   }
 };
 
-/// As many logits as labels in a row, with a weight for each label. Weights is indexed by the label.
+/// A row has as many logits as labels, with a weight for each label. Weights is indexed by the label.
 template <class T, class Weights>
 struct MultiTerms {
   using A = Acc<T>;

@@ -16,7 +16,7 @@ std::vector<int64_t> widths_of(const LogitLayer& layer) {
   return widths;
 }
 
-/// What the operators one by one would find, of what one kernel reads and writes.
+/// Checks that the separate operators would make, for the tensors that one kernel reads and writes.
 void expect_logit_loss(const char* what, Context& ctx, const LogitLayer& layer, const std::optional<LogitSum>& sum,
                        const LogitTarget& target) {
   HCTR_EXPECT(ctx.state(), what, " without a step's state");

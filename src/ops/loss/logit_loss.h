@@ -1,4 +1,5 @@
-// The end of a model: a layer with one output, what is added to it, and the log loss of the sum, forward and backward.
+// The end of a model: a layer with one output, the addends of its result, and the log loss of the sum, forward and
+// backward.
 #pragma once
 
 #include <optional>
@@ -39,11 +40,10 @@ struct LogitTarget {
 TensorSpec logit_loss_scratch(int64_t rows, const std::vector<int64_t>& widths);
 
 /// Layer, sum (none: the logits are y), loss and all gradients: concat_linear() or, of one input, linear(); add();
-/// binary_cross_entropy() with its gradient; copies of it; concat_linear_backward(). y, the logits, the loss, the
-/// probability and the gradient of the logits are complete after logit_loss(), all others after logit_loss_backward(),
-/// which is called with the same arguments and with nothing in between that changes them. On a GPU the first is one
-/// kernel that reads x once, where rows of x and d_x begin at multiples of 16 bytes; all that is left for the second
-/// are totals of weights' gradients. Sums have an order that depends on the shapes alone.
+/// binary_cross_entropy() with its gradient; copies of it; concat_linear_backward(). logit_loss() completes y, the
+/// logits, the loss, the probability and the gradient of the logits. logit_loss_backward() completes the rest; call it
+/// with the same arguments, unchanged. On a GPU logit_loss() is one kernel that reads x once, if rows of x and d_x are
+/// aligned to 16 bytes; the second call then only adds partial wgrads. The order of sums depends on the shapes alone.
 /// Shapes, dtypes and errors: those of the operators above. Needs ctx.state().
 HCTR_OP(void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&))
 HCTR_OP(void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&))

@@ -1,12 +1,11 @@
 // The kernel of the last layer and its loss.
 //
-// A block has a part of the rows, whole. Its threads keep the packs of their columns of a few rows in registers: first
-// they multiply them by the weights, then the row's logit and its gradient are known, and the same registers give the
-// gradient of x and what the weights want of these rows. The last block to be done adds up the loss.
+// A block has whole rows of one part. Its threads keep the packs of their columns of a few rows in registers: they
+// first multiply them by the weights; once the row's logit and its gradient are known, the same registers give the
+// gradient of x and the contributions to the wgrad. The last block to finish adds up the loss.
 //
-// Small batches take as long as what has to be waited for one after the other. So addresses are known before the kernel
-// in front has ended, all loads are under way before any is used, and a block meets at one barrier, behind its rows;
-// the loss of all blocks is left to one warp.
+// Latency dominates small batches. So addresses are computed before the previous kernel has ended, all loads are in
+// flight before any is used, and a block has one barrier, after its rows; one warp adds up the loss of all blocks.
 #pragma once
 
 #include <cuda/atomic>
@@ -42,7 +41,7 @@ __device__ A tree_sum(const A (&of)[N]) {
   }
 }
 
-/// What the threads of a block tell each other.
+/// Shared memory through which threads of a block communicate.
 template <int K, int V, int R>
 struct LogitShared {
   static constexpr int kStride = kLogitThreads + 32 / V;  // so that a warp reads adjacent columns from all banks
@@ -78,8 +77,8 @@ __device__ inline void logit_fence() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_device);
 }
 
-/// The loss and the sum of the gradients of this block's rows. By one thread, which gets to know whether it is that of
-/// the last block to write them.
+/// The loss and the sum of the gradients of this block's rows. Runs in one thread, which gets to know whether it is
+/// that of the last block to write them.
 template <class Shared, class T>
 __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& at, const Shared& shared) {
   constexpr int R = sizeof(shared.losses[0]) / sizeof(double);
@@ -102,7 +101,7 @@ __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& 
   return done == last;
 }
 
-/// The loss of all blocks, whose parts are complete. By one warp: a tree.
+/// The loss of all blocks, whose parts are complete. Runs in one warp: a tree.
 template <class T>
 __device__ void add_up_losses(const LogitPass<T>& pass, int lane, int32_t global_samples) {
   constexpr int kOfLane = kMostLogitLossParts / 32;
@@ -165,7 +164,7 @@ __global__ void __launch_bounds__(kLogitThreads, 2)
 #pragma unroll
     for (int k = 0; k < K; ++k)
 #pragma unroll
-      for (int r = 0; r < R; ++r) in[k][r] = cuda::load_pack<V>(rows[k][r]);  // behind the last column too, as weights
+      for (int r = 0; r < R; ++r) in[k][r] = cuda::load_pack<V>(rows[k][r]);  // after the last column too, as weights
     if (at.lane < R) of_row.load(pass, row_of_lane(first));
   };
   load(at.begin + at.group);

@@ -1,4 +1,4 @@
-// What implementations of ops/loss/logit_loss.h share.
+// Shared by the implementations of ops/loss/logit_loss.h.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline const Tensor& logits_of(const LogitLayer& layer, const std::optional<Logi
   return sum ? sum->logits : layer.y;
 }
 
-/// logit_loss() and logit_loss_backward() by the operators that these are made of.
+/// logit_loss() and logit_loss_backward() by separate operators.
 namespace one_by_one {
 void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);
 void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);

@@ -1,4 +1,4 @@
-// The arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and what one of its threads has of rows and columns.
+// The arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and one thread's share of rows and columns.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ struct LogitColumn {
 template <class T>
 struct LogitInput {
   View<const T, 2> x;
-  View<T, 2> d_x;  // null: nobody needs it
+  View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
-  float factor;  // of dropout behind the ReLU
+  float factor;  // of dropout after the ReLU
   bool packs_of_w, relu;
 };
 
@@ -78,14 +78,14 @@ struct LogitPlace {
   __device__ bool is_first_warp() const { return lane_of_group() < 32; }
 };
 
-/// What a thread has of one pack of columns.
+/// A thread's elements of one pack of columns.
 template <int V, class T>
 struct LogitPack {
   using Pack = cuda::Pack<T, V>;
   const T *x = nullptr, *weights = nullptr;
   T* d_x = nullptr;
   int64_t x_stride = 0, d_x_stride = 0, w_step = 0;
-  int left = 0;  // columns that it has: 0 behind the last pack
+  int left = 0;  // columns that it has: 0 after the last pack
   bool packs_of_w = false, relu = false;
   float factor = 1;
   float w[V] = {}, sums[2 * V] = {};  // sums: for d_w, for the bias below
@@ -108,7 +108,7 @@ struct LogitPack {
     factor = input.factor;
     relu = input.relu;
   }
-  /// Behind the last column too: those are of the same 16 bytes.
+  /// After the last column too: those are of the same 16 bytes.
   __device__ Pack load_weights() const {
     if (packs_of_w) return cuda::load_pack<V>(weights);
     Pack pack;
@@ -126,7 +126,7 @@ struct LogitPack {
 #pragma unroll
     for (int r = 0; r < R; ++r) at[r] = x + min(first + r * step, last) * x_stride;
   }
-  /// Zeros behind the last column.
+  /// Zeros after the last column.
   template <int R>
   __device__ void cut(Pack (&in)[R]) const {
     if (left == V) return;
@@ -148,7 +148,7 @@ struct LogitPack {
     for (int v = 0; v < V; ++v) {
       const auto value = static_cast<float>(in.at[v]);
       sums[v] += value * gradient;
-      // What the bias wants is the sum of what is stored.
+      // the bias gradient sums the stored (rounded) values
       out[v] = static_cast<float>(static_cast<T>(!relu || value > 0 ? factor * (gradient * w[v]) : 0.0f));
       sums[V + v] += out[v];
     }
@@ -164,7 +164,7 @@ struct LogitPack {
   }
 };
 
-/// What finish() needs of a step, the same for all rows.
+/// Arguments of finish(), the same for all rows of a step.
 template <class T>
 struct LogitStep {
   int32_t valid_samples, global_samples;
@@ -180,7 +180,7 @@ struct LogitStep {
   }
 };
 
-/// What a lane knows of a row before its logit, and what it adds up over rows.
+/// A lane's state: a row before its logit, and the sums over rows.
 template <class T>
 struct LogitRow {
   float label, weight = 1;  // weight: of the sample alone
@@ -207,8 +207,8 @@ struct LogitRow {
     }
     return static_cast<T>(sum);
   }
-  /// The gradient of the row's logit, given the product of the layer. `factor`: of all gradients. `writes`: what the
-  /// row has is stored.
+  /// The gradient of the row's logit, given the layer's result. `factor`: of all gradients. `writes`: whether the row's
+  /// results are stored.
   __device__ float finish(const LogitPass<T>& pass, const LogitStep<T>& step, float factor, int64_t row, float product,
                           bool writes) {
     if (pass.bias) product += static_cast<float>(step.bias);

@@ -1,4 +1,4 @@
-// The loss of a step for the host, and the sum of losses since the host last started it again.
+// The loss of a step for the host, and the sum of losses since the host last reset it.
 #pragma once
 
 #include "core/device/op.h"
@@ -14,14 +14,14 @@ struct LossRecord {
   int64_t stopped = 0;         ///< 1 + the step of the first loss that was not finite, if steps stop there; 0: none
   int64_t spoiled = 0;         ///< 1 + the step whose update has spoiled the model while losses were finite; 0: none
   int64_t skipped = 0;         ///< steps before the last that were skipped, and
-  int64_t skipped_in_row = 0;  ///< how many of them in a row, up to the step before the last
+  int64_t skipped_in_row = 0;  ///< consecutive steps with such a loss, up to the step before the last
 };
 
 /// total.loss = loss[0]; where that is finite also total.sum += loss[0] * state.global_samples and
 /// total.samples += state.global_samples; then *seen = total. One kernel takes the place of the copy of the loss to the
 /// host, so a step costs the same.
 /// `stop`: null, or the step's own state, to be written: stop->skip = 1 in the first step whose loss is not finite, and
-/// in all after it, so that updates queued behind it leave the model as it was before that step.
+/// in all after it, so that updates queued after it leave the model as it was before that step.
 /// `spoiled`: the flag that updates set (StepState::spoiled), on the device. Where one before this step has set it,
 /// total.spoiled is noted, and stops steps likewise.
 /// `scale`: null, or the state of a loss scale, whose skipped steps are counted.

@@ -1,11 +1,11 @@
-// What a step's loss adds to its record: the same text on both devices.
+// Adds a step's loss to its record; the same code on both devices.
 #pragma once
 
 #include "ops/loss/loss_record.h"
 
 namespace hctr::ops {
 
-/// Without branches where it can be, so that a thread waits once for all that it reads.
+/// Branch-free where possible, so that a thread waits once for all its reads.
 HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoiled, LossRecord& total, StepState* stop,
                                   const LossScale* scale) {
   const bool finite = loss - loss == 0;  // neither infinite nor NaN

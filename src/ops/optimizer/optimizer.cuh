@@ -15,8 +15,8 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
   return scalars;
 }
 
-/// Notes an update that has made a number infinite or not a number. Threads call it for each vector that they update:
-/// a flag that they kept until their end would cost registers, and so threads, in kernels that wait for memory.
+/// Records an update that made a number infinite or NaN. Threads call it for each updated vector: keeping a flag until
+/// their end would cost registers, and so threads, in kernels that wait for memory.
 __device__ inline void report_spoiled(bool finite, const StepState* state) {
   if (!finite && state->spoiled) *state->spoiled = 1;  // all threads write the same
 }

@@ -13,7 +13,7 @@ struct WeightMemory {
   float* states[kMostStates];
 };
 
-/// Notes, from any thread, that an update has made a number infinite or not a number.
+/// Records, from any thread, an update that made a number infinite or NaN.
 inline void report_spoiled(const StepState& state) {
   if (state.spoiled) std::atomic_ref<int32_t>(*state.spoiled).store(1, std::memory_order_relaxed);
 }

@@ -16,7 +16,7 @@ inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
 /// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
 inline constexpr int kMostStates = 2;
 
-/// What becomes of a gradient before a rule sees it: g times 1 / loss_scale, at most +-`most`. NaN stays.
+/// Transforms a gradient before a rule reads it: g times 1 / loss_scale, clipped to +-`most`. NaN stays.
 struct GradientScale {
   float factor = 1, most = std::numeric_limits<float>::infinity();
   HCTR_HD friend float operator*(float g, const GradientScale& scale) {
@@ -39,8 +39,8 @@ struct Optimizer {
     ftrl,
     adam,
     adamw,
-    // OneStateRule and TwoStatesRule. Of embeddings in other programs: as torch.optim and tf.keras.optimizers have
-    // them.
+    // OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
+    // tf.keras.optimizers.
     torch_momentum,
     torch_nesterov,
     keras_adagrad,
@@ -62,17 +62,17 @@ struct Optimizer {
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
   float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
-  float most_gradient = std::numeric_limits<float>::infinity();  ///< the magnitude that gradients are cut to
+  float most_gradient = std::numeric_limits<float>::infinity();  ///< the magnitude at which gradients are clipped
 
   HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
 
-  // What the rule's struct says, see RuleDefaults.
+  // The rule's defaults, see RuleDefaults.
   int states() const;
   float start(int state) const;
   bool zero_gradient_is_noop() const;
 };
 
-/// What a rule needs in one step besides weight, gradient and states. Computed once per step, not per element.
+/// Input of a rule in one step besides weight, gradient and states. Computed once per step, not per element.
 struct UpdateScalars {
   float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
@@ -93,10 +93,10 @@ struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
   /// Whether g = 0 changes neither weight nor state. Then a global update of a table need not visit absent rows.
   static constexpr bool kZeroGradientIsNoop = false;
-  /// The state that a gradient goes into where it does not reach the weight in the same step; -1: it does. A gradient
-  /// that is not finite makes the weight, or this state, so.
+  /// The state that receives a gradient if it does not reach the weight in the same step; -1: it does. A gradient that
+  /// is not finite makes the weight, or this state, not finite.
   static constexpr int kDelayedIn = -1;
-  /// Whether it trains, so that what it makes infinite is reported.
+  /// Whether it trains, so that infinite results are reported.
   static constexpr bool kTrains = true;
   /// The initial value of a state.
   static float start(const Optimizer&, int /*state*/) { return 0; }
@@ -105,7 +105,7 @@ struct RuleDefaults {
   }
 };
 
-/// Whether a rule has left a weight finite, and the state that gets the gradient first.
+/// Whether a rule left a weight finite, and the state that receives the gradient first.
 template <class Rule>
 HCTR_HD bool left_finite(float w, const float* state) {
   bool finite = fabsf(w) <= kLargestFloat;

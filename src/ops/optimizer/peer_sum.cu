@@ -1,5 +1,5 @@
-// Few blocks, beside the products of a backward pass: the link is the limit. A thread has several loads under way,
-// since those from the other GPU take microseconds.
+// Few blocks, because the kernel overlaps the GEMMs of a backward pass and the link is the limit. A thread has several
+// loads in flight, since loads from the other GPU take microseconds.
 #include "core/device/launch.cuh"
 #include "ops/optimizer/peer_sum.h"
 

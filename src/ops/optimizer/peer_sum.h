@@ -12,10 +12,10 @@ namespace hctr::ops {
 /// the other one writes to, where the array begins with one.
 inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
 
-/// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Nothing is
-/// written once *aborted, if there is one, is not 0. A sum of two numbers is the same in either order, so both ranks,
-/// and any other way to add them up, get equal bits. Shapes: mine f32 [n], dense, on the device of the context; theirs
-/// [n], on any device. Also searches the sums that it writes as find_overflow does, if search.found is set.
+/// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Writes
+/// nothing once *aborted, if given, is not 0. A sum of two numbers is the same in either order, so both ranks, and any
+/// other order of addition, get equal bits. Shapes: mine f32 [n], dense, on the device of the context; theirs [n], on
+/// any device. Also checks the sums for overflow as find_overflow does, if search.found is set.
 HCTR_OP(void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t* aborted,
                       OverflowSearch search))
 

@@ -1,4 +1,4 @@
-// The scalars of a step, kept on the device by whoever has no training loop that uploads them.
+// The scalars of a step, kept on the device by callers without a training loop that uploads them.
 #pragma once
 
 #include "core/base/step_state.h"

@@ -21,7 +21,7 @@ class AddedCells {
   /// Errors: Error(data) for a file that lacks one of them.
   AddedCells(const fs::path& file, const TextLayout&);
 
-  /// The cells of a record with the values behind them; valid until the next call.
+  /// The cells of a record with the values after them; valid until the next call.
   std::span<const std::string_view> behind(std::span<const std::string_view> cells);
   /// The bytes of a record, or of the header, with them. Errors: Error(data) for a value that cannot be written.
   std::string written_behind(std::string_view record) const;

@@ -1,4 +1,4 @@
-// What one pass over the rows finds out about a column.
+// Facts about a column from one pass over the rows.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ bool is_missing_mark(std::string_view text);
 
 /// Characters that may separate the values of a list inside a cell, the likelier ones first.
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
-/// What may separate values in brackets: commas or blanks, as BracketedList tells, or one of these characters.
+/// Possible separators of values in brackets: commas or blanks, as BracketedList detects, or one of these characters.
 inline constexpr std::array<char, 3> kSeparatorsInBrackets = {'\0', ';', '|'};
 /// Ways to take a cell apart: with each of kListSeparators, then in brackets with each of kSeparatorsInBrackets.
 inline constexpr size_t kFirstInBrackets = kListSeparators.size();
 inline constexpr size_t kListForms = kFirstInBrackets + kSeparatorsInBrackets.size();
 
-/// What cells are as lists of one form.
+/// Facts about cells, read as lists of one form.
 struct ListFacts {
   int64_t cells = 0;         ///< cells with the separator
   int64_t most = 0;          ///< values in the longest cell
@@ -71,7 +71,7 @@ class ColumnFacts {
   int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
   std::string other_number;        ///< the first of them
   std::string odd_value;           ///< the first value that is a number in no notation
-  std::string unit, with_unit;     ///< what stands behind the first number that has more behind it, and that value
+  std::string unit, with_unit;     ///< what stands after the first number that has more after it, and that value
   int64_t with_units = 0;          ///< values with the same unit
   int64_t points = 0;              ///< numbers written with a point
   int64_t group_points = 0;        ///< of these, those whose point may stand between thousands
@@ -94,7 +94,7 @@ class ColumnFacts {
   std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value
 
   int64_t values() const { return rows - empty; }
-  /// Of the numbers that are read without a notation.
+  /// Facts about numbers that need no notation.
   NumberFacts plain_numbers() const { return {least, most, numbers, integers, negative, plain}; }
   /// Different values; an estimate beyond 65,536.
   int64_t distinct() const { return distinct_.value(); }

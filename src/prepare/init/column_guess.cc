@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kMostNumberKeys = 10'000;  // different numbers that may each be a category
 constexpr int64_t kRowsPerKey = 5;           // and the rows that each of them has on average
 constexpr double kUnique = 0.9;              // share of different values from which on they are one row's own
-constexpr double kCounting = 0.75;           // share of rows that go on counting, or of a range that is there
-constexpr double kTextWords = 4;             // words of a value from which on it is free text
+constexpr double kCounting = 0.75;  // share of rows with consecutive numbers, or of the values of a range that occur
+constexpr double kTextWords = 4;    // words of a value from which on it is free text
 
 /// The words of a column's name in lower case: user_id, userId, "User ID" are user and id.
 std::vector<std::string> words_of(const std::string& name) {
@@ -255,7 +255,7 @@ class Guesser {
     return false;
   }
 
-  /// Numbers that all have the same behind them, such as "30 years".
+  /// Numbers that all have the same after them, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
   /// Says so where most values are numbers and some are not: the user may want to mend these.

@@ -1,4 +1,4 @@
-// What a column is, guessed from what one pass over the rows found.
+// Guesses the kind of a column from the facts of one pass over the rows.
 #pragma once
 
 #include <optional>

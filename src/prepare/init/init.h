@@ -22,7 +22,7 @@ struct InitOptions {
   std::vector<std::string> leave_out;  ///< columns that are not to be used
   /// Columns whose kind is stated, not guessed; one in both of the first two is used as both.
   std::vector<std::string> categories, numbers, lists;
-  std::optional<NumberFormat> number_format;  ///< how all numbers are written; none: as their columns tell
+  std::optional<NumberFormat> number_format;  ///< the notation of all numbers; none: detected for each column
   std::string out;                            ///< the config; empty: only returned
   LogSink log{};                              ///< for warnings about lists of files; null: dropped
   ShowProgress progress{};                    ///< of the passes over the rows; null: not shown
@@ -30,7 +30,7 @@ struct InitOptions {
 
 struct InitResult {
   std::string config;               ///< JSON text
-  std::vector<std::string> report;  ///< a line for each column and file: what was decided, and why
+  std::vector<std::string> report;  ///< a line for each column and file: the decision, and why
 };
 
 using WriteConfig = std::function<void(const std::string& config)>;

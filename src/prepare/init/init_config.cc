@@ -73,8 +73,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// What the group of a dense column has to say of its notation: the word of its format, where it is not that of the
-  /// section or read alike, and its unit.
+  /// What the group of a dense column must state of its notation: the word of its format, unless the section's word
+  /// reads it alike, and its unit.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a config is made of.
+/// Input of a config.
 struct InitPlan {
   InitModel model = InitModel::wide_deep;
   std::string train, eval;                    ///< files
@@ -31,11 +31,11 @@ struct InitPlan {
 /// The shares of a run that are epochs and batches of it.
 struct InitSchedule {
   int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
-  bool rare_keys = false;  ///< there are so many keys that those that come seldom only learn noise
+  bool rare_keys = false;  ///< so many keys are rare that they would only learn noise
 };
 InitSchedule schedule_of(const InitPlan&);
 
-/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are not there.
+/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are missing.
 std::string init_config(const InitPlan&);
 
 }  // namespace hctr

@@ -165,7 +165,7 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
                                    "; say the least of them that is positive"));
-    // Of two numbers the larger one; of more, all that are at least as large.
+    // With two numbers, the larger one is positive; with more, all that are at least as large.
     const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
                            return number_of(other.first, notation) <= number;
                          });

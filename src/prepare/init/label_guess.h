@@ -1,4 +1,4 @@
-// What the label of a table is, and which of its values are positive.
+// Guesses a table's label and which of its values are positive.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ Json names_of(const std::vector<std::string>& names) {
   return array;
 }
 
-/// Adds layers one behind the other. Each method returns the name of its top.
+/// Adds layers one after the other. Each method returns the name of its top.
 class Layers {
  public:
   explicit Layers(const ModelInputs& inputs) : inputs_(inputs) {}
@@ -89,7 +89,7 @@ class Layers {
     reshape("row_vectors", "vectors", inputs_.slots * kVector);
     reshape("row_weights", "weights", inputs_.slots);
   }
-  /// All slots' vectors behind each other.
+  /// All slots' vectors after each other.
   void vectors() {
     embedding("keys", {"embedding"}, kVector, "mean");
     reshape("embedding", "vectors", inputs_.slots * kVector);

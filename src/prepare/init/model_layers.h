@@ -9,7 +9,7 @@ namespace hctr {
 
 enum class InitModel { wide_deep, deepfm, dcn, dlrm, din };
 
-/// What the Data layer gives: label, dense [dense], keys [slots], and for din history and item.
+/// The Data layer's outputs: label, dense [dense], keys [slots], and for din history and item.
 struct ModelInputs {
   int64_t dense = 0;       ///< dense values
   int64_t slots = 0;       ///< slots of the sparse input "keys"
@@ -17,7 +17,7 @@ struct ModelInputs {
   bool rare_keys = false;  ///< keys that come seldom get no row
 };
 
-/// The layers behind the Data layer, up to the loss.
+/// The layers after the Data layer, up to the loss.
 Json::Array model_layers(InitModel, const ModelInputs&);
 /// "Wide & Deep", "DLRM", ...
 const char* name_of(InitModel);

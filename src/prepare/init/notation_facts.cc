@@ -38,7 +38,7 @@ std::string_view bare_unit(std::string_view text) {
   return text;
 }
 
-/// What stands before or behind the digits of a text: "$", "kg"; the whole text where it stands on both sides.
+/// The text before or after the digits: "$", "kg"; the whole text if there is text on both sides.
 std::string_view unit_of(std::string_view text) {
   const auto first = static_cast<size_t>(std::find_if(text.begin(), text.end(), is_digit) - text.begin());
   if (first == text.size()) return text;

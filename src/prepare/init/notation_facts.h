@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// What the values of a column are as numbers.
+/// Facts about the values of a column, read as numbers.
 struct NumberFacts {
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   int64_t values = 0, integers = 0, negative = 0;

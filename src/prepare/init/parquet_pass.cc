@@ -56,7 +56,7 @@ std::vector<ParquetField> fields_of(const ParquetFile& file) {
 bool fit_64_bits(ParquetFile& file, int64_t field) {
   for (int64_t g = 0; g < file.info().group_count; ++g) {
     ParquetColumn* opened = nullptr;
-    if (file.open_column(g, field, ParquetForm::integer, opened)) return true;  // whoever reads it says why
+    if (file.open_column(g, field, ParquetForm::integer, opened)) return true;  // the reader of the file reports why
     const std::unique_ptr<ParquetColumn> column(opened);
     for (int64_t left = file.info().groups[g].rows; left > 0;) {
       ParquetValues values;
@@ -249,7 +249,7 @@ class ParquetTableReader {
     return opened;
   }
 
-  /// What is wrong with a row: an infinity, which the reader refuses.
+  /// The problem of a row: an infinity, which the reader refuses.
   std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
     for (const size_t c : floats_)
       if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
@@ -299,7 +299,7 @@ class ParquetTableReader {
     facts.add(has_value(field.type, values, row) ? text_of(field, values, row, memory) : std::string_view());
   }
 
-  /// Of a column of numbers all values are.
+  /// Whether all values of a column of numbers are.
   static void check_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
     char memory[24];
     if (!field.list || is_float(field.type))

@@ -18,8 +18,8 @@ struct StatedKind {
 };
 StatedKind stated_kind(const std::string& name, const InitOptions&);
 
-/// The column as what is stated of it; `format`: how all numbers of the table are written, where that is stated.
-/// Errors: Error(usage) where its values cannot be that, with the first of them.
+/// The column with its stated properties; `format`: the notation of all numbers of the table, if stated. Errors:
+/// Error(usage) naming the first value that contradicts them.
 ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&,
                           const std::optional<NumberFormat>& format = {});
 

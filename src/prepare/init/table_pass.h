@@ -16,8 +16,8 @@
 
 namespace hctr {
 
-/// What is known after the pass. Columns and label are those of the rows to train on; of those to evaluate on it is
-/// only known whether they can be read like these.
+/// Result of the pass. Columns and label are facts of the training rows; the pass only checks that evaluation rows can
+/// be read the same way.
 struct TablePass {
   std::vector<std::string> columns;  ///< of the table, the label's among them
   std::vector<ColumnFacts> facts;    ///< [columns]

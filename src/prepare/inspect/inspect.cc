@@ -53,7 +53,7 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
   return text;
 }
 
-/// What all chunks are inspected with.
+/// Shared input for inspecting all chunks.
 struct InspectContext {
   const InspectOptions& options;
   std::vector<std::optional<int64_t>> unlisted;  // by slot
@@ -69,7 +69,7 @@ struct InspectContext {
 std::vector<std::optional<int64_t>> unlisted_keys_of(const InspectOptions& options) try {
   return options.section ? unlisted_keys(*options.section) : std::vector<std::optional<int64_t>>();
 } catch (const Error&) {
-  return {};  // whoever opens the files says what is wrong
+  return {};  // the code that opens the files reports errors
 }
 
 void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatistics& statistics,
@@ -289,7 +289,7 @@ KeyWidth key_width_of(const Json& config) {
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
   if (!options.section) return raw_files(path, log, true);
-  if (options.section->follow && path == options.section->source) {  // those that are there now
+  if (options.section->follow && path == options.section->source) {  // the files that exist now
     std::vector<fs::path> files;
     for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
     if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "', which is followed, has no file yet"));

@@ -13,7 +13,7 @@ struct IsoTime {
   double utc_seconds() const { return seconds - 60.0 * minutes_from_utc.value_or(0); }
 };
 
-/// Reads "2017-04-01" or "20170401", or such a date with a time behind 'T' or a blank: "10:30", "10:30:59.25",
+/// Reads "2017-04-01" or "20170401", or such a date with a time after 'T' or a blank: "10:30", "10:30:59.25",
 /// "103059", "10", and a zone: "Z", "+02:00", "-0530", "+02". Nothing for any other text and for days that no calendar
 /// has. Ignores blanks around it.
 std::optional<IsoTime> read_iso_time(std::string_view text);

@@ -192,7 +192,7 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
 
 namespace {
 
-/// Of columns whose numbers are not plain: {"price": {"number_format": "1,234.5", "unit": "$"}}.
+/// Columns whose numbers have a notation or unit: {"price": {"number_format": "1,234.5", "unit": "$"}}.
 Json notations_of(const TextTable& table) {
   Json notations(Json::Object{});
   for (const TextColumn& column : table.columns) {

@@ -1,5 +1,4 @@
-// What the columns of a table were fitted to, in files: the vocabularies and statistics that rows of another day are
-// encoded with too.
+// Files with a table's vocabularies and statistics, by which later rows are encoded too.
 #pragma once
 
 #include <string>

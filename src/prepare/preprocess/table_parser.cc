@@ -259,12 +259,12 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     } else {
       line += std::count(counted, start, '\n');
       counted = start;
-      // Where the row ends is unknown when a quote is never closed, so it cannot be left out.
+      // If a quote is never closed, the end of the row is unknown, so the row cannot be skipped.
       rows.bad.add(splitter.unclosed() ? BadRows{} : bad_rows_, block, line, start, problem);
     }
     ++index;
   }
-  for (const TextColumn& column : table_.columns)  // a bad last row may have left values behind
+  for (const TextColumn& column : table_.columns)  // a bad last row may have left values after
     if (column.kind == ColumnKind::list)
       rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
                                                                 : rows.categories[column.place].ends[rows.rows - 1]);

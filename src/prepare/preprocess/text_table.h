@@ -25,7 +25,7 @@ enum class ColumnKind {
   split,    ///< a number or a time that separates training rows from evaluation rows
 };
 
-/// What the cells of a split column are: numbers, times as they are written, or times with a zone.
+/// The type of the cells of a split column: numbers, times as they are written, or times with a zone.
 enum class SplitCells { numbers, times, times_in_zones };
 
 struct TextColumn {
@@ -36,7 +36,7 @@ struct TextColumn {
 };
 
 struct TextTable {
-  char separator = '\t', list_separator = '|';  ///< list_separator 0, with brackets: as BracketedList tells
+  char separator = '\t', list_separator = '|';  ///< list_separator 0, with brackets: detected by BracketedList
   bool brackets = false;                        ///< lists stand in brackets
   bool quotes = false;                          ///< fields may be quoted as in CSV
   SplitCells split_cells = SplitCells::numbers;

@@ -199,7 +199,7 @@ TEST(CInterface, StructsOfOtherHeadersAreRead) {
   OneTable one;
   Handle older, newer;
   one.options.size = offsetof(hctr_embedding_options, most_keys);
-  one.options.most_keys = -5;  // behind the end of the older struct
+  one.options.most_keys = -5;  // after the end of the older struct
   EXPECT_EQ(hctr_embedding_create(&one.options, &older.set), HCTR_OK) << hctr_error_message();
   struct {
     hctr_embedding_options known;
@@ -263,7 +263,7 @@ TEST(CInterface, DlpackThereAndBack) {
   EXPECT_EQ(std::vector<int64_t>(back.shape, back.shape + 2), shape);
   EXPECT_EQ(std::vector<int64_t>(back.strides, back.strides + 2), strides);
   EXPECT_FALSE(released);
-  // As every consumer of a tensor does: the deleter is behind data, device, dims, type, shape, strides and offset.
+  // As every consumer of a tensor does: the deleter is after data, device, dims, type, shape, strides and offset.
   struct Layout {
     unsigned char tensor[48];
     void* context;

@@ -115,7 +115,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
 }
 
-/// A process of a job of two that notes what it is told.
+/// A process of a job of two that notes received messages.
 class NotingProcesses : public Processes {
  public:
   int process() const override { return 1; }

@@ -1,4 +1,4 @@
-// What the programs print.
+// Output of the programs.
 #include "program/terminal.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is said of keys without a row.
+// Messages about keys without a row.
 #include "score/key_matches.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the metrics of predictions say where they have no value, on one rank and on several.
+// Messages about undefined metrics of predictions, on one rank and on several.
 #include "score/scores.h"
 
 #include <gtest/gtest.h>

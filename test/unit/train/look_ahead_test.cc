@@ -81,7 +81,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
   EXPECT_EQ(asked[0].size(), 5u);
 }
 
-/// Where memory is short a batch is left out, and the next one is not.
+/// If memory is short a batch is skipped, and the next one is not.
 TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   int calls = 0;
   std::promise<void> second;
@@ -137,7 +137,7 @@ TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
   EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 8}));
 }
 
-/// Each rank hears of the batches of all, until it has left.
+/// Each rank receives the batches of all ranks, until it has left.
 TEST_F(LookAheadTest, RanksOfAProcessHearOfEachOthersBatches) {
   Numbers asked[2];
   LookAhead first(asked[0].ask(), 2, group_);

@@ -19,7 +19,7 @@ class ResumedConfig : public testing::Test {
     write_file(folder_ / "config.json", text);
     return load_config(folder_ / "config.json", false, Log::silent());
   }
-  /// The message when a run of small_config() goes on with another config; its log otherwise.
+  /// The message when a run of small_config() continues with another config; its log otherwise.
   std::string outcome(const std::string& changed) {
     const Config before = load(small_config());
     const ResumePoint point{

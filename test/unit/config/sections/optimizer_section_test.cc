@@ -176,7 +176,7 @@ TEST(OptimizerSection, KindsOfDecayFollowTheirFormula) {
     Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.5, "warmup_steps": 10, )", fields, "}}"));
     EXPECT_EQ(r.text(), "");
     resolve_schedule(r.section.hyper, 110);
-    // What is saved of a run says the same.
+    // The saved config of a run states the same.
     const Read again = read(optimizer_schema().effective(r.section).text());
     EXPECT_EQ(optimizer_schema().effective(again.section).text(), optimizer_schema().effective(r.section).text());
     return r.section.hyper;

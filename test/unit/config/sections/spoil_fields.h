@@ -36,8 +36,8 @@ inline std::vector<std::string> values_of_other_types(const std::string& type) {
   return {"{}", "null"};
 }
 
-/// Returns numbers around a range, from its text ("more than 0 and at most 5"). The second of each pair tells whether
-/// the number is outside.
+/// Returns numbers around a range, from its text ("more than 0 and at most 5"). The second of each pair is true if the
+/// number is outside.
 inline std::vector<std::pair<double, bool>> numbers_around(const std::string& range) {
   std::vector<std::pair<double, bool>> numbers;
   const auto after = [&](const std::string& words, double step) {

@@ -1,4 +1,4 @@
-// The solver's "table_memory": sizes, what is refused, and the budgets that follow from it.
+// The solver's "table_memory": sizes, errors, and the resulting budgets.
 #include <gtest/gtest.h>
 
 #include "config/sections/table_memory.h"

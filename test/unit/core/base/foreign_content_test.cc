@@ -1,4 +1,4 @@
-// Files that are not what they seem are named, with what would make rows of them, whoever reads them.
+// Every reader names files of other formats, with the way to make rows of them.
 #include "core/base/foreign_content.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// What the paper's table 1 says of a format.
+/// A format's properties from table 1 of the paper.
 struct Definition {
   int exponent_bits, mantissa_bits;
   double largest;

@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What stays of a process when it is started again, and what came of its last join.
+/// A process's state across restarts, and the result of its last join.
 struct Kept {
   int process = 0;
   AgreedSecret secret = {};
@@ -77,7 +77,7 @@ class AgreedSecrets : public testing::Test {
     EXPECT_EQ(at(0).secret.text().size(), AgreedSecret::kCharacters);
     EXPECT_TRUE(at(0).secret.known_to_all());
   }
-  /// As one that was killed behind the first message which process 0 sends to all, or before.
+  /// As one that was killed after the first message which process 0 sends to all, or before.
   TcpSocket connect_without_answering(int process, ConnectionKind kind) {
     const auto end = TcpClock::now() + seconds(10);
     TcpSocket socket = connect_as_member("127.0.0.1", port_, "process 0", {}, kind, end, seconds(5));
@@ -115,7 +115,7 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
         << error.what();
   }
   others.join();
-  // The others go on without the process, as if it had not come back, and the log says why.
+  // The others continue without the process, as if it had not come back, and log why.
   expect_joined({&at(0), &at(1)});
   EXPECT_NE(lines_.find("process 2 has not come back in time after the restart"), std::string::npos) << lines_;
   EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its other end is another program, belongs to another job, or does "

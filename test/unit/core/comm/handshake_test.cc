@@ -1,4 +1,4 @@
-// What proves that a process belongs to the job, and what does not.
+// Which messages prove that a process belongs to the job.
 #include "core/comm/handshake.h"
 
 #include <gtest/gtest.h>

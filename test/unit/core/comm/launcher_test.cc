@@ -1,4 +1,4 @@
-// What the variables of launchers say about this process.
+// This process's rank and job, from the variables of launchers.
 #include "core/comm/launcher.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Processes that join over TCP, here as threads of one: who is told what when one of them does not belong to the
-// others.
+// Processes that join over TCP, here as threads of one process: which of them gets which error when one does not
+// belong.
 #include "core/comm/tcp_join.h"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// What connect_watches() gives each of `count` processes.
+/// The result of connect_watches() in each of `count` processes.
 std::vector<WatchConnections> connect_all(int count, const std::optional<std::string>& address, seconds limit) {
   std::vector<const void*> given(static_cast<size_t>(count));
   std::barrier meet(count);
@@ -55,7 +55,7 @@ TEST(WatchJoin, ProcessZeroIsConnectedWithEachOther) {
 }
 
 TEST(WatchJoin, AllKnowWhoCannotConnectFromWhereToWhere) {
-  // An address for documents, which nobody has.
+  // An address reserved for documentation, which no host has.
   for (const WatchConnections& each : connect_all(3, "192.0.2.1", seconds(1))) {
     for (const TcpSocket& socket : each.control) EXPECT_FALSE(socket.connected());
     EXPECT_TRUE(std::regex_match(

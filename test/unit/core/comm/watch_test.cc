@@ -1,4 +1,4 @@
-// What a process does that another one tells to end.
+// A process that is ended by another one's message.
 #include "core/comm/watch.h"
 #include "program/program_surroundings.h"
 

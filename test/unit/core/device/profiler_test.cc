@@ -1,4 +1,4 @@
-// Spans of a step: what is measured between start() and stop(), and that nothing is without it.
+// Spans of a step: measured only between start() and stop().
 #include "core/device/profiler.h"
 
 #include <gtest/gtest.h>

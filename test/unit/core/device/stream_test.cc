@@ -80,7 +80,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   }
 }
 
-/// Adds to `log` what is called when: of a body with two pieces of work in its first piece, and one in its second.
+/// Adds the order of calls to `log`, for a body with two works in its first piece and one in its second.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {
@@ -125,7 +125,7 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // 1 += 2 * 0; 2 += 1; in whole pieces 2 += 10 * 0 comes before 3 += 2 * 2, else behind it.
+      // 1 += 2 * 0; 2 += 1; in whole pieces 2 += 10 * 0 comes before 3 += 2 * 2, else after it.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

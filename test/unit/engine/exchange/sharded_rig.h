@@ -91,7 +91,7 @@ struct ShardedRun {
   VectorsGo go = VectorsGo::straight;
   std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
   Device device = kCpu;                               ///< of all ranks
-  Damage damage{};                                    ///< of what is sent between them
+  Damage damage{};                                    ///< of the messages between them
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;

@@ -149,7 +149,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
     for (const RowPolicy& policy : all) {
       ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
       run.spec.policy = policy;
-      // Of a rank: fewer than all keys, and for an eviction more than those of a batch.
+      // Capacity of a rank: fewer rows than keys; for an eviction, more than those of a batch.
       if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
       const ShardedOutcome one_host = run_sharded(kManyRanks, run);
       EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),
@@ -224,8 +224,8 @@ TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
   }
 }
 
-/// What a rank has received of the keys of the first batch, by its call of all_to_all: counts in the host, keys, their
-/// bags, sizes between hosts, messages.
+/// Messages that a rank received for the keys of the first batch, by its call of all_to_all: counts in the host, keys,
+/// their bags, sizes between hosts, messages.
 TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
   ShardedRun run = power_law_run(PlacementRule::localized, 1, 3, 80);
   run.device = GetParam();

@@ -352,7 +352,7 @@ class EmbeddingSetTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(EmbeddingSetTest);
 
 // Two tables: the first has two features, which may differ in pooling; batches differ in samples and keys. Each case is
-// four steps with vectors, gradients of weights and all rows compared.
+// four steps with vectors, wgrads and all rows compared.
 TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
   const std::vector<EmbeddingOptimizer> optimizers = every_optimizer();
   const std::vector<Pooling> poolings = {Pooling::sum, Pooling::mean, Pooling::sqrtn, Pooling::max, Pooling::none};
@@ -457,7 +457,7 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   }
 }
 
-// Keys of a batch that is given early have their rows with the vectors that the updates in between have left.
+// Keys of a batch given early have their rows with the vectors that the updates in between have left.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {
@@ -530,7 +530,7 @@ TEST_P(EmbeddingSetTest, LookUpsAddNoRows) {
   }
 }
 
-// A state that is saved and loaded goes on bit for bit, whatever the optimizer keeps.
+// A state that is saved and loaded continues bit for bit, whatever the optimizer keeps.
 TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
   const TemporaryFolder folder;
   for (const SetRule rule : {SetRule::adam, SetRule::adagrad, SetRule::sgd}) {
@@ -643,7 +643,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
   return rows;
 }
 
-// Rows that memory of the device has no room for go on to the host and to a disk: the same numbers.
+// Rows that memory of the device has no room for continue to the host and to a disk: the same numbers.
 TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
   const TemporaryFolder folder;
   for (const Pooling pooling : {Pooling::mean, Pooling::none}) {
@@ -793,7 +793,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
 
-// The batch that is too much ends, and those before it go on.
+// The batch that is too much ends, and those before it continue.
 TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   EmbeddingOptions options = small_set(Pooling::sum);
   options.tables[0].most_rows = 2;

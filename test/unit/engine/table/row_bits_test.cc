@@ -1,4 +1,4 @@
-// How many bits of row numbers are sorted: what is recorded before a batch must do for its rows.
+// How many bits of row numbers are sorted: a recording must suffice for later rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class GrowingRows {
     recorded_bits_ = store_.row_bits();
   }
   int64_t capacity() const { return store_.capacity(); }
-  /// Returns the largest row number. Bits are asked for when the owner of a store does so: behind reserve_rows().
+  /// Returns the largest row number. Bits are asked for when the owner of a store does so: after reserve_rows().
   int64_t step() {
     std::iota(keys_.begin(), keys_.end(), next_key_);
     next_key_ += kBatchKeys;

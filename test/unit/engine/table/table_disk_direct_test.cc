@@ -122,7 +122,7 @@ TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
     EXPECT_TRUE(on_disk.bytes() == plain.bytes());
     for (int t = 0; t < 6; ++t) step({&plain, &split, &in_memory, &on_disk}, random, 3000);
     for (TableRig* rig : {&split, &in_memory, &on_disk}) EXPECT_TRUE(rig->bytes() == plain.bytes());
-    // The base goes on: an increment of the loaded table is that of the other.
+    // The base trains on: an increment of the loaded table equals that of the other.
     save_table(plain, of_plain.path(), 4, 1);
     save_table(on_disk, of_split.path(), 4, 1);
     EXPECT_TRUE(bytes_of(of_plain / "iteration_000004" / "rank_0.state") ==

@@ -24,7 +24,7 @@ class TableDiskLaterTest : public testing::Test {
     if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
     return spec;
   }
-  /// Memory for little more than the rows of a batch, and so much disk.
+  /// Memory for little more than the rows of a batch, and this much disk.
   RowMemoryLimits limits(const TableSpec& spec, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_ / "rows", .disk = disk};
@@ -97,7 +97,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   }
 }
 
-/// The disk has no room for rows that leave beside those that the checkpoint needs.
+/// The disk has no capacity for evicted rows in addition to those that the checkpoint needs.
 TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const TableSpec spec = this->spec();
   constexpr int64_t kDiskPlaces = 1200;

@@ -72,7 +72,7 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// Whether a key gets a row is decided behind the search for rows that come: new rows are behind all others then, and
+/// Whether a key gets a row is decided after the search for rows that come: new rows are after all others then, and
 /// gaps are closed.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
@@ -125,7 +125,7 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   for (const int64_t times : walks_over) EXPECT_GT(times, 2);
 }
 
-/// Searches for keys that are not there end at an empty entry: where keys come and go, marks must not take all of them.
+/// Searches for absent keys end at an empty entry: as keys come and go, marks must not fill all entries.
 TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   const TableSpec spec = this->spec();
   TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));

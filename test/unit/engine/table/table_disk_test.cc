@@ -17,7 +17,7 @@ namespace {
 
 class TableDiskTest : public testing::Test {
  protected:
-  /// Memory for little more than the rows of so many batches and what belongs to them, and so much disk.
+  /// Memory for little more than the rows of this many batches with their metadata, and this much disk.
   RowMemoryLimits limits(const TableSpec& spec, double batches = 1, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_.path().string(), .disk = disk};
@@ -231,7 +231,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   }
 }
 
-/// Of all policies that a limit goes with. The disk's rows count, and those leave that leave where all fit.
+/// All policies that allow a limit. Rows on disk count, and the same rows are removed as without a disk.
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
@@ -461,7 +461,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
-  // Other ranks wait for vectors, so that a lookup goes on without the row, and the error comes when they are together.
+  // Other ranks wait for vectors, so a lookup continues without the row, and the error is raised when all ranks meet.
   rig.table->check_keys();
   for (int64_t key = 0; key < 4000;) {
     Bags bags = empty_bags(spec, spec.samples);

@@ -15,8 +15,8 @@ using MemoryRule = ops::Optimizer::Kind;
 class TableMemoryTest : public OnDevice {
  protected:
   static int64_t granule() { return static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity()); }
-  /// What else a table needs on the device at the start, so many granules of rows there, and plenty of host memory. All
-  /// that can changes places after every step.
+  /// A table's device memory besides rows at the start, this many granules of rows there, and plenty of host memory.
+  /// All rows may swap after every step.
   static RowMemoryLimits limits(const TableSpec& spec, int64_t granules, int64_t host = int64_t{1} << 30) {
     RowMemoryLimits limits{
         .host = host, .move_every = 1, .swap_always = true, .device_setting = "\"gpu\"", .host_setting = "\"host\""};

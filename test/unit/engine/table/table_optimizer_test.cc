@@ -294,7 +294,7 @@ TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
     }
 }
 
-/// A momentum goes on moving a row that no batch has, beyond the largest number.
+/// Momentum keeps moving a row that no batch has, beyond the largest number.
 TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
   for (const int64_t dim : {1, 8}) {
     TableSpec spec = small_spec(dim, 2, 4, 8);

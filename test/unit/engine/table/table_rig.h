@@ -158,7 +158,7 @@ class TableRig {
     return flag != 0;
   }
 
-  /// Steps go on with the numbers of those of another.
+  /// Steps continue with the numbers of another rig's.
   void continue_at(const TableRig& other) {
     steps_ = other.steps_;
     updates_ = other.updates_;
@@ -278,7 +278,7 @@ inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemor
   }
   return 1;
 }
-/// Of memory of the host, and of the device with all numbers of rows on the host.
+/// Bytes of host memory, and of the device with all rows on the host.
 inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
   limits.host = 1;
   return least_budget(device, spec, limits);

@@ -45,7 +45,7 @@ void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& ver
   }
 }
 
-/// While it lives, files can have so many bytes: what would be written behind them fails.
+/// While it exists, files are limited to this many bytes: later writes fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -120,7 +120,7 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   }
 }
 
-/// A disk that is full while half of the file is free: the places behind its end, which two blocks have, are of no use
+/// A disk that is full while half of the file is free: the places after its end, which two blocks have, are of no use
 /// to either. A long block in front of them is still being written when they come.
 TEST(DiskRowsBehind, BlocksThatFailTogetherFindTheFreePlacesOfTheFile) {
   const TemporaryFolder folder;

@@ -58,7 +58,7 @@ RowMemoryLimits shared_limits(const TemporaryFolder& folder, int64_t places, int
       .host = host, .host_setting = "\"host\"", .disk_folder = folder.path().string(), .disk = places * kSharedRecord};
 }
 
-/// Has a thread read a snapshot, and give it back, while this one goes on.
+/// A thread reads a snapshot and releases it while this one continues.
 class ReadLater {
  public:
   explicit ReadLater(std::shared_ptr<DiskSnapshot> snapshot)
@@ -76,7 +76,7 @@ class ReadLater {
   std::thread thread_;
 };
 
-/// Ranks wait for each other no longer than a time limit: what is promised to one table is no room for another.
+/// Ranks wait for each other no longer than a time limit: bytes promised to one table are not available to another.
 TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, shared_limits(folder, 7 * kSharedRows / 2, 1 << 20));
@@ -115,7 +115,7 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   EXPECT_EQ(budget.host_room(), budget.limits().host);
 }
 
-/// What one table has of the disk because of its snapshot is the other's when that has ended.
+/// Disk space that one table holds because of its snapshot is available to the other when that has ended.
 TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   for (const bool has_ended : {false, true}) {
     SCOPED_TRACE(has_ended);
@@ -174,7 +174,7 @@ TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   other.expect_whole(2 * kSharedRows);
 }
 
-/// Tables that train on while checkpoints of both read their rows, with little of the disk beside them.
+/// Tables that train on while checkpoints of both read their rows, with little free disk space.
 TEST(TablesThatShareADisk, TrainOnWhileCheckpointsOfBothAreWritten) {
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);

@@ -43,7 +43,7 @@ bool counts_bytes_from_disk(const fs::path& folder) {
   return ScratchFile::bytes_from_disk() - before >= int64_t{1} << 16;
 }
 
-/// What look-ahead goes by: bytes that the disk was read for ahead, and once more for rows that the cache has dropped.
+/// Input of look-ahead's distance: bytes read ahead from the disk, and bytes read again because the cache dropped them.
 TEST(DiskRowsTest, CountsWhatIsReadAheadAndWhatIsReadAgain) {
   const TemporaryFolder folder;
   if (!counts_bytes_from_disk(folder.path())) GTEST_SKIP() << "nothing counts what comes from a disk here";
@@ -175,10 +175,9 @@ TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
   EXPECT_TRUE(records == more.records);
 }
 
-/// Random additions and removals beside a plain map, with a budget of the host that has no room for the map of the
-/// rows.
+/// Random additions and removals compared with a plain map, with a host budget too small for the map of the rows.
 TEST(DiskRows, GoOnWithTheirMapInAFileWhereTheHostHasNoRoomForIt) {
-  constexpr int64_t kHost = 100 << 10, kRound = 400;  // a map of 1024 entries fits, one of 2048 beside it does not
+  constexpr int64_t kHost = 100 << 10, kRound = 400;  // a map of 1024 entries fits, an additional one of 2048 does not
   const TemporaryFolder folder;
   RowMemory budget(
       Device{},

@@ -1,4 +1,4 @@
-// What a row store takes of its budgets, and what fits: figures, without a table.
+// A row store's use of its budgets, and the rows that fit: arithmetic, without a table.
 #include "engine/tiers/row_account.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class RowAccounts {
         arrays(runtime_of(kCpu), memory, account_spec(), !limits.disk_folder.empty(), kMost),
         index(arrays, kMost, 0),
         account(memory, arrays, index, {.rows_move = rows_move}) {}
-  /// Gets memory for so many rows, as the account says.
+  /// Allocates memory for this many rows, as the account computes it.
   void grow(int64_t rows) {
     const int64_t on_device = account.rows_on_device(rows);
     arrays.grow_besides_numbers(rows);
@@ -39,7 +39,7 @@ class RowAccounts {
     arrays.set_capacity(rows);
     account.count();
   }
-  /// Of the numbers of so many rows on the device.
+  /// Device bytes of this many row numbers.
   int64_t number_bytes(int64_t rows) const {
     int64_t bytes = 0;
     for (const RowColumn& column : arrays.columns())
@@ -53,7 +53,7 @@ class RowAccounts {
   RowAccount account;
 };
 
-/// The number behind "must be at least " in what this throws; 0: it throws nothing.
+/// The number after "must be at least " in what this throws; 0: it throws nothing.
 template <class Body>
 int64_t least_of(const Body& body) {
   try {

@@ -1,4 +1,4 @@
-// What is saved of files that decide about keys, and compared later.
+// Saved contents of files that define keys, and their later comparison.
 #include "formats/catalog/encoding_contents.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct EncodingContents : ::testing::Test {
     section.options.edit<ParquetOptions>().slots = section.options.find<CsvOptions>()->slots;
     return section;
   }
-  /// What is said of a vocabulary of this text after one of "Oslo" and "Paris" was saved.
+  /// The message about a vocabulary of this text after one of "Oslo" and "Paris" was saved.
   std::string changed(const std::string& text, const DataSection& now) {
     write_text(folder / "cities", "Oslo\nParis\n");
     const Json data(Json::Object{{"files", 1}, {"encoding", encoding_contents(of_csv())}});

@@ -1,4 +1,4 @@
-// What is said of words of labels and of vocabularies that the data do not hold.
+// Messages about label words and vocabulary values that do not occur in the data.
 #include "formats/catalog/first_matches.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is learned of dense columns before training, and what is said of labels that do not occur.
+// Statistics of dense columns before training, and messages about labels that do not occur.
 #include "formats/catalog/first_rows.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ struct FirstRows : ::testing::Test {
     section.source = source.string();
     return learn_statistics(section, KeyWidth::detect, lines.log);
   }
-  /// What check_positives() says of the file.
+  /// The message of check_positives() about the file.
   std::string said(const DataSection& section, const std::string& text) {
     write_text(folder / "labels", text);
     Lines own;
@@ -88,7 +88,7 @@ TEST_F(FirstRows, MeanAndDeviationAreThoseOfTheDefinition) {
   expect(seen[1], b);
   EXPECT_SAYS(lines.text, cat("Mean and standard deviation of 2 dense columns are of the first 30000 rows of '",
                               (folder / "a.csv").string(), "'."));
-  // They depend on neither how the file is packed nor on what reading needs beside.
+  // The statistics depend neither on the file's packing nor on other read columns.
   DataSection other = section_of_text();
   other.num_workers = 7;
   other.shuffle = 100;

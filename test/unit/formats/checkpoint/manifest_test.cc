@@ -140,7 +140,7 @@ TEST_F(SavedState, IsNeverReadWhenAByteIsChangedOrMissing) {
   EXPECT_NE(message_of(Kind::io, load).find("rank_0.state"), std::string::npos);
 }
 
-/// A checkpoint of rows, and one with those that have changed since and new ones.
+/// A checkpoint of rows, and one with changed and new rows.
 class SavedChanges : public testing::Test {
  protected:
   static constexpr int64_t kWidth = 3, kBaseRows = 20, kRows = 24;

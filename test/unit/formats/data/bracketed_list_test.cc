@@ -1,4 +1,4 @@
-// Lists that Python, NumPy, JSON and databases wrote as text: the same values whoever wrote them.
+// Lists that Python, NumPy, JSON and databases wrote as text give the same values.
 #include "formats/data/bracketed_list.h"
 
 #include <gtest/gtest.h>

@@ -24,8 +24,8 @@ TEST_P(FuzzCorpus, NoFileBreaksAPromise) {
   EXPECT_GE(files, 3) << folder;
 }
 
-/// A fuzzer that starts from files which the program refuses at once looks at little: whoever adds to the state of a
-/// checkpoint adds it to these.
+/// A fuzzer whose start files are all refused early tests little: when you add to the state of a checkpoint, add it to
+/// these.
 TEST(FuzzCorpusOfCheckpoints, IsLoaded) {
   for (const char* name : {"whole0", "whole1", "increment"}) {
     const std::string text = read_text(hctr::test::source_dir() / "test/fuzz/corpus/checkpoint_state" / name, "corpus");

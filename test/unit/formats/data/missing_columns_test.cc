@@ -27,7 +27,7 @@ DataSection two_labels_and_weight(DataFormat format) {
   return section;
 }
 
-/// What evaluation and prediction ask for.
+/// The columns that evaluation and prediction require.
 Source evaluated(const fs::path& file) { return {.path = file.string(), .weight_optional = true}; }
 Source predicted(const fs::path& file) {
   return {.path = file.string(), .labels_optional = true, .slots_optional = {false, true}};

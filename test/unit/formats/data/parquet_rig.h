@@ -33,7 +33,7 @@ struct ParquetRig : ::testing::Test {
                    dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
                   rows_per_group);
   }
-  /// What is wrong with `file`.
+  /// The problem of `file`.
   std::string error(const DataSection& section, KeyWidth width = KeyWidth::detect) {
     return message_of(
         [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });

@@ -37,7 +37,7 @@ std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64
   return row;
 }
 
-/// What a reader delivers, batch by batch, and its position after each.
+/// A reader's output, batch by batch, and its position after each.
 struct Delivered {
   std::vector<std::vector<std::vector<double>>> rows;
   std::vector<int64_t> first, global, skipped;

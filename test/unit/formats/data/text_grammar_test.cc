@@ -77,7 +77,7 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
     const size_t length = (draw = mix64(draw)) % 40;
     for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab \t"[(draw = mix64(draw)) % 12];
     const size_t size = text.size();
-    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer sees a byte read behind it
+    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer sees a byte read after it
     RecordSplitter splitter(grammar);
     size_t last_end = 0;
     for (size_t at = 0; at < size;) {

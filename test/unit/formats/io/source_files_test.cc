@@ -1,4 +1,4 @@
-// Folders, partitions and patterns as sources: which files they name, in which order, and what is refused.
+// Folders, partitions and patterns as sources: their files, in order, and their errors.
 #include "formats/io/source_files.h"
 
 #include <gtest/gtest.h>

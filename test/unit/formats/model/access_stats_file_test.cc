@@ -1,5 +1,5 @@
-// Access statistics of rows next to model files: what is counted, what is written, and that a loaded table continues as
-// if training had not stopped.
+// Access statistics of rows next to model files: counts, file contents, and that a loaded table continues as if
+// training had not stopped.
 #include "formats/model/access_stats_file.h"
 
 #include <gtest/gtest.h>

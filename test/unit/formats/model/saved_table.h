@@ -28,7 +28,7 @@ inline void write_saved_manifest(const fs::path& folder, int64_t iteration, std:
   write_manifest(saved_path(folder, iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
 }
 
-/// Saves the table as the checkpoint of an iteration, with what has changed since `base`.
+/// Saves the table as the checkpoint of an iteration, with the changes since `base`.
 inline void save_table(TableRig& rig, const fs::path& folder, int64_t iteration, std::optional<int64_t> base) {
   fs::create_directories(saved_path(folder, iteration));
   StateIndex index;

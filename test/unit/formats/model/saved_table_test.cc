@@ -90,7 +90,7 @@ TEST_P(SavedTable, OfImportedRowsIsWhole) {
   EXPECT_FALSE(rows_in(1) == rows_in(2));
 }
 
-/// A table that goes on leaves to the base what the one that was saved left to it.
+/// A resumed table leaves the same rows to the base as the saved table did.
 TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   for (const int64_t from : {1, 2}) {
     TableRig rig(GetParam(), spec());
@@ -104,7 +104,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
     train(next, 1, 3, 10);
     EXPECT_EQ(save(next, 3, 1), rows);
     EXPECT_TRUE(rows_in(3) == next.bytes());
-    // Of another base it knows nothing.
+    // A table of another base has no changes recorded.
     save(next, 4);
     TableRig other(GetParam(), spec());
     load(other, from);

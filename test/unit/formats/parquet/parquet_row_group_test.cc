@@ -17,8 +17,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; what is decoded
-/// is noted.
+/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; decoded pieces
+/// are noted.
 class FakeFile : public ParquetFile {
  public:
   FakeFile(size_t columns, int64_t pieces)
@@ -188,7 +188,7 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
   constexpr size_t kColumns = 9;
   constexpr int64_t kPieces = 20;
   for (int64_t bad = 0; bad < kPieces; bad += 3)
-    for (const bool skipped : {false, true}) {  // the bad piece is decoded for the one behind it
+    for (const bool skipped : {false, true}) {  // the bad piece is decoded for the one after it
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
       file->on_read = [&](int64_t column, int64_t piece) {
         return column == 4 && piece == bad ? "torn" : slowly(column, piece);

@@ -318,7 +318,7 @@ TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
   EXPECT_EQ(kept(rig), joined({first, second, third}));
   Rig second_rank(one_slot(), source, {.batch = 2, .repeat = false, .rank = 1, .ranks = 2});
   EXPECT_EQ(kept(second_rank), second);
-  // Cells of a row that is left out go with it.
+  // Cells of a skipped row are skipped with it.
   DataSection section = one_slot();
   section.bad_records = BadRecordPolicy::skip;
   parquet_of(section).dense[0].columns = {"big"};
@@ -378,7 +378,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), texts("d0", {"1", "one", "3"}));
   EXPECT_SAYS(error(one_slot()), "column 'd0' (string): expected a number, found 'one'");
 
-  // Left out, the rows around them stay as they were.
+  // Skipping a row leaves the rows around it unchanged.
   DataSection skip = named(2, {input_of("a", 2, 3, 6)});
   skip.bad_records = BadRecordPolicy::skip;
   skip.slot_size_array = {0, 0};  // adds nothing, and negative keys are bad
@@ -463,7 +463,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as those behind it do
+  group.fail(2);  // as those after it do
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
 }

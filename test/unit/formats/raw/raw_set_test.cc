@@ -1,4 +1,4 @@
-// Raw data: what is written as rows comes back as rows, and everything that does not fit has its message.
+// Raw data: written rows are read back unchanged, and everything that does not fit has its message.
 #include "formats/raw/raw_set.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Row> rows_of(const DataSection& section, int64_t count) {
   return rows;
 }
 
-/// What the reader makes of integers: ln(x + 1) of the dense values.
+/// The reader's transform of integers: ln(x + 1) as dense values.
 void take_logarithms(std::vector<Row>& rows) {
   for (Row& row : rows)
     for (float& value : row.dense) value = static_cast<float>(std::log1p(std::trunc(static_cast<double>(value))));

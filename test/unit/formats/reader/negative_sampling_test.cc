@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kRows = 3000;
 constexpr double kShare = 0.2;
 
-/// Norm, whose slots have any number of keys and which is read by chunks, and Raw, read by rows where none is left out.
-/// One row in ten is a click; the first dense value is the row's number.
+/// Norm, whose slots have any number of keys and which is read by chunks, and Raw, read by rows if none is dropped. One
+/// row in ten is a click; the first dense value is the row's number.
 class SampledSet : public testing::TestWithParam<DataFormat> {
  protected:
   SampledSet() {

@@ -1,6 +1,5 @@
-// Reading rows straight into batches: bit for bit what reading by chunks delivers, whatever the set, the batches,
-// the ranks and the place to start from. Where bad records are left out blocks are needed, and without bad ones that
-// changes nothing: so both ways are compared.
+// Reading rows straight into batches delivers, bit for bit, the same as reading by chunks, for any set, batches, ranks
+// and start. Skipping bad records requires blocks, and changes nothing without bad ones: so both ways are compared.
 #include <gtest/gtest.h>
 
 #include <chrono>

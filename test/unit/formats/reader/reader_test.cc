@@ -95,7 +95,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// Whoever looks ahead sees each batch whole, and before the thread that trains does.
+/// The look-ahead sees each batch whole, and before the training thread does.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);

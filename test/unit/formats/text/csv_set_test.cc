@@ -689,7 +689,7 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(dense(R"("transform": ["sqrt"])"), "/layers/0/csv/dense/0/transform/0: expected ");
 }
 
-/// What negative sampling relies on: a chunk's rows do not depend on where reading began.
+/// Negative sampling relies on this: a chunk's rows do not depend on where reading began.
 TEST(StreamCutter, CutsTheSameChunksFromTheBeginOfAnyOfThem) {
   Folder folder;
   std::string text;

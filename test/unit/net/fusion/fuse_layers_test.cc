@@ -14,7 +14,7 @@
 namespace hctr::test {
 namespace {
 
-/// fc1 takes its ReLU and the dropout behind it, fc2 its ReLU; fc3 has two readers, and dropout behind fc4 no ReLU
+/// fc1 takes its ReLU and the dropout after it, fc2 its ReLU; fc3 has two readers, and dropout after fc4 no ReLU
 /// before.
 const char* const kFusable = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 37}},
@@ -60,7 +60,7 @@ const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// Both ranges are all of fc; deep ends with ReLU and dropout, and score alone reads the Concat behind it and cross.
+/// Both ranges are all of fc; deep ends with ReLU and dropout, and score alone reads the Concat after it and cross.
 const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 16}},
   {"type": "Slice", "bottom": "fc", "top": ["left", "right"], "ranges": [[0, 16], [0, 16]]},
@@ -72,7 +72,7 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// The slots of four rows have a vector and a weight each; vectors and weights of dense values stand beside them.
+/// The slots of four rows have a vector and a weight each; vectors and weights of dense values are separate inputs.
 const char* const kMachine = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -243,7 +243,7 @@ TEST(FusedLayers, AreTheSameForEveryBatch) {
   }
 }
 
-/// What somebody else reads between its layers stays.
+/// A tensor between its layers that another layer reads is kept.
 TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   const std::string layers = kMachine;
   for (const auto& [word, instead] :

@@ -31,7 +31,7 @@ TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBack
   same(gradient_buckets({}, 1), {});
 }
 
-/// Records what is summed.
+/// Records the summed buckets.
 class Listener : public HostComm {
  public:
   using HostComm::HostComm;

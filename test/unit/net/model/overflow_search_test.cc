@@ -1,4 +1,4 @@
-// The gradient of an embedding that the layer behind it searches for overflow: a step is skipped if it alone overflows.
+// The gradient of an embedding that the layer after it searches for overflow: a step is skipped if it alone overflows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,8 +36,8 @@ TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
   }
 }
 
-/// On a GPU that computes gradients of weights last, their operands are searched instead. Dense values that are
-/// infinite in f16, sums of theirs that are, in two layers, and gradients that are: each size of values has some.
+/// On a GPU that computes wgrads last, their operands are checked for overflow instead. Some elements are infinite in
+/// f16 in each case: dense values, their sums, in two layers, and gradients.
 TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
   const char* const like_dlrm = R"(
     {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 8]}},

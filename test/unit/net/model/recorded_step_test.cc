@@ -1,4 +1,4 @@
-// A step between hosts: what of it is recorded and what is called anew, and that its order is right.
+// A step between hosts: which parts are recorded, which are called anew, and in which order.
 #include <gtest/gtest.h>
 
 #include "core/comm/host_comm.h"
@@ -71,7 +71,7 @@ struct TrainedModel {
   int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
 };
 
-/// What rank 0 sees.
+/// The steps seen by rank 0.
 TrainedModel train(const Config& config, bool hosts, Way way) {
   TrainedModel all;
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
@@ -149,7 +149,7 @@ TEST(RecordedStep, OfOneHostIsRecordedWhole) {
   EXPECT_EQ(late.outside_exchanges + late.outside_sums, 0);
 }
 
-/// What a benchmark compares with the step that is recorded whole: the same messages, in the pieces of a step between
+/// A benchmark compares this with the step that is recorded whole: the same messages, in the pieces of a step between
 /// hosts.
 TEST(RecordedStep, OfOneHostInPiecesIsTheSameStep) {
   Config config = two_tables("");

@@ -1,6 +1,6 @@
-// Layers for dense values beside a look-up of vectors, and a bottom layer that the interaction finishes: steps of a
-// small DLRM are the same recorded or not, every time, and nearly those of the CPU. Layers read transposed copies of
-// the weights as these are.
+// Layers for dense values that overlap a look-up of vectors, and a bottom layer that the interaction finishes: steps of
+// a small DLRM are the same recorded or not, every time, and nearly those of the CPU. Layers read transposed copies of
+// the current weights.
 #include <gtest/gtest.h>
 
 #include "core/comm/self_comm.h"

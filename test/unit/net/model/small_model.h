@@ -21,7 +21,7 @@ struct SmallOptions {
 };
 
 /// `layers`: from "dense" [batch, dense] and "vectors" [batch, slots, dim] to "pairs" [batch, any], which is followed
-/// by the logit and its loss; each ends with a comma. `solver`: more of that section, behind a comma.
+/// by the logit and its loss; each ends with a comma. `solver`: more of that section, after a comma.
 inline Config small_config(const SmallOptions& o, const std::string& layers, const std::string& solver = "") {
   std::string gpus = "0";
   for (int32_t rank = 1; rank < o.ranks; ++rank) gpus += cat(", ", rank);

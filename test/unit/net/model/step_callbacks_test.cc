@@ -1,4 +1,4 @@
-// What a step tells of itself while it is queued.
+// Callbacks of a step while it is queued.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ constexpr const char* kLikeDlrm = R"(
     {"type": "MLP", "bottom": "interaction", "top": "pairs", "mlp_param": {"num_outputs": [32, 16]}},)";
 constexpr const char* kVectorsFirst = R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)";
 
-/// How often one step of a model with these layers tells that the gradients of embeddings are known.
+/// How often one step of a model with these layers reports that the embedding gradients are known.
 int told_by(Device device, const char* layers, const char* solver) {
   const SmallOptions options;
   const Config config = small_config(options, layers, solver);

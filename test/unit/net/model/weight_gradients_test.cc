@@ -1,4 +1,4 @@
-// When gradients of weights are computed: one after the other, at the end of the backward pass, or on a side stream.
+// When wgrads are computed: sequentially, at the end of the backward pass, or on a side stream.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// Branches, of which two end with sums over parts of the rows, and an MLP, whose stages but the first compute their
-/// weights' gradients in the middle of the layer.
+/// Branches, two of which end with sums over parts of the rows, and an MLP, whose stages except the first compute their
+/// wgrads in the middle of the layer.
 const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -49,7 +49,8 @@ struct Trained {
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
 
-  /// All gradients after two steps. `read_at_once`: somebody reads each as it is done, and no layer runs beside others.
+  /// All gradients after two steps. `read_at_once`: each is read when it is done, and no layer runs concurrently with
+  /// others.
   std::vector<float> gradients(bool read_at_once, bool recorded) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network->bind(label, dense);
@@ -125,7 +126,7 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// What is left without some gradients, and these with the padding behind them, are all elements, each once.
+/// Removing some gradients with their padding from the whole leaves all other elements, each once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

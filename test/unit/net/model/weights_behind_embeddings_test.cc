@@ -1,5 +1,5 @@
-// Several ranks: gradients of weights are complete when they are read, and those of the last layers in front of the
-// embeddings come behind these.
+// Several ranks: wgrads are complete when they are read, and those of the last layers before the embeddings follow the
+// embedding gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct ModelLayers {
   const char *name, *text;
 };
 
-/// Their last layers in front of embeddings are a product behind an interaction, one whose gradient is added to that of
+/// Their last layers in front of embeddings are a product after an interaction, one whose gradient is added to that of
 /// a cross layer, and one that reads embeddings itself.
 constexpr ModelLayers kModels[] = {{"like DLRM", R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 8}},

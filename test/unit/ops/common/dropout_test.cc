@@ -15,7 +15,7 @@ namespace {
 constexpr float kRate = 0.3f;
 constexpr uint64_t kStream = 99;
 
-/// Of the element at (row, column) of rows of this width, one for each sample: dropout_rule.h in one formula.
+/// The element at (row, column) of rows of this width, one for each sample: dropout_rule.h in one formula.
 bool keeps(uint64_t seed, const StepState& state, size_t row, size_t column, size_t width, float rate = kRate) {
   const uint64_t block = (static_cast<uint64_t>(state.first_sample) + row) * ((width + 31) / 32) + column / 32;
   const Random4 draw =

@@ -173,7 +173,7 @@ TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
     }
 }
 
-/// More tensors than one kernel takes, of every dtype, some with gaps behind their rows, which are not searched.
+/// More tensors than one kernel takes, of every dtype, some with gaps after their rows, which are not searched.
 TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
   constexpr size_t kTensors = 60;
   for (const Device device : devices()) {

@@ -1,4 +1,4 @@
-// The products of cross layers with the gates behind them, held against formulas and the operators one after the other.
+// GEMMs of cross layers with gates in the epilogue, compared with formulas and with separate operators.
 #include "ops/dense/cross_product.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ OP_TEST(CrossProduct) {
   });
 }
 
-/// In f32, where the sums are of what is compared: elsewhere those of rounded numbers are not those of the reference.
+/// In f32 the sums are of the compared values; sums of rounded values would differ from the reference.
 OP_TEST(CrossProductBackward) {
   gated_rows(*this, gated_gradients);
   f32_only();
@@ -99,8 +99,8 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
   }
 };
 
-/// As in training of a GPU, held against the operators one after the other. Sums have another order, so that the
-/// rounded numbers may be adjacent; but the gate is the same, bit for bit, and a second run too.
+/// As in training on a GPU, compared with separate operators. Sums have another order, so rounded numbers may be
+/// adjacent; but the gate is the same bit for bit, and so is a second run.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto [c, dtype] = GetParam();

@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// By hand: all vectors in one row, the sum over pairs of vectors pair by pair, and the sum of weights.
+/// Reference: all vectors in one row, the sum over pairs of vectors pair by pair, and the sum of weights.
 void expect_machine(const auto& t, size_t slots, size_t dim) {
   const std::vector<double> x = t["x"], vectors = t["vectors"], weights = t["weights"];
   const size_t batch = t.size("vectors", 0), others = t.size("vectors", 1) / dim, more = t.size("weights", 1);

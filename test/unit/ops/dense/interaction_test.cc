@@ -89,7 +89,7 @@ TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
       }
 }
 
-// TF32 keeps 10 bits behind the point: operands are off by 2^-11 of their size at most, and sums of 16 to 128 products
+// TF32 keeps 10 bits after the point: operands are off by 2^-11 of their size at most, and sums of 16 to 128 products
 // of such operands stay within a few times that of the largest they could be.
 TEST(InteractionOp, Tf32IsNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// In f32, where the sums are of what is compared.
+/// In f32 the sums are of the compared values.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));
@@ -178,7 +178,7 @@ OP_TEST(InteractionThroughReluWithSums) {
 
 class InteractionBehindRelu : public testing::TestWithParam<std::tuple<Device, bool, DType>> {};
 
-/// Bit for bit what the operators one after the other write, and its sums, the same ones every time.
+/// Bit for bit what separate operators write, and its sums, the same ones every time.
 TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
   const auto [device, tf32, dtype] = GetParam();
   if (tf32 && dtype != DType::f32) GTEST_SKIP() << "TF32 is about f32";

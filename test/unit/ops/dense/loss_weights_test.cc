@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kPositive = 2.5f;
 
-/// Of rows past the 61st, which are padding, nothing counts.
+/// Rows past the 61st are padding and do not count.
 void weighted_cases(auto& test) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = 61, .global_samples = 100, .loss_scale = 8});
@@ -138,7 +138,7 @@ TEST(SampledNegatives, TheLossIsThatOfLogitsMovedByTheLogOfTheShareAndTheProbabi
       const double p = sampled.probability[b], q = by_hand.probability[b];
       EXPECT_NEAR(p, q / (q + (1 - q) * 10), 1e-6);
     }
-    // Of two classes z_1 - z_0 is 0.25 - 2 z_0.
+    // With two classes, z_1 - z_0 is 0.25 - 2 z_0.
     const auto two = [](double difference) { return (0.25 - difference) / 2; };
     const std::vector<double> first = {two(0.5), two(-1), two(2), two(-3)},
                               first_moved = {two(0.5 + moved), two(-1 + moved), two(2 + moved), two(-3 + moved)};

@@ -34,7 +34,7 @@ Numbers downloaded(const Buffer& buffer, int64_t count) {
   return numbers;
 }
 
-/// What group_by_row writes, as numbers. Long runs are ordered, and their pieces follow each other.
+/// The output of group_by_row, as numbers. Long runs are ordered, and their pieces follow each other.
 struct Grouped {
   Numbers rows, bags, run_begin, long_runs, pieces;
   bool operator==(const Grouped&) const = default;

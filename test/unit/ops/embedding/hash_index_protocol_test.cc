@@ -190,8 +190,8 @@ TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
   EXPECT_EQ(*given.begin(), 0u);
 }
 
-/// A third of the keys goes. Then threads enter others, while some look for those that have stayed: each of these is
-/// found all the time, and at last each key has one entry.
+/// Removes a third of the keys. Then threads insert others while some look up the remaining ones: each of these is
+/// always found, and at the end each key has one entry.
 TEST(HashIndexProtocol, KeysTakeTheMarksOfOthersWhileLookupsRun) {
   constexpr uint64_t kEntries = 1024, kFirst = 600, kAll = 780;
   for (const Keys& kind : kKinds) {

@@ -98,7 +98,7 @@ int64_t keys_of(const BagsOfHost& host) {
   return keys;
 }
 
-/// What a gathering rank makes of the keys of its host.
+/// A gathering rank's messages from the keys of its host.
 struct SendingHost {
   SendingHost(Device device, const BagsOfHost& host, const HostRules& rules)
       : memory(device, columns_of(host, rules), {0, static_cast<int32_t>(host[0].size())},
@@ -144,7 +144,7 @@ struct SendingHost {
   std::vector<int32_t> gradients;
 };
 
-/// What an owner makes of the messages of hosts. The ranks of all hosts are numbered one after the other.
+/// An owner's batch from the messages of hosts. The ranks of all hosts are numbered consecutively.
 struct OwnerOfKeys {
   OwnerOfKeys(Device device, const std::vector<BagsOfHost>& hosts, const std::vector<SendingHost>& senders,
               const HostRules& rules) {
@@ -403,7 +403,7 @@ TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   }
 }
 
-/// A message as it was sent, with one change: its keys are left out, or it says what another batch would.
+/// A message with one change: its keys are dropped, or it claims another batch.
 TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
   for (const Device device : devices())
     for (const int most : {1, 3, 300}) {

@@ -43,7 +43,7 @@ class GoingKeys {
     write(state_, &state, sizeof state);
   }
 
-  /// What leads to rows now is to be what `owners` says: the key and slot of each row.
+  /// Checks the index: it must lead to the key and slot of each row in `owners`.
   void set_owners(const std::map<int32_t, ops::RowOwner>& owners) {
     std::vector<int64_t> keys(kGoRows + 1, -1);
     std::vector<int32_t> slots(kGoRows + 1, 0);

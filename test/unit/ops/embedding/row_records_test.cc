@@ -63,7 +63,7 @@ class RecordRig {
     ctx_.stream().synchronize();
     return values;
   }
-  /// Record i has row rows[i], and zeros where no part is; so has all behind the last record.
+  /// Record i has row rows[i], and zeros where no part is; so has all after the last record.
   void expect_records(const std::vector<int32_t>& rows) {
     std::vector<std::byte> expected(records_.bytes());
     for (size_t i = 0; i < rows.size(); ++i)

@@ -41,7 +41,7 @@ TEST(BlasKernels, AreTheWidestOfAProcessorThatTheLibraryDoesNotKnow) {
   EXPECT_EQ(better("", of512), "") << "not OpenBLAS";
 }
 
-/// Of this process.
+/// The kernels of this process.
 int threads_now() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));

@@ -206,7 +206,7 @@ TEST(F32ProductRule, TransposesWhereThatTakesLittleOfTheTime) {
   EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 512, 512, 1024, kProcessors)) << "little work";
 }
 
-/// The tiles of a gradient of weights are those of other products turned.
+/// The tiles of a wgrad are those of other GEMMs, transposed.
 TEST(F32ProductRule, TakesTilesThatMultiplyFewZerosAndFillTheGpu) {
   const auto tiles = [](bool transposed_a, int64_t m, int64_t n, int64_t k) {
     return name_of(ops::f32_tiles(transposed_a, m, n, k, kProcessors));

@@ -72,7 +72,7 @@ struct Fp8Rig {
     ctx.stream().synchronize();
     return all;
   }
-  /// Numbers as a matrix whose rows are `extra` longer; what is behind them is NaN.
+  /// Numbers as a matrix whose rows are `extra` longer; what is after them is NaN.
   template <class T>
   Tensor matrix(const std::vector<float>& numbers, int64_t rows, int64_t columns, int64_t extra = 0) {
     std::vector<T> all(static_cast<size_t>(rows * (columns + extra)), T(NAN));
@@ -149,7 +149,7 @@ void expect_cast(Device device, Fp8Format format, int64_t rows, int64_t columns,
       most = std::max(most, std::abs(number));
     }
   EXPECT_EQ(rig.fetch<float>(scaling.amax, 1)[0], most);
-  // One of the two alone, and a smaller tensor behind a larger one.
+  // One of the two alone, and a smaller tensor after a larger one.
   std::byte* const alone = rig.codes(columns, rows);
   ops::fp8_cast(rig.ctx, x.row_range(0, 1), false, scaling, rig.codes(1, columns), nullptr);
   ops::fp8_cast(rig.ctx, x, false, scaling, nullptr, alone);
@@ -299,7 +299,7 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
 }
 
 struct ProductSizes {
-  int64_t m, n, k, zeros;  // zeros: columns and rows behind c
+  int64_t m, n, k, zeros;  // zeros: columns and rows after c
 };
 
 /// Products of tensors that were rounded to FP8, against sums in f64 of the rounded numbers. Sums in f32 differ from

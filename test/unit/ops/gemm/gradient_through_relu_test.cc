@@ -1,4 +1,4 @@
-// The gradient through a ReLU, in one operator with the product before it and the sums behind it.
+// The gradient through a ReLU, in one operator with the product before it and the sums after it.
 #include "ops/gemm/gradient_through_relu.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ OP_TEST(GradientThroughRelu) {
   });
 }
 
-/// In f32, where the sums are of what is compared: elsewhere those of rounded numbers are not those of the reference.
+/// In f32 the sums are of the compared values; sums of rounded values would differ from the reference.
 OP_TEST(GradientThroughReluWithSums) {
   relu_rows(*this);
   f32_only();
@@ -75,7 +75,7 @@ void PrintTo(const ReluCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCase, DType>> {};
 
-/// Larger tiles, of which only a GPU has as many as they need, held against the operators one after the other.
+/// Larger tiles, which need as many multiprocessors as only a GPU has, compared with separate operators.
 TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const ReluCase c = std::get<0>(GetParam());

@@ -1,4 +1,4 @@
-// A fully connected layer with ReLU and dropout, in one operator, held against the operators one after the other.
+// A fully connected layer with ReLU and dropout as one operator, compared with separate operators.
 #include "ops/gemm/linear_dropout.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
 
 class HeldLinear : public testing::TestWithParam<std::tuple<Device, LayerCase, DType>> {};
 
-/// What a layer beside a look-up computes: the same on any number of multiprocessors, and nearly what the library does.
+/// A layer that overlaps a look-up: the same on any number of multiprocessors, and nearly the library's result.
 TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
   const auto [device, c, dtype] = GetParam();
   Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, layer_inputs(c.batch, c.in, c.out), {}});
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
                      testing::Values(DType::f16, DType::bf16, DType::f32)));
 
-/// TF32 keeps 10 bits behind the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
+/// TF32 keeps 10 bits after the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
 /// their size at most.
 TEST(FusedProductsInTf32, AreNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();

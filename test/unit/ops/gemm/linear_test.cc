@@ -172,7 +172,7 @@ TEST(LinearOp, ReluKeepsNaN) {
     }
 }
 
-/// A matrix of 429 columns with zeros behind, next to one without: the same product, and the zeros stay.
+/// A matrix of 429 columns with zeros after, next to one without: the same product, and the zeros stay.
 TEST(LinearOp, ZerosBehindRowsAndColumnsChangeNothing) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

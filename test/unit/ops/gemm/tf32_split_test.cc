@@ -79,7 +79,7 @@ struct DeviceTensors {
   Context ctx;
   std::deque<Buffer> memory{};
 
-  /// t or its transpose, with rows `extra` elements longer than they must be, and `zeros` rows and columns behind.
+  /// t or its transpose, with rows `extra` elements longer than they must be, and `zeros` rows and columns after.
   template <class T>
   Tensor upload(const Numbers& t, bool transposed, int64_t extra, int64_t zeros = 0) {
     const int64_t rows = transposed ? t.columns : t.rows, columns = transposed ? t.rows : t.columns;

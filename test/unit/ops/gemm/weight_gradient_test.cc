@@ -1,4 +1,4 @@
-// The gradient of weights, alone and as one of the last launches of a backward pass.
+// The wgrad, alone and as one of the last launches of a backward pass.
 #include "ops/gemm/weight_gradient.h"
 
 #include <gtest/gtest.h>
@@ -76,11 +76,11 @@ struct TogetherCase {
 void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32" : name_of(c.dtype)); }
 class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
-/// More products than one launch takes, of several batches, held against the library's, and bit by bit against the same
-/// again. In two bytes also bit by bit against each in a launch of its own; in f32 and TF32 that has sums in another
-/// order. In TF32 values are those that it has. In two bytes a launch takes 10. One of a single product has tiles of
-/// 128 x 128; on 132 multiprocessors the first together has tiles of 256 x 128 or 128 x 256, one a block, the second of
-/// 128 x 128, three a block, and the third the larger ones again, two a block.
+/// More products than one launch takes, of several batches, compared with the library's, and bit by bit against the
+/// same again. In two bytes also bit by bit against each in a launch of its own; in f32 and TF32 that has sums in
+/// another order. In TF32 values are those that it has. In two bytes a launch takes 10. One of a single product has
+/// tiles of 128 x 128; on 132 multiprocessors the first together has tiles of 256 x 128 or 128 x 256, one a block, the
+/// second of 128 x 128, three a block, and the third the larger ones again, two a block.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {

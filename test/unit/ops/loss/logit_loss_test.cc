@@ -30,7 +30,7 @@ std::vector<Input> logit_inputs(int64_t batch, int64_t first, int64_t second) {
 
 constexpr float kLogitDropout = 2, kLogitLossWeight = 0.5f, kLogitPositive = 3;
 
-/// The first input is behind a ReLU; nobody needs the gradient of a second one.
+/// The first input follows a ReLU; the gradient of the second one is not requested.
 ops::LogitLayer logit_layer_of(Rig& t, bool two) {
   const Tensor x0 = t["x0"];
   const int64_t first = x0.dim(1), second = t["w"].dim(0) - first;
@@ -106,8 +106,8 @@ LogitLossByHand logit_loss_by_hand(const OpTest::ByHand& t, bool two, bool sum) 
   return r;
 }
 
-/// Of `valid` rows that count, in a global batch of `all`. In f32: other types round the logit before the loss, whose
-/// numbers are f32.
+/// `valid` rows count, in a global batch of `all`. In f32: other types round the logit before the loss, whose numbers
+/// are f32.
 void logit_loss_case(auto& test, bool two, bool sum, int32_t valid = 1 << 20, int32_t all = 700) {
   test.f32_only();
   test.rounding(Rounding::stages);

@@ -63,7 +63,7 @@ TEST_F(Generated, TheSetKeepsTheSectionAndTheBestAucIsAboutWhatItShouldBe) {
 }
 
 TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
-  section.eval_source.clear();  // the set would lie beside its list
+  section.eval_source.clear();  // the set would lie next to its list
   options.written_as = WrittenAs::parquet;
   write_text(folder / "_metadata.json", "{}");
   EXPECT_SAYS(message_of([&] { make(); }),

@@ -1,4 +1,4 @@
-// What --init takes a column for: each kind, and the borders between them.
+// Column kinds that --init guesses: each kind, and the borders between them.
 #include "prepare/init/column_guess.h"
 
 #include <gtest/gtest.h>

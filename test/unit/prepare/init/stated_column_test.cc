@@ -1,4 +1,4 @@
-// What the user states of columns of --init overrides the guess, where the values allow it.
+// Stated column kinds of --init override the guess, if the values allow it.
 #include "prepare/init/stated_column.h"
 
 #include <gtest/gtest.h>
