@@ -23,7 +23,9 @@ void Network::backward(Context& ctx, const Binding& binding) const {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     if (!graph_.edges[graph_.nodes[n].out[0]].needs_gradient) continue;  // nothing is trained in it or before it
     backward_node(ctx, binding, n);
-    backward_weights(ctx, binding, n, ctx.runtime().profiler() ? bytes_backward_weights(binding.calls[n]) : 0);
+    const LayerIo& io = binding.calls[n];
+    if (!io.d_weights.empty())
+      backward_weights(ctx, binding, n, ctx.runtime().profiler() ? bytes_backward_weights(io) : 0);
   }
   for (size_t e = 0; e < graph_.embeddings.size(); ++e) sum_contributions(ctx, e);
 }

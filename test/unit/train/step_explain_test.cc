@@ -18,7 +18,7 @@
 namespace hctr::test {
 namespace {
 
-constexpr const char* kSamples[] = {
+constexpr const char* kSampleConfigs[] = {
     "criteo/config.json",    "dcn/config.json",        "dcnv2/config.json",     "deepfm/config.json",
     "din/din.json",          "dlrm/config.json",       "movielens/config.json", "multi_node/config.json",
     "multitask/config.json", "quickstart/config.json", "wdl/wdl.json"};
@@ -49,7 +49,7 @@ std::string stored_name(std::string sample, const Variant& variant) {
 /// A plan that changes changes what overlaps what: is it meant, and measured? Then store it: the message has the
 /// command.
 TEST(ExplainStep, OfTheSamplesIsThePlanThatIsStored) {
-  for (const std::string name : kSamples)
+  for (const std::string name : kSampleConfigs)
     for (const Variant& variant : variants()) {
       const std::string stored = cat("test/unit/train/step_plans/", stored_name(name, variant));
       const Config config = sample(name, variant.changes);
@@ -77,7 +77,7 @@ StepPlan bound_plan(const Config& config, Communicator& comm) {
 }
 
 TEST(ExplainStep, IsThePlanOfTheBoundModel) {
-  for (const std::string name : kSamples)
+  for (const std::string name : kSampleConfigs)
     for (const char* const precision : {"null", "1024"}) {
       std::vector<std::string> changes = {"solver.batchsize=64", cat("solver.mixed_precision=", precision)};
       SCOPED_TRACE(cat(name, ", precision ", precision));
