@@ -46,7 +46,7 @@ class Network {
   /// From the loss back to weights and embeddings, all on one stream. Needs Phase::train.
   void backward(Context&, const Binding&) const;
 
-  // The parts of forward() and backward(), as the plan of a step calls them (net/model/layer_run.h).
+  // The parts of forward() and backward(), as the plan of a step calls them (net/model/step_layers.h).
   void convert_dense(Context&, const Binding&) const;
   /// For the nodes [begin, end).
   void write_weight_copies(Context&, const Binding&, size_t begin, size_t end) const;

@@ -10,8 +10,7 @@ namespace hctr {
 
 void Network::backward_node(Context& ctx, const Binding& binding, size_t n) const {
   const Node& node = graph_.nodes[n];
-  const ProfiledPart part =
-      part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
+  const ProfiledPart part = part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, binding.calls[n]); });
   in_context([&] { return cat("running ", label_of(node), " backward"); },
              [&] {
                for (const TensorId out : node.out) sum_gradients(ctx, out);
@@ -23,7 +22,9 @@ void Network::backward(Context& ctx, const Binding& binding) const {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     if (!graph_.edges[graph_.nodes[n].out[0]].needs_gradient) continue;  // nothing is trained in it or before it
     backward_node(ctx, binding, n);
-    backward_weights(ctx, binding, n, ctx.runtime().profiler() ? bytes_backward_weights(binding.calls[n]) : 0);
+    const LayerIo& io = binding.calls[n];
+    if (!io.d_weights.empty())
+      backward_weights(ctx, binding, n, ctx.runtime().profiler() ? bytes_backward_weights(io) : 0);
   }
   for (size_t e = 0; e < graph_.embeddings.size(); ++e) sum_contributions(ctx, e);
 }
@@ -33,7 +34,7 @@ void Network::sum_contributions(Context& ctx, size_t embedding) const {
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {
-  if (graph_.nodes[n].layer().writes_weights_in_backward(binding.calls[n])) return;
+  if (writes_weights_in_backward(graph_.nodes[n].spec, binding.calls[n])) return;
   const ProfiledPart part = part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes; });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
              [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });

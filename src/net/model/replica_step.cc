@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/device/profiler.h"
-#include "net/model/layer_run.h"
 #include "net/model/replica.h"
+#include "net/model/step_layers.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -15,7 +15,7 @@ constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in pr
 
 void Replica::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
                          const Binding& binding, const StepCallbacks& callbacks) {
-  LayerRun layers(train_, binding, ctx);
+  StepLayers layers(train_, binding, ctx);
   const StepOf step{buffer, batch, binding.plan, binding.events, callbacks};
   for (const PlannedCall& call : binding.plan->calls) {
     Context own = streams_.on(call.stream, ctx);

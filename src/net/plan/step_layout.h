@@ -26,7 +26,7 @@ class StepLayout {
   size_t record(On, bool outside = false);
   void wait(On, size_t event, bool outside = false);
   /// `to` waits for all that is queued on `from`.
-  void fork(On from, On to, bool outside = false) { wait(to, record(from, outside), outside); }
+  void order(On from, On to, bool outside = false) { wait(to, record(from, outside), outside); }
   void end_piece();
   size_t group(std::vector<size_t> tables, bool merged);
   /// A call for all tables, those of choices_.element_tables on their stream.

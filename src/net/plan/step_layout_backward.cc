@@ -22,7 +22,7 @@ void StepLayout::backward() {
     add_wgrads(n);
     const bool products_left = grouped_ > 0 || std::ranges::any_of(waiting_, &Waiting::grouped);
     if (n == reader && choices_.prefetch_at_embeddings && products_left) {
-      fork(kCompute, On::signal);
+      order(kCompute, On::signal);
       add(Part::prefetch_point, On::signal);
       plan_.has_prefetch_point = true;
     }
@@ -33,7 +33,7 @@ void StepLayout::backward() {
 /// And those layers that run concurrently, all of whose readers have run backward then.
 void StepLayout::backward_layer(size_t node) {
   if (started_.contains(node)) {
-    fork(On::layers, kCompute);
+    order(On::layers, kCompute);
   } else {
     add(Part::backward, kCompute, node);
     grouped_ += facts_.layers[node].grouped_in_backward;
@@ -41,7 +41,7 @@ void StepLayout::backward_layer(size_t node) {
   for (const size_t e : facts_.layers[node].first_reads) add(Part::sum_contributions, kCompute, e);
   for (size_t earlier = 0; choices_.layers_aside && earlier < node; ++earlier) {
     if (facts_.layers[earlier].concurrent_until != node) continue;
-    fork(kCompute, On::layers);
+    order(kCompute, On::layers);
     add(Part::backward, On::layers, earlier);
     grouped_ += facts_.layers[earlier].grouped_in_backward;
     started_.insert(earlier);
@@ -53,10 +53,10 @@ void StepLayout::reduce_embeddings(size_t node) {
   if (node >= facts_.layers.size()) return;
   const std::vector<size_t>& complete = facts_.layers[node].first_reads;
   if (facts_.alone()) {
-    if (!complete.empty()) fork(kCompute, kExchange);
+    if (!complete.empty()) order(kCompute, kExchange);
     for (const size_t e : complete) {
       add(Part::send_gradients, kExchange, e);
-      if (is_apart(e)) fork(kExchange, kElements);
+      if (is_apart(e)) order(kExchange, kElements);
     }
     return;
   }
@@ -68,7 +68,7 @@ void StepLayout::reduce_embeddings(size_t node) {
       add(Part::sum_replicated, kCompute, e).end = *summed_[e];
     }
     if (is_apart(e)) {
-      fork(kCompute, kElements);
+      order(kCompute, kElements);
       add(Part::send_gradients, kElements, e);
     } else {
       wait(kExchange, record(kCompute), choices_.outside);
@@ -81,7 +81,7 @@ void StepLayout::add_wgrads(size_t node) {
   const LayerFacts& layer = facts_.layers[node];
   holds_ = holds_ || choices_.held_from == node;
   if (layer.wgrad == ops::WeightGradientRun::apart && choices_.wgrads_aside) {
-    fork(kCompute, On::weights);
+    order(kCompute, On::weights);
     apart_.push_back(node);
   } else {
     waiting_.push_back({node, layer.wgrad == ops::WeightGradientRun::together});
@@ -120,7 +120,7 @@ void StepLayout::finish_wgrads() {
   if (grouped_ == 0) {
     start_grouped();
   } else if (choices_.products_first) {
-    fork(kCompute, On::weights);
+    order(kCompute, On::weights);
     uses_weights_stream_ = true;
     add(Part::grouped_products);
     add(Part::grouped_sums, On::weights);
@@ -129,12 +129,12 @@ void StepLayout::finish_wgrads() {
     add(Part::grouped_sums);
     add(Part::grouped_products);
   }
-  if (uses_weights_stream_) fork(On::weights, kCompute);
+  if (uses_weights_stream_) order(On::weights, kCompute);
 }
 
 void StepLayout::know_skip_early() {
   add_tables(Part::receive_gradients);
-  fork(On::weights, kExchange);
+  order(On::weights, kExchange);
   add(Part::search_operands, kExchange);
   skip_known_ = record(kExchange);
   update_rows(true, kExchange);
@@ -145,8 +145,8 @@ void StepLayout::update() {
   wait(kCompute, loss_known_);
   if (facts_.fp8) add(Part::update_fp8_scales);
   add(Part::update_weights);
-  if (plan_.has_prefetch_point) fork(On::signal, kCompute);
-  fork(kExchange, kCompute, choices_.outside);
+  if (plan_.has_prefetch_point) order(On::signal, kCompute);
+  order(kExchange, kCompute, choices_.outside);
   end_piece();
 }
 
@@ -159,7 +159,9 @@ void StepLayout::update_tables() {
     return end_piece();
   }
   wait_all_reduces();
-  fork(kExchange, kCompute, choices_.outside);  // the search of sent gradients, but not of received ones
+  // The search of sent gradients, but not of received ones.
+  if (!facts_.alone() && !choices_.element_tables.empty()) order(kElements, kCompute);
+  order(kExchange, kCompute, choices_.outside);
   end_piece();
   add_tables(Part::receive_gradients);
   add(Part::search_gradients);
@@ -175,13 +177,13 @@ void StepLayout::update_rows(bool may_skip, On decided_on) {
     if (elements) wait(kElements, complete, choices_.outside);
     add_tables(Part::update_rows);
   } else {
-    if (may_skip && decided_on != kExchange) fork(decided_on, kExchange);
+    if (may_skip && decided_on != kExchange) order(decided_on, kExchange);
     if (!main_.empty()) add(Part::update_rows, kExchange, group(main_, true));
     if (!elements) return;
-    if (may_skip) fork(decided_on, kElements);
+    if (may_skip) order(decided_on, kElements);
     add(Part::update_rows, kElements, group(choices_.element_tables, true));
   }
-  if (elements) fork(kElements, kExchange, choices_.outside);
+  if (elements) order(kElements, kExchange, choices_.outside);
 }
 
 }  // namespace hctr

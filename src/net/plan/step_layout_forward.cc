@@ -7,11 +7,11 @@ namespace hctr {
 
 void StepLayout::begin_alone() {
   if (!choices_.element_tables.empty()) {
-    fork(kCompute, kElements);
+    order(kCompute, kElements);
     add(Part::look_up, kElements, group(choices_.element_tables, true));
   }
   const On stream = choices_.lookups_aside ? kExchange : kCompute;
-  if (choices_.lookups_aside) fork(kCompute, kExchange);
+  if (choices_.lookups_aside) order(kCompute, kExchange);
   if (facts_.may_skip) add(Part::begin_scale, stream);
   if (choices_.copies_early) early_weight_copies();
   if (!main_.empty())
@@ -22,15 +22,15 @@ void StepLayout::early_weight_copies() {
   if (facts_.computes_before_embeddings()) {
     add(Part::copy_weights).end = facts_.first_reader();
   } else {
-    fork(kCompute, On::layers);
+    order(kCompute, On::layers);
     add(Part::copy_weights, On::layers).end = facts_.layers.size();
   }
 }
 
 void StepLayout::begin_on_ranks() {
   if (facts_.may_skip) add_exchange(Part::begin_scale, kCompute);
-  fork(kCompute, kExchange, choices_.outside);
-  if (!choices_.element_tables.empty()) fork(kCompute, kElements, choices_.outside);
+  order(kCompute, kExchange, choices_.outside);
+  if (!choices_.element_tables.empty()) order(kCompute, kElements, choices_.outside);
   send_vectors();
   add_tables(Part::expect_gradients);  // early, so that no rank waits for it later
   end_piece();
@@ -59,7 +59,7 @@ void StepLayout::forward() {
   if (facts_.any_weight_copies()) weight_copies();
   for (size_t n = 0; n < facts_.layers.size(); ++n) {
     before_forward(n);
-    if (forward_joins_.contains(n)) fork(On::layers, kCompute);
+    if (forward_joins_.contains(n)) order(On::layers, kCompute);
     if (!facts_.layers[n].run_by_loss) forward_layer(n);
   }
 }
@@ -69,7 +69,7 @@ void StepLayout::weight_copies() {
   if (!choices_.copies_early) {
     add(Part::copy_weights).end = facts_.layers.size();
   } else if (facts_.computes_before_embeddings()) {
-    fork(kCompute, On::layers);
+    order(kCompute, On::layers);
     PlannedCall& rest = add(Part::copy_weights, On::layers, facts_.first_reader());
     rest.end = facts_.layers.size();
     forward_joins_.insert(facts_.first_reader());
@@ -83,8 +83,8 @@ void StepLayout::before_forward(size_t node) {
   const std::vector<size_t>& needed = facts_.layers[node].first_reads;
   if (needed.empty()) return;
   if (facts_.alone()) {
-    if (choices_.lookups_aside) fork(kExchange, kCompute);
-    if (std::ranges::any_of(needed, [&](size_t e) { return is_apart(e); })) fork(kElements, kCompute);
+    if (choices_.lookups_aside) order(kExchange, kCompute);
+    if (std::ranges::any_of(needed, [&](size_t e) { return is_apart(e); })) order(kElements, kCompute);
     return;
   }
   for (const size_t e : needed)
@@ -98,7 +98,7 @@ void StepLayout::before_forward(size_t node) {
 void StepLayout::forward_layer(size_t node) {
   const LayerFacts& layer = facts_.layers[node];
   if (choices_.layers_aside && layer.concurrent_until) {
-    fork(kCompute, On::layers);
+    order(kCompute, On::layers);
     add(Part::forward, On::layers, node);
     forward_joins_.insert(*layer.concurrent_until);
   } else {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/device/gpu_traits.h"
-#include "net/model/layer_run.h"
+#include "net/model/step_layers.h"
 #include "net/model/step_streams.h"
 
 namespace hctr::test {
@@ -22,7 +22,7 @@ inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& bin
 inline void run_layers(const StepPlan& plan, const Network& network, const Network::Binding& binding,
                        const StepStreams& streams, StepEvents& events, Context& ctx,
                        const std::function<void(const PlannedCall&)>& queued = {}) {
-  LayerRun layers(network, binding, ctx);
+  StepLayers layers(network, binding, ctx);
   for (const PlannedCall& call : plan.calls) {
     Context own = streams.on(call.stream, ctx);
     if (!events.run(own, call)) layers.run(own, call);

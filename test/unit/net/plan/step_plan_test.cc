@@ -13,7 +13,7 @@ namespace {
 
 using Run = ops::WeightGradientRun;
 
-LayerFacts fc(const std::string& name, Run wgrad = Run::together) {
+LayerFacts trained_fc(const std::string& name, Run wgrad = Run::together) {
   return {.name = name,
           .trained = true,
           .weights = true,
@@ -26,10 +26,14 @@ LayerFacts fc(const std::string& name, Run wgrad = Run::together) {
 StepFacts dlrm_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true, .may_skip = true};
   facts.lookup_shares = ops::MultiprocessorShares{33, 99};
-  LayerFacts bottom = fc("bottom");
+  LayerFacts bottom = trained_fc("bottom");
   bottom.fused_relu = bottom.dgrad_fills_gpu = true;
-  facts.layers = {fc("first"), bottom,       {.name = "interaction", .trained = true, .first_reads = {0}},
-                  fc("third"), fc("fourth"), {.name = "loss", .loss = true, .trained = true}};
+  facts.layers = {trained_fc("first"),
+                  bottom,
+                  {.name = "interaction", .trained = true, .first_reads = {0}},
+                  trained_fc("third"),
+                  trained_fc("fourth"),
+                  {.name = "loss", .loss = true, .trained = true}};
   facts.tables = {{.name = "vectors"}};
   return facts;
 }
@@ -37,12 +41,12 @@ StepFacts dlrm_facts() {
 /// A cross layer concurrent with a deep one, and a table by element, as DeepFM and DCN have them.
 StepFacts dcn_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true};
-  LayerFacts cross = fc("cross", Run::in_order);
+  LayerFacts cross = trained_fc("cross", Run::in_order);
   cross.concurrent_until = 4;
   facts.layers = {{.name = "row", .trained = true, .own_memory = false, .first_reads = {0, 1}},
                   cross,
-                  fc("fc1", Run::apart),
-                  fc("fc2", Run::apart),
+                  trained_fc("fc1", Run::apart),
+                  trained_fc("fc2", Run::apart),
                   {.name = "concat", .trained = true, .own_memory = false},
                   {.name = "loss", .loss = true, .trained = true}};
   facts.tables = {{.name = "deep"}, {.name = "wide", .by_element = true}};
@@ -158,9 +162,7 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
       EXPECT_TRUE(order.all_before(of_table(plan, StepPart::sum_contributions, e),
                                    of_table(plan, StepPart::send_gradients, e)));
       EXPECT_TRUE(order.all_before(searches, update));
-      if (facts.alone() || !facts.tables[e].by_element) {
-        EXPECT_TRUE(order.all_before(of_table(plan, StepPart::send_gradients, e), searches));
-      }
+      EXPECT_TRUE(order.all_before(of_table(plan, StepPart::send_gradients, e), searches));
       const auto end = order.calls(StepPart::update_weights);
       EXPECT_FALSE(of_table(plan, StepPart::send_gradients, e).empty());
       ASSERT_EQ(end.size(), 1u);

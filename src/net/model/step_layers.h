@@ -11,10 +11,10 @@
 namespace hctr {
 
 /// One step. Valid no longer than its arguments.
-class LayerRun {
+class StepLayers {
  public:
   /// `caller`: a context of the compute stream.
-  LayerRun(const Network& network, const Network::Binding& binding, const Context& caller)
+  StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
       : network_(network), binding_(binding), caller_(caller), last_(caller) {}
 
   /// Queues a call with a context of its stream. Returns whether it is one of layers.

@@ -1,4 +1,4 @@
-#include "net/model/layer_run.h"
+#include "net/model/step_layers.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-bool LayerRun::run(const Context& own, const PlannedCall& call) {
+bool StepLayers::run(const Context& own, const PlannedCall& call) {
   Context ctx = call.multiprocessors > 0 ? own.with_multiprocessors(call.multiprocessors) : own;
   Context backward = own.with_last_launches(&last_);
   switch (call.part) {
@@ -47,24 +47,24 @@ bool LayerRun::run(const Context& own, const PlannedCall& call) {
   return true;
 }
 
-void LayerRun::weight_gradients(Context& ctx, const PlannedCall& call) {
+void StepLayers::weight_gradients(Context& ctx, const PlannedCall& call) {
   const double bytes = ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[call.index]) : 0;
   if (call.grouped) bytes_at_the_end_ += bytes;
   network_.backward_weights(ctx, binding_, call.index, call.grouped ? 0 : bytes);
 }
 
-void LayerRun::start_all() {
+void StepLayers::start_all() {
   const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
                           {.bytes = std::exchange(bytes_at_the_end_, 0)});
   last_.run();
 }
 
-void LayerRun::start_sums(Context& ctx) {
+void StepLayers::start_sums(Context& ctx) {
   const ProfiledPart part(ctx, "weight gradients", "weights", "sums of all layers");
   last_.run_first(ctx);
 }
 
-void LayerRun::start_products() {
+void StepLayers::start_products() {
   grouped_.assign(last_.late().begin(), last_.late().end());
   const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
                           {.bytes = bytes_at_the_end_});
