@@ -104,4 +104,4 @@ def view(array: s.Array) -> np.ndarray:
     if count == 0:
         return np.empty(shape, dtype)
     buffer = (c.c_char * (count * dtype.itemsize)).from_address(array.data)
-    return np.frombuffer(buffer, dtype).reshape(shape)
+    return np.frombuffer(memoryview(buffer), dtype).reshape(shape)

@@ -83,17 +83,15 @@ def texts(values: Sequence[Any]) -> Column:
     ends = np.zeros(count + 1, np.int64)
     np.cumsum(np.fromiter(map(len, encoded), np.int64, count), out=ends[1:])
     data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    valid = None if valid.all() else valid
+    there = _some(valid)
     if ends[-1] < 2**31:
-        return Column(count, b"u", [*_bitmap(valid), ends.astype(np.int32), data], _nulls(valid))
-    return Column(count, b"U", [*_bitmap(valid), ends, data], _nulls(valid))
+        return Column(count, b"u", [*_bitmap(there), ends.astype(np.int32), data], _nulls(there))
+    return Column(count, b"U", [*_bitmap(there), ends, data], _nulls(there))
 
 
 def categories(codes: np.ndarray, values: Column) -> Column:
     """Of codes, negative for nulls, and what they stand for."""
-    valid = codes >= 0
-    valid = None if valid.all() else valid
-    column = numbers(codes, valid)
+    column = numbers(codes, _some(codes >= 0))
     column.dictionary = values
     return column
 
@@ -113,6 +111,11 @@ def nothing(length: int) -> Column:
 def of_capsules(length: int, capsules: Any) -> Column:
     """What `__arrow_c_array__()` of a column has returned."""
     return Column(length, b"", capsules=capsules)
+
+
+def _some(valid: np.ndarray) -> Optional[np.ndarray]:
+    """None where all are valid."""
+    return None if valid.all() else valid
 
 
 def _nulls(valid: Optional[np.ndarray]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 _AFTER_INTERRUPT = 0.05  # seconds until a stop is said again
 
@@ -15,12 +15,18 @@ class Conversation:
     def __init__(self) -> None:
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._raised: list[BaseException] = []
+        self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
         """By the thread that works: what function(about) says in the thread of the caller; False ends the work."""
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
-        return answer.get()
+        while True:
+            try:
+                return answer.get(timeout=_AFTER_INTERRUPT)
+            except queue.Empty:
+                if self._interrupted:  # which may have come with the question, that is lost then
+                    return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
         """Runs work(), with callbacks here. KeyboardInterrupt: stop(), and raises it when the work has ended."""
@@ -34,31 +40,37 @@ class Conversation:
             self._events.put(None)
 
         thread = threading.Thread(target=body, name="huge_ctr", daemon=True)
-        thread.start()
-        interrupted = None
+        try:
+            thread.start()
+        except KeyboardInterrupt as error:
+            if thread.ident is None:
+                raise
+            self._interrupted = error
         while True:
             try:
-                event = self._events.get(timeout=_AFTER_INTERRUPT if interrupted else None)
+                if self._interrupted:
+                    stop()
+                event = self._events.get(timeout=_AFTER_INTERRUPT if self._interrupted else None)
                 if event is None:
                     break
-                self._answer(event, interrupted)
+                self._answer(event)
             except queue.Empty:
-                stop()
-            except KeyboardInterrupt as error:
-                interrupted = interrupted or error
-                stop()
+                if not thread.is_alive():  # its last word has come with an interrupt, and is lost
+                    break
+            except KeyboardInterrupt as error:  # maybe several
+                self._interrupted = self._interrupted or error
         thread.join()
-        if interrupted:
-            raise interrupted
+        if self._interrupted:
+            raise self._interrupted
         if self._raised:
             raise self._raised[0]
         return result[0]
 
-    def _answer(self, event: tuple, interrupted: Any) -> None:
+    def _answer(self, event: tuple) -> None:
         function, about, answer = event
         goes_on = False
         try:
-            if not interrupted and not self._raised:
+            if not self._interrupted and not self._raised:
                 goes_on = function(about) is not False
         except KeyboardInterrupt:
             raise

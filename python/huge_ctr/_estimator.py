@@ -137,7 +137,7 @@ class CTREstimator(BaseEstimator):
             return {}
         found = []
         for one in categorical:
-            name = names[one] if isinstance(one, (int, np.integer)) and not isinstance(one, bool) else str(one)
+            name = names[int(one)] if isinstance(one, (int, np.integer)) and not isinstance(one, bool) else str(one)
             if name not in names:
                 raise ValueError(f"categorical_feature names '{name}', and X has {', '.join(names)}")
             found.append(name)

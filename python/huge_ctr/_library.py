@@ -184,7 +184,8 @@ class Handle:
     """A handle of the library, destroyed with it. Of this process alone: after os.fork() the child has none."""
 
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
-        self._pointer, self._destroy, self._what, self._forks = pointer, destroy, what, _forks
+        self._pointer: Optional[c.c_void_p] = pointer
+        self._destroy, self._what, self._forks = destroy, what, _forks
 
     @property
     def pointer(self) -> c.c_void_p:

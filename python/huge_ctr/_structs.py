@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+from typing import Any
 
 F32, I32, U32, I64, U64 = range(5)
 DENSE, KEYS, SCORES, LABELS = range(4)
@@ -28,7 +29,7 @@ class Array(c.Structure):
 class Sized(c.Structure):
     """A struct that begins with its size."""
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any):
         super().__init__(size=c.sizeof(self), **fields)
 
 

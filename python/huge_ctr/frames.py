@@ -110,7 +110,7 @@ def _equal_lengths(columns: dict) -> int:
     if not lengths:
         raise UsageError("a table without columns")
     if len(set(lengths.values())) > 1:
-        name, other = min(lengths, key=lengths.get), max(lengths, key=lengths.get)
+        name, other = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
         raise UsageError(
             f"column '{name}' has {lengths[name]} rows, and '{other}' {lengths[other]}: all need equally many"
         )

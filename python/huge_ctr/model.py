@@ -65,7 +65,7 @@ class Model:
         self._inputs, self._outputs, self.iteration = self._describe()
         name, where = c.c_char_p(), c.c_char_p()
         _library.call("hctr_model_about", self._handle.pointer, c.byref(name), c.byref(where))
-        self.name, self.device_name = name.value.decode(), where.value.decode()
+        self.name, self.device_name = (name.value or b"").decode(), (where.value or b"").decode()
         self._saved: Any = None
         self._owns = False
 

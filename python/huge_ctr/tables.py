@@ -123,7 +123,7 @@ def column_keys(model: Any, column: str, values: Sequence[Any]) -> np.ndarray:
     """The keys of values, as the reader makes them: a table of this column alone is encoded."""
     config = model.config
     top, slot = column_slots(config)[column]
-    section = _config.data_layer(config).get("csv") or _config.data_layer(config).get("parquet")
+    section = _config.data_layer(config).get("csv") or _config.data_layer(config).get("parquet") or {}
     values = list(values) if not hasattr(values, "dtype") else values
     table: dict[str, Any] = {column: values}
     for group in section.get("dense", []):

@@ -213,7 +213,7 @@ class Trainer:
     # ---- Files ----
 
     def save(self, prefix: Union[str, os.PathLike]) -> list[Path]:
-        """Saves the model at a prefix ("models/mine"), with optimizer states. Returns the files, the dense one first."""
+        """Saves the model at a prefix ("out/mine") with optimizer states. Returns its files, the dense one first."""
         files: list[Path] = []
         collect = s.FILE(lambda _user, path: files.append(Path(os.fsdecode(path))))
         _library.call("hctr_trainer_save", self._handle.pointer, _library.path_bytes(prefix), collect, None)

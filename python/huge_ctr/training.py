@@ -30,7 +30,7 @@ def train(
         keeps it). Raises what Trainer raises.
     """
     own = tempfile.mkdtemp(prefix="huge_ctr-") if run_dir is None else None
-    folder = Path(run_dir if own is None else Path(own) / "run")
+    folder = Path(own) / "run" if own is not None else Path(run_dir or "")
     try:
         with Trainer(config, data, eval_data, run_dir=folder, **options) as trainer:
             trainer.fit(callbacks=callbacks, progress=progress)

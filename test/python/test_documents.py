@@ -37,6 +37,14 @@ class Documents(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
+    def test_no_other_page_has_python(self):
+        pages = [
+            *ROOT.glob("*.md"),
+            *(path for folder in ("docs", "samples") for path in (ROOT / folder).rglob("*.md")),
+        ]
+        found = {str(page.relative_to(ROOT)) for page in pages if "```python\n" in page.read_text()}
+        self.assertEqual(found, {"README.md", "docs/python.md", "docs/from_lightgbm.md"})
+
     def test_readme(self):
         self.assertIn("AUC", self.run_page("README.md", CLICKS))
 
