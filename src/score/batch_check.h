@@ -26,7 +26,7 @@ class BatchCheck {
 
  private:
   struct Column {
-    size_t index;  ///< of the label
+    size_t index;  ///< index of the label
     float low, high;
     bool may_be_missing;  ///< a value below -0.5
     bool binary;          ///< only 0 and 1

@@ -12,7 +12,7 @@ struct PackedKeys {
   int64_t keys = 0;         ///< byte offset in the batch
   int64_t offsets = kOnes;  ///< byte offset in the batch of i32 [slots * samples + 1]. kOnes: none, since in each slot
                             ///< each of the first `rows` samples has one key, and others have none
-  int32_t count = 0;        ///< of keys
+  int32_t count = 0;        ///< number of keys
   int32_t rows = 0;
   int32_t key_bytes = 8;  ///< 4: unsigned; 8: signed
   int32_t padding = 0;

@@ -24,7 +24,7 @@ namespace hctr {
 struct HostBytes {
   std::unique_ptr<std::byte[]> data;
   size_t bytes = 0;
-  int64_t offset = 0;  ///< of its first byte in the file
+  int64_t offset = 0;  ///< offset of its first byte in the file
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 

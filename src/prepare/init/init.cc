@@ -163,7 +163,7 @@ class Initializer {
     expect_stated_columns(options_, plan_.layout->columns);
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
-    if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
+    if (first.counts.size() > 1)  // missing input is detected before gigabytes are read
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
                  [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }

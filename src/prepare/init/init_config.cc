@@ -47,7 +47,7 @@ class Columns {
 
   Json dense{Json::Array{}}, slots{Json::Array{}}, nnz{Json::Array{}};
   int64_t dense_count = 0, slot_count = 0;  // slots but for items
-  int64_t kept = 1;                         // the most keys that are kept of one of them
+  int64_t kept = 1;                         // maximum keys kept of one of them
   bool lists = false;                       // one of them may have several keys
 
  private:

@@ -19,7 +19,7 @@ struct InitPlan {
   std::vector<std::string> missing;           ///< texts that mean a missing value
   bool trim = false;                          ///< Parquet: blanks around texts are not part of them
   bool skip_bad_rows = false;                 ///< the files still have them
-  std::optional<NumberFormat> number_format;  ///< of all numbers in texts; none: plain, or each column its own
+  std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain, or per column
   LabelChoice label;
   std::vector<ColumnGuess> columns;       ///< but for the label, in the order of the table
   std::vector<int64_t> distinct;          ///< [columns] different values

@@ -21,9 +21,9 @@ class LabelFacts {
   void add(std::string_view text);
 
   int64_t rows = 0, numbers = 0;
-  double sum = 0;                         ///< of the numbers
+  double sum = 0;                         ///< sum of the numbers
   NotationFacts notation;                 ///< in which notation they are written
-  std::map<std::string, int64_t> counts;  ///< of the first different values, at most kMostLabels + 1
+  std::map<std::string, int64_t> counts;  ///< counts of the first different values, at most kMostLabels + 1
   static constexpr size_t kMostLabels = 1000;
 };
 
@@ -35,7 +35,7 @@ struct LabelChoice {
   std::optional<std::string> text;  ///< the positive label
   std::optional<double> at_least;   ///< or the least number of one; without both the numbers 0 and 1 are the labels
   std::string why;
-  NumberNotation notation{};  ///< of numbers that are not plain
+  NumberNotation notation{};  ///< notation of numbers that are not plain
 
   bool is_positive(const std::string& text) const;
   /// As in "labels" of csv and parquet.

@@ -10,8 +10,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kVector = 16;           // elements of an embedding vector
-constexpr int64_t kItemVector = 32;       // of an item, in din
-constexpr int64_t kWidths[] = {128, 64};  // of the hidden layers
+constexpr int64_t kItemVector = 32;       // vector size of an item, in din
+constexpr int64_t kWidths[] = {128, 64};  // widths of the hidden layers
 constexpr double kDropout = 0.3;
 constexpr int64_t kCrossLayers = 3;
 constexpr int64_t kRareBelow = 5;  // occurrences that a key needs for a row, where rare ones get none

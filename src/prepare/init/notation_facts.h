@@ -59,13 +59,13 @@ class NotationFacts {
   std::string question(size_t format, size_t other) const;
 
   uint32_t viable_ = (1u << kNumberFormats) - 1;  // formats that have read all values so far
-  std::string unit_;                              // of all other values
+  std::string unit_;                              // unit of all other values
   std::string doubtful_;                          // the first value that two formats read differently
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;
   bool sure_ = false;
-  std::array<NumberFacts, kNumberFormats> numbers_;  // of the other values
-  std::array<uint64_t, kNumberFormats> hashes_{};    // of the same numbers, with those that are held out
-  NumberFacts by_thousands_;                         // of the plain ones, where a point may stand between thousands
+  std::array<NumberFacts, kNumberFormats> numbers_;  // facts about the other values
+  std::array<uint64_t, kNumberFormats> hashes_{};    // hashes of the same numbers, including held-out rows
+  NumberFacts by_thousands_;  // facts about plain numbers whose point may be a thousands separator
 };
 
 }  // namespace hctr

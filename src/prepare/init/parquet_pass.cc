@@ -336,7 +336,7 @@ class ParquetTableReader {
   const InitOptions& options_;
   TablePass pass_;
   std::set<std::string> wide_;        // columns of whole decimals beyond 64 bits
-  std::deque<std::string> texts_;     // of the fields
+  std::deque<std::string> texts_;     // texts of the fields
   std::vector<size_t> read_;          // the columns that are read
   std::vector<ParquetField> fields_;  // and their fields, of the first file
   size_t label_ = 0;                  // index of the label among them

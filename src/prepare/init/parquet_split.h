@@ -29,7 +29,7 @@ class ParquetColumnRows {
   int64_t rows_ = 0, items_ = 0;
   std::vector<uint8_t> valid_rows_, valid_items_;  // bits
   std::vector<int32_t> list_, text_;
-  std::vector<uint8_t> values_;  // of booleans bits
+  std::vector<uint8_t> values_;  // values; bits for booleans
 };
 
 /// A file with the given fields. Errors: Error(io) from every member.

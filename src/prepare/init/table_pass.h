@@ -19,7 +19,7 @@ namespace hctr {
 /// Result of the pass. Columns and label are facts of the training rows; the pass only checks that evaluation rows can
 /// be read the same way.
 struct TablePass {
-  std::vector<std::string> columns;  ///< of the table, the label's among them
+  std::vector<std::string> columns;  ///< columns of the table, including the label's
   std::vector<ColumnFacts> facts;    ///< [columns]
   size_t label_column = 0;
   LabelFacts labels, held_out_labels;

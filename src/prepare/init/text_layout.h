@@ -13,7 +13,7 @@ struct TextLayout {
   std::string delimiter;  ///< one character, or "::"
   TextGrammar grammar;    ///< the same, with the quote and whether cells are trimmed
   bool header = false;
-  std::vector<std::string> columns;  ///< of the header, else "1", "2", ...; then the added ones
+  std::vector<std::string> columns;  ///< names in the header, else "1", "2", ...; then the added ones
   std::vector<std::string> added{};  ///< partitions, which are columns that no record holds
 
   /// Cells of each record.

@@ -24,7 +24,7 @@ void write_vocabularies(const fs::path&, const FittedColumns&);
 /// An encoding that was saved.
 struct SavedColumns {
   bool criteo = false;
-  TextRoles roles;                                           ///< of the columns of a CSV
+  TextRoles roles;                                           ///< roles of the columns of a CSV
   std::vector<std::pair<std::string, std::string>> crosses;  ///< pairs of categories
   int passes = 2;
   int64_t range = 0, modulo = 0, min_count = 1;

@@ -264,7 +264,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     }
     ++index;
   }
-  for (const TextColumn& column : table_.columns)  // a bad last row may have left values after
+  for (const TextColumn& column : table_.columns)  // a bad last row may have left values beyond the rows
     if (column.kind == ColumnKind::list)
       rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
                                                                 : rows.categories[column.place].ends[rows.rows - 1]);

@@ -32,7 +32,7 @@ struct TextColumn {
   std::string name;
   ColumnKind kind = ColumnKind::skip;
   size_t place = 0;                          ///< index among the labels, dense values or categories
-  std::optional<NumberNotation> notation{};  ///< of numbers; none: plain ones
+  std::optional<NumberNotation> notation{};  ///< notation of numbers; none: plain ones
 };
 
 struct TextTable {
@@ -66,8 +66,8 @@ TextTable criteo_table();
 struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
   std::string split;                                  ///< empty: no such column
-  std::optional<NumberFormat> number_format{};        ///< of all numbers
-  std::map<std::string, NumberNotation> notations{};  ///< of columns with one of their own
+  std::optional<NumberFormat> number_format{};        ///< format of all numbers
+  std::map<std::string, NumberNotation> notations{};  ///< notations of columns with their own
 };
 
 /// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
