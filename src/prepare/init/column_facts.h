@@ -18,14 +18,14 @@
 
 namespace hctr {
 
-/// Whether a text that is not empty says that a value is missing: "?", "NA", "null" and their kin.
+/// Whether a non-empty text means a missing value: "?", "NA", "null" and similar.
 bool is_missing_mark(std::string_view text);
 
 /// Characters that may separate the values of a list inside a cell, the likelier ones first.
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
 /// Possible separators of values in brackets: commas or blanks, as BracketedList detects, or one of these characters.
 inline constexpr std::array<char, 3> kSeparatorsInBrackets = {'\0', ';', '|'};
-/// Ways to take a cell apart: with each of kListSeparators, then in brackets with each of kSeparatorsInBrackets.
+/// Ways to split a cell: by each of kListSeparators, then in brackets by each of kSeparatorsInBrackets.
 inline constexpr size_t kFirstInBrackets = kListSeparators.size();
 inline constexpr size_t kListForms = kFirstInBrackets + kSeparatorsInBrackets.size();
 
@@ -47,7 +47,7 @@ class ColumnFacts {
  public:
   /// A cell of a text, or a value of a Parquet column as text. Blanks around it are not part of it.
   void add(std::string_view cell);
-  /// A cell of a row to evaluate on: only what decides whether it can be read like the others.
+  /// A cell of a row to evaluate on: only checks whether it can be read like the others.
   void check(std::string_view cell);
   /// A row of a list column: its values, one by one, then the end of the row.
   void add_item(std::string_view item);
@@ -70,7 +70,7 @@ class ColumnFacts {
   int64_t other_numbers = 0;       ///< values that may be numbers in a notation that is not read
   int64_t sure_other_numbers = 0;  ///< values among these that can be nothing else
   std::string other_number;        ///< the first of them
-  std::string odd_value;           ///< the first value that is a number in no notation
+  std::string odd_value;           ///< the first value that is a number in no known notation
   std::string unit, with_unit;     ///< the text after the first number that is followed by text, and that value
   int64_t with_units = 0;          ///< values with the same unit
   int64_t points = 0;              ///< numbers written with a point
@@ -81,7 +81,7 @@ class ColumnFacts {
   int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   Moments plain;                   ///< moments of the numbers
-  NotationFacts notation;          ///< in which notation they are written, also in rows to evaluate on
+  NotationFacts notation;          ///< notations of the numbers, also in rows to evaluate on
   std::string no_number;           ///< the first value that is none
   int64_t held_out_words = 0;      ///< values to evaluate on that are no numbers
   int64_t held_out_not_keys = 0;   ///< values to evaluate on that are no integers of at least 0
@@ -98,8 +98,8 @@ class ColumnFacts {
   NumberFacts plain_numbers() const { return {least, most, numbers, integers, negative, plain}; }
   /// Different values; an estimate beyond 65,536.
   int64_t distinct() const { return distinct_.value(); }
-  /// The share of this column's values that stand in lists of `list`, as far as both were looked at. `form`: that of
-  /// the lists; any for a column of lists.
+  /// The share of this column's values that occur in lists of `list`, among those examined in both. `form`: of the
+  /// lists; any for a column of lists.
   double share_in(const ColumnFacts& list, size_t form) const;
 
  private:

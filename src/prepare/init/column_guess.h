@@ -40,7 +40,7 @@ struct ColumnGuess {
   }
 };
 
-/// `format`: how all numbers of the table are written, where that is stated.
+/// `format`: the notation of all numbers in the table, if stated.
 ColumnGuess guess_column(const std::string& name, const ColumnFacts&, const std::optional<NumberFormat>& format = {});
 
 }  // namespace hctr

@@ -67,7 +67,7 @@ void expect_none(const std::string& path) {
               cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
 }
 
-/// `of`: " of --eval", or nothing. Errors: Error(usage) for what can be read once only.
+/// `of`: " of --eval", or nothing. Errors: Error(usage) for input that can be read only once.
 void expect_to_be_read_again(const fs::path& path, const char* of) {
   if (!source_exists(path))
     throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
@@ -90,7 +90,7 @@ TableFiles table_files(const fs::path& source, const Log& log, const char* of = 
   return files;
 }
 
-/// Whether a config can name a column or a text: JSON is UTF-8.
+/// Whether a config can contain the name or text: JSON is UTF-8.
 bool can_be_named(const std::string& text) {
   const Json read = Json::parse(Json(text).text(), "name");
   return *read.string() == text;

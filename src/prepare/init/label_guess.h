@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// A text as a word of a shell: in quotes unless it needs none.
+/// A text quoted for a shell, if necessary.
 std::string quoted_word(const std::string& text);
 
 /// Values of a label column, one after the other.
@@ -33,7 +33,7 @@ bool is_missing_label(std::string_view text, const std::optional<std::string>& p
 struct LabelChoice {
   std::string column;
   std::optional<std::string> text;  ///< the positive label
-  std::optional<double> at_least;   ///< or the least number of one; without both the numbers 0 and 1 are the labels
+  std::optional<double> at_least;   ///< or the minimum of one; without both the numbers 0 and 1 are the labels
   std::string why;
   NumberNotation notation{};  ///< notation of numbers that are not plain
 
@@ -42,10 +42,9 @@ struct LabelChoice {
   Json json() const;
 };
 
-/// `command`: what the user typed so far, for messages that complete it. `format`: how all numbers are written, where
-/// that is stated. Errors: Error(usage) for a column whose
-/// positive value is not clear, or for a `positive` that does not fit, with the command to type; Error(data) for one
-/// value alone.
+/// `command`: what the user typed so far, for messages that complete it. `format`: the notation of all numbers, if
+/// stated. Errors: Error(usage) for a column whose positive value is unclear, or for a `positive` that does not fit,
+/// with the command to type; Error(data) for a single value.
 LabelChoice choose_label(const std::string& column, const LabelFacts&, const std::optional<std::string>& positive,
                          const std::string& command, const std::optional<NumberFormat>& format = {});
 

@@ -1,4 +1,4 @@
-// In which notation the numbers of a column are written.
+// Detects the notation of a column's numbers.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct NumberFacts {
   Moments moments;
 
   void add(double number);
-  /// Whether the numbers are better taken by their logarithm.
+  /// Whether the logarithm suits the numbers better.
   bool skewed() const;
 };
 
@@ -44,13 +44,13 @@ class NotationFacts {
   };
   /// `stated`: the format of all numbers in the table.
   Choice choose(const std::optional<NumberFormat>& stated) const;
-  /// Whether the column has values that are not read without a notation.
+  /// Whether the column has values that need a notation to be read.
   bool any_other() const { return others_ > 0; }
-  /// Whether one of these can be nothing but a number.
+  /// Whether one of these can only be a number.
   bool sure() const { return sure_; }
-  /// Numbers that are read without a notation whose points may stand between thousands.
+  /// Numbers without a notation whose points may be thousands separators.
   bool any_point_of_thousands() const { return thousands_ > 0; }
-  /// The values to train on in a format that reads all of them. `plain`: what they are without one.
+  /// The values to train on in a format that reads all of them. `plain`: without one.
   NumberFacts numbers_in(NumberFormat, const NumberFacts& plain) const;
 
  private:

@@ -83,7 +83,7 @@ HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const st
   return hold_out;
 }
 
-/// Why a record is bad, which its quotes or its number of cells make it.
+/// Why a record is bad: its quotes or its number of cells.
 std::string problem_of(std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
                        const TextLayout& layout) {
   const size_t expected = layout.cells();
