@@ -116,7 +116,7 @@ class StateWriter {
   /// An array of which only the first `rows` are copied now. Returns where the others go.
   LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                 const Copy& copy, int64_t rows);
-  /// In an increment: where the changed rows go, none of which is copied, followed by the new ones.
+  /// Writes an array, of which it copies only the first `rows` now. Returns where the others go.
   LaterRows::Part place_of_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                    const Changes&);
   template <class T>

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Bytes of the place of an occurrence.
+/// Bytes in which a message gives the place of an occurrence.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;

@@ -196,7 +196,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int l = 0; l < 4; ++l)
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
-            const int j = (c + l + 2) % kColumns;  // begins with a number in another bank than that of a
+            const int j = (c + l + 2) % kColumns;  // begins with an element that is in another bank than that of `a`
             sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
           }
       }
@@ -401,7 +401,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
-    __syncthreads();  // the exchange of the piece before is over
+    __syncthreads();  // the exchange of the previous piece is over
     add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);
