@@ -18,7 +18,7 @@ std::string lower(std::string_view word) {
 
 /// Optimal string alignment distance.
 int edits(std::string_view a, std::string_view b) {
-  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);  // of i - 2, i - 1 and i
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);  // rows i - 2, i - 1 and i
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
     before.swap(last);

@@ -20,7 +20,7 @@ namespace hctr {
 struct FieldDoc {
   std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
-  Range limits{};                    ///< of a number
+  Range limits{};                    ///< limits of a number
   std::vector<std::string> words{};  ///< all texts that the value may be; empty: any
   std::vector<FieldDoc> inner{};     ///< the fields of an object, or of each object of an array
   bool required = false;
@@ -91,7 +91,7 @@ class SchemaBase {
     Range range{};
     const ValueAccess* value = nullptr;  // or else
     const PartAccess* part = nullptr;
-    std::shared_ptr<const SchemaBase> schema{};  // of the part; shared, since schemas are copied
+    std::shared_ptr<const SchemaBase> schema{};  // the part's schema; shared, since schemas are copied
     std::function<std::string(const void*)> why_unused{};
   };
   using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null

@@ -17,7 +17,8 @@ struct BestPossible {
   double calibration = 0;   ///< mean probability / share of positives
   double positive_share = 0;
   int64_t samples = 0;
-  std::vector<BestPossible> labels;  ///< of each label where there are several; then the scores above are their means
+  /// scores of each label if there are several; then the scores above are their means
+  std::vector<BestPossible> labels;
 };
 
 /// Shapes: probability [samples, labels], positive [samples, labels].

@@ -19,7 +19,7 @@ namespace hctr {
 class Measure {
  public:
   struct Samples {
-    std::span<const float> predictions, labels;  ///< of equal size
+    std::span<const float> predictions, labels;  ///< spans of equal size
     std::span<const std::optional<int64_t>>
         groups{};  ///< of equal size, for metrics of groups alone; an empty optional is a sample without a group
   };

@@ -14,7 +14,7 @@ namespace hctr {
 struct SampleFacts {
   int64_t samples = 0, not_numbers = 0;                                      ///< not_numbers: predictions that are NaN
   int64_t without_group = 0;                                                 ///< where groups are wanted
-  float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;  ///< of the labels
+  float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;  ///< range of the labels
 
   void add(const Measure::Samples&);
   void merge(const SampleFacts&);

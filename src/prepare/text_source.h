@@ -20,7 +20,7 @@ inline const TextGrammar kPlainLines{.delimiter = '\t', .quote = '\0'};
 struct TextBlock {
   std::string text;
   std::string file;        ///< for messages
-  int64_t first_line = 0;  ///< of this block in its file, counted from 1
+  int64_t first_line = 0;  ///< number of this block's first line in its file, from 1
   int64_t first_byte = 0;  ///< offset of this block in the decompressed content of its file
   int64_t first_row = 0;   ///< non-blank records before this block, over all files
   int64_t bytes_done = 0;  ///< bytes of the files, compressed or not, read up to this block

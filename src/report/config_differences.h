@@ -10,7 +10,7 @@ namespace hctr {
 
 struct ConfigDifference {
   std::string place;                ///< "/optimizer/adam_hparam/learning_rate"; layers by their first top
-  std::vector<std::string> values;  ///< of each config, as JSON; empty: it has none
+  std::vector<std::string> values;  ///< value in each config, as JSON; empty: missing
 };
 
 /// The places whose values differ between configs, in the order of the first config that has them. A null config is

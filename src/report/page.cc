@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// The page with the text of each mark "{{name}}" in place, in one pass: what is put in is not searched for marks.
+/// The page with each mark "{{name}}" replaced by its text, in one pass: inserted text is not searched for marks.
 std::string filled(std::string_view page, std::initializer_list<std::pair<std::string_view, std::string_view>> texts) {
   std::string whole;
   size_t at = 0;

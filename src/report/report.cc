@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-/// Gives runs of one name those of their paths.
+/// Names runs with equal names by their paths.
 void name_runs(std::vector<RunData>& runs) {
   std::multiset<std::string> names;
   for (const RunData& run : runs) names.insert(run.name);

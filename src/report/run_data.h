@@ -1,4 +1,4 @@
-// One run of a report: what its folder holds, and what its model makes of the evaluation set.
+// One run of a report: the contents of its folder, and its model's scores of the evaluation set.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct RunData {
 
 /// Errors: Error(usage) when the folder holds no metrics.jsonl.
 RunData read_run(const std::filesystem::path&, const Environment&);
-/// Scores evaluation samples with the final model. Where that fails the notes say why. Returns false when a stop was
+/// Scores evaluation samples with the final model. On failure the notes state why. Returns false when a stop was
 /// requested.
 bool score_run(RunData&, const RunReportOptions&);
 

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBuckets = 400;  // of a line; a drawing is at most 1400 pixels wide
+constexpr size_t kBuckets = 400;  // points of a line; a drawing is at most 1400 pixels wide
 constexpr size_t kRocPoints = 300, kHistogramBins = 50;
 constexpr int64_t kCalibrationBuckets = 20;
 

@@ -1,4 +1,4 @@
-// Numbers over time, and as many of them as a drawing needs.
+// Numbers over time, reduced to the resolution of a drawing.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ struct Point {
 };
 using Series = std::vector<Point>;
 
-/// The smallest and the largest value of each of `buckets` equally long pieces of the series, in their order, and its
-/// ends: no extreme is lost. A series that is short enough stays as it is. Cost: one pass.
+/// The minimum and the maximum of each of `buckets` equally long pieces of the series, in order, and its ends: no
+/// extreme is lost. A short series is unchanged. Cost: one pass.
 Series downsample(const Series&, size_t buckets);
 
 /// {"x": [...], "y": [...]}, with seven significant digits.

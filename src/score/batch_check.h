@@ -19,14 +19,14 @@ class BatchCheck {
   /// `source`: the set, for messages. `labels`: whether labels are checked.
   BatchCheck(const Config&, const Graph&, std::string source, bool labels = true);
 
-  /// Errors: Error(data) naming sample, column and value of a label that its loss does not take, or of a key that is
-  /// wider than "input_key_type" where the format reads any key. `samples_in_set`: so that the number of the sample is
-  /// that in the set; 0 if it is not known.
+  /// Errors: Error(data) naming sample, column and value of a label that its loss does not accept, or of a key wider
+  /// than "input_key_type" if the format reads any key. `samples_in_set`: so that the sample's number is that in the
+  /// set; 0 if unknown.
   void expect(const BatchView&, int64_t samples_in_set) const;
 
  private:
   struct Column {
-    size_t index;  ///< of the label
+    size_t index;  ///< index of the label
     float low, high;
     bool may_be_missing;  ///< a value below -0.5
     bool binary;          ///< only 0 and 1

@@ -12,7 +12,7 @@ KeyWidth key_width(const SolverSection& solver) {
   return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }
 
-/// Threads of a reader. One GPU trains on more samples than eight threads parse; the readers of several share the
+/// Threads of a reader. One GPU trains on more samples than eight threads can parse; the readers of several share the
 /// cores.
 int64_t reader_workers(const Config& config, int ranks) {
   const int cores = usable_cores();
@@ -36,7 +36,7 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
 }
 
 Waited wait_for_batch(Reader& reader, const std::atomic<int>* stop, std::chrono::milliseconds limit) {
-  constexpr std::chrono::milliseconds kLook(50);  // how long a signal may go unseen
+  constexpr std::chrono::milliseconds kLook(50);  // maximum time until a signal is noticed
   for (auto left = limit; !reader.wait(kLook); left -= kLook) {
     if (stop && *stop != 0) return Waited::stopped;
     if (left <= kLook) return Waited::limit;

@@ -20,7 +20,7 @@ ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, 
 enum class Waited { batch, stopped, limit };
 Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
                       std::chrono::milliseconds limit = std::chrono::milliseconds::max());
-/// How long a rank waits for its data before it lets the others know that it is there.
+/// How long a rank waits for its data before it notifies the others that it is alive.
 constexpr std::chrono::milliseconds kToWaitForData(1000);
 /// For a reader whose batch was abandoned by a stop. If its threads still wait, for instance for a disk that does not
 /// answer, they cannot be joined. They then keep the reader and the buffers they may write to, and the process ends

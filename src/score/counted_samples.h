@@ -1,4 +1,4 @@
-// Which losses have had a sample that counts: one with a label that is not missing, and a weight above 0.
+// Counts for each loss the samples that contribute: those with a label and a weight above 0.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ class CountedSamples {
   };
   int64_t label_dim_;
   std::vector<Loss> losses_;
-  std::vector<std::optional<Columns>> columns_;  // of each loss; none: every sample counts
+  std::vector<std::optional<Columns>> columns_;  // columns of each loss; none: every sample counts
   bool all_counted_ = false;
 };
 

@@ -63,7 +63,7 @@ class Evaluator {
   Communicator& comm_;
   const Log& log_;
   std::string export_prefix_;               // empty: nothing is exported
-  std::optional<PredictionExport> export_;  // of the evaluation under way, on rank 0
+  std::optional<PredictionExport> export_;  // export of the running evaluation, on rank 0
   std::vector<std::string> tasks_;
   MetricList metrics_;
   std::string sample_weight_;  // the column
@@ -71,7 +71,7 @@ class Evaluator {
   bool noted_groups_ = false;
   Scorer scorer_;
   std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation
-  std::vector<double> loss_sums_;  // as ScoredBatch::losses
+  std::vector<double> loss_sums_;  // losses as in ScoredBatch::losses
 };
 
 }  // namespace hctr

@@ -80,7 +80,7 @@ void GivenSamples::expect_limits(const DataSection& section) const {
   const RecordShape shape = record_shape(section);
   if (std::ranges::all_of(keys_, [](const Keys& keys) { return keys.bags.one_each(); }) && shape.allows_one_hot())
     return;
-  std::vector<std::pair<const Keys*, int64_t>> slots;  // of a record
+  std::vector<std::pair<const Keys*, int64_t>> slots;  // slots of a record
   for (const Keys& keys : keys_)
     for (int64_t s = 0; s < keys.slots; ++s) slots.emplace_back(&keys, s);
   for (int64_t b = 0; b < samples_; ++b) {

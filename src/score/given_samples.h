@@ -75,7 +75,7 @@ class GivenBatches {
   SampleBlock block_;
   const GivenSamples* given_ = nullptr;
   int64_t at_ = 0;       // the next of the given samples
-  int64_t samples_ = 0;  // of the batches before
+  int64_t samples_ = 0;  // samples of the batches before
   int key_bytes_ = 4;
   size_t next_ = 0;  // the buffer
 };

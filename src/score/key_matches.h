@@ -33,8 +33,8 @@ class KeyMatches {
 
  private:
   struct Input {
-    size_t index;                // of the sparse input
-    std::vector<size_t> tables;  // that read it
+    size_t index;                // index of the sparse input
+    std::vector<size_t> tables;  // tables that read it
     std::vector<SlotMatches> slots;
     std::vector<std::optional<int64_t>> unlisted;  // [slots]: the key of values that a vocabulary lacks
     std::vector<std::vector<int64_t>> keys;        // [slots], where they have rows

@@ -25,7 +25,7 @@ class PredictionExport {
 
  private:
   FileSet set_;
-  std::vector<AtomicFile*> predictions_, labels_;  // of each loss
+  std::vector<AtomicFile*> predictions_, labels_;  // files of each loss
   bool empty_ = true;
 };
 

@@ -13,7 +13,7 @@ namespace hctr {
 struct ScoredRows {
   int64_t rows = 0;
   std::vector<std::vector<float>> predictions, labels;  ///< [losses][rows * columns]
-  PassedOn passed_on;                                   ///< of all ranks
+  PassedOn passed_on;                                   ///< cells of all ranks
 };
 
 /// Collective. The rows of the batch on rank 0; none on the others.

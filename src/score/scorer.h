@@ -28,9 +28,9 @@ using InputSlot = std::pair<size_t, int64_t>;
 
 struct ScorerOptions {
   Source source;                         ///< the samples
-  std::optional<int64_t> batches = {};   ///< the most of one pass; none: the whole set
+  std::optional<int64_t> batches = {};   ///< maximum batches of one pass; none: the whole set
   bool continues = false;                ///< each pass continues where the previous one ended
-  ReaderPosition from = {};              ///< of the first pass
+  ReaderPosition from = {};              ///< start of the first pass
   bool losses = true;                    ///< whether losses are wanted
   bool predictions = true;               ///< whether predictions and labels are
   bool check_labels = true;              ///< whether a label that its loss does not take is an error
@@ -42,13 +42,13 @@ struct ScorerOptions {
 
 /// The model's outputs for a batch. Views are valid during the call that gets it.
 struct ScoredBatch {
-  int64_t rows = 0;           ///< of this rank: those after the ranks before it, and before those after it
-  int64_t samples = 0;        ///< of all ranks
+  int64_t rows = 0;           ///< rows of this rank: after the previous ranks' rows, and before the next ranks'
+  int64_t samples = 0;        ///< samples of all ranks
   std::vector<float> losses;  ///< over all ranks: the weighted sum, and with several losses each
   std::vector<View<const float, 2>> predictions, labels;  ///< [losses][at least rows, columns]
   std::vector<std::optional<int64_t>> groups;             ///< [rows], where they are wanted
   PassedOn passed_on;
-  std::optional<BatchView> inputs;  ///< as they were read; none for a batch of the cache
+  std::optional<BatchView> inputs;  ///< the inputs as read; none for a batch of the cache
 };
 
 /// One per rank. It needs neither gradients nor training data.

@@ -52,7 +52,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     const bool first = place_of(others).process == 0;
     Config config = config_of_model(options, first ? log : quiet);
     config.data.cache_eval_data.most = 0;             // each batch is read once
-    config.solver.export_predictions_prefix.clear();  // of evaluations during training
+    config.solver.export_predictions_prefix.clear();  // meant for evaluations during training
     prepare(config);
     std::optional<SavedModel> found;
     if (first) {

@@ -1,4 +1,4 @@
-// preprocess --apply: rows of another day with the ids and the scaling of the first; other numberings are refused.
+// preprocess --apply gives rows of another day the ids and the scaling of the first day, and refuses other numberings.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -9,7 +9,8 @@ namespace {
 
 class Apply : public ::testing::Test {
  protected:
-  /// Rows in which the city and the age decide; the second day has cities that the first has not, and others in front.
+  /// Rows whose label follows from the city and the age. The second day has cities that the first has not, and they
+  /// come first.
   static std::string rows(int day, int count) {
     std::string text = day == 1 ? "city,age,genres,click\n" : "click,genres,age,city\n";
     for (int i = 0; i < count; ++i) {
@@ -90,7 +91,7 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
 }
 
 TEST_F(Apply, EvaluatesAnotherDayAsOneCommonPreprocessingDoes) {
-  // In common: the second day's rows after those of the first, as evaluation rows.
+  // Checks for every format: the second day's rows follow those of the first as evaluation rows.
   write_file(folder_ / "day2_as_1.csv", [] {
     std::string text = "city,age,genres,click\n", other = rows(2, 1000);
     size_t at = other.find('\n') + 1;

@@ -166,7 +166,7 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
   }
 }
 
-/// Two builds are measured in turn, and a model of a rerun that has another byte is named.
+/// bench measures two builds in turn, and names a model of a rerun that has another byte.
 TEST(Bench, ComparesTwoBuilds) {
   const TemporaryFolder folder;
   const std::string script = (source_dir() / "tools/bench/compare_builds.py").string();
@@ -203,7 +203,7 @@ TEST(Bench, ComparesTwoBuilds) {
   EXPECT_NE(none.err.find("none/bench"), std::string::npos) << none.err;
 }
 
-/// The kernels that PyTorch's side has for its tables update them as its own optimizers do.
+/// PyTorch's side has kernels of its own for tables. They update tables as PyTorch's own optimizers do.
 TEST(Bench, PyTorchsTableKernelsAreRight) {
   const TemporaryFolder folder;
   const char* given = std::getenv("HCTR_PYTHON");

@@ -85,7 +85,7 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
             5);
 }
 
-/// Each is compared with the keys before it, with those of the included file, and with all fields.
+/// Each duplicate is compared with the keys before it, with those of the included file, and with all fields.
 TEST_F(CheckCommandLine, OfAHundredThousandUnknownKeysTakesSeconds) {
   if (kSanitized) GTEST_SKIP() << "it is about time";
   std::string keys;

@@ -64,7 +64,7 @@ class Checkpoints : public testing::Test {
         files[name] = read_file(entry);
     return files;
   }
-  /// Expects the final model of one run in another, which may also hold that of an earlier end.
+  /// Expects the final model of one run in another run, which may also hold the model of an earlier end.
   void expect_model(const std::string& run, const std::string& whole) const {
     const auto files = model(run);
     EXPECT_GE(model(whole).size(), 3u);
@@ -97,18 +97,18 @@ class Checkpoints : public testing::Test {
     return count;
   }
 
-  /// With updates of the rows of a batch, so that increments hold less than all.
+  /// Updates change the rows of a batch alone, so that increments hold less than all.
   static std::string local_updates(const std::string& config) {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
   }
-  /// With wide rows, of which memory holds few more than those of a batch.
+  /// Rows are wide, so that memory holds few more than those of a batch.
   std::string with_rows_on_disk(const std::string& config) const {
     const int width = device_ == "cpu" ? 1024 : 8192;  // memory of a GPU comes in large pieces
     const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
     return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
   }
-  /// "table_memory" with little more than what the tables of a rank need on the GPU, as errors say it at the start.
+  /// "table_memory" with little more than what a rank's tables need on the GPU, which the error at the start names.
   std::string few_rows_on_gpu(const std::string& checkpoint) {
     const auto with = [&](int64_t gpu, const char* host) {
       return cat(checkpoint, R"(, "table_memory": {"gpu": ")", gpu, R"(B", "host": ")", host, R"(", "disk": "rows"})");
@@ -120,7 +120,7 @@ class Checkpoints : public testing::Test {
       least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
     }
   }
-  /// The names of the checkpoints that these build on; "" for whole ones.
+  /// The names of the checkpoints on which these build; "" for whole ones.
   std::vector<std::string> bases() const {
     std::vector<std::string> found;
     for (const CheckpointPlace& place : list_checkpoints(folder_ / "ckpt"))
@@ -134,7 +134,7 @@ class Checkpoints : public testing::Test {
   std::string device_ = "cpu";
 };
 
-/// Lives of random length until the run is complete, again and again until there were enough deaths.
+/// Repeats lives of random length until the run is complete and enough of them have ended in a death.
 void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu,
                                           const std::string& checkpoint) {
   const bool increments = checkpoint.find("whole_every") != checkpoint.npos,
@@ -181,7 +181,7 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    // Rows have no fixed order on a GPU, nor where some are on a disk; the last may be whole or not.
+    // Rows have no fixed order on a GPU, and none if some are on a disk. The last checkpoint may be whole or not.
     if (device_ != "cpu" || increments || rows_on_disk) continue;
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;
@@ -226,7 +226,7 @@ TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKillOnAGpu) {
   }
 }
 
-/// With a stated placement: a life that ends before the first checkpoint is followed by one that measures anew, and
+/// The placement is stated. Otherwise a life that follows a death before the first checkpoint would measure anew, and
 /// might plan otherwise.
 TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
   HCTR_SKIP_WITHOUT_GPU();
@@ -290,7 +290,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
   const fs::path newest = checkpoint_path(folder_ / "ckpt", 60), base = checkpoint_path(folder_ / "ckpt", 20);
   const auto load = [&] { verify_files(newest, read_manifest(newest)); };
   load();
-  // A byte changed, and the file cut, at every array of the increment and of its base.
+  // Changes a byte, and cuts the file, at every array of the increment and of its base.
   for (const fs::path& folder : {newest, base}) {
     const StateIndex index = read_manifest(folder).files.at(0);
     const std::string whole = read_file(folder / index.file);

@@ -202,7 +202,7 @@ TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
                                        R"("seed": 7, "dense_model_file": "out/_dense_60.model",
          "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
   expect_said(train(more), 3, {"the model of iteration 60 would replace 'out/", "snapshot_prefix"});
-  // Two epochs of 1920 samples are 30 iterations; a name that cannot be foreseen is taken at the end.
+  // Two epochs of 1920 samples are 30 iterations. The file name is one that only the end of the run can know.
   fs::copy(folder_ / "out" / "_dense_60.model", folder_ / "out" / "_dense_32.model");
   const std::string epochs =
       with_change(with_change(more, "\"max_iter\": 60", "\"num_epochs\": 2"), "_dense_60", "_dense_32");
@@ -346,7 +346,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   EXPECT_TRUE(fs::exists(folder_ / "second/models/_dense_60.model"));
   EXPECT_EQ(read_file(folder_ / "out/_dense_60.model"), model);
   EXPECT_NE(read_file(folder_ / "second/final__dense_60.model"), model);
-  // A shorter run at the prefix of a longer one: the newest is of which run?
+  // A shorter run at the prefix of a longer one: of which run is the newest model?
   expect_said(train(with_change(strict, "\"max_iter\": 60", "\"max_iter\": 20"), "third"), 0, {});
   const auto evaluate = [&](const std::string& of) {
     return run_program("huge_ctr", {"--eval", "this.json", "--model", of, "--device", "cpu"}, folder_.path());

@@ -115,7 +115,7 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
   EXPECT_EQ(evaluate_to_json("run", {"--data", "eval.txt"}, without).find("metrics")->text(),
             evaluate_to_json("run").find("metrics")->text());
   expect_fails(evaluate("run", {}, without), 2, {"'without.json' names no eval_source", "--data"});
-  // Training data are not needed.
+  // Evaluation needs no training data.
   const std::string elsewhere = changed("elsewhere.json", "\"source\": \"train.txt\"", "\"source\": \"nowhere.txt\"");
   EXPECT_EQ(evaluate_to_json("run", {}, elsewhere).find("samples")->text(), "1000");
   expect_fails(evaluate("run", {"--data", "nowhere.txt"}), 5, {"nowhere.txt"});
@@ -123,7 +123,8 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
 
 TEST_F(EvaluateSavedModel, WritesNoFile) {
   const auto files = [&] {
-    std::map<fs::path, fs::file_time_type> times;  // but of the output that the test catches
+    // when each file was written, without the file in which the test catches output
+    std::map<fs::path, fs::file_time_type> times;
     for (const auto& entry : fs::recursive_directory_iterator(folder_->path()))
       if (!entry.path().filename().string().starts_with('.')) times[entry.path()] = entry.last_write_time();
     return times;

@@ -58,8 +58,8 @@ class Faults : public testing::Test {
     for (const std::string& piece : pieces)
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
-  /// Variables of the environment: while the file `fault` exists, the disk of the files whose path contains what is
-  /// put after is not well. See test/preload/faulty_disk.cc.
+  /// Environment that breaks the disk under files whose path contains `part`, as long as the file `fault` exists. See
+  /// test/preload/faulty_disk.cc.
   static std::string faulty_disk() {
     return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
                " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
@@ -112,7 +112,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
   for (const int64_t percent : {60, 110, 150, 190}) {
     SCOPED_TRACE(cat(percent, " % of a whole checkpoint"));
     fs::remove_all(folder_ / "run");
-    // The second run is ended by a disk of the same size, and resumes from the first run's checkpoints.
+    // A disk of the same size ends the second run too. That run resumes from the first run's checkpoints.
     const Outcome outcome =
         in_shell(config,
                  cat("mount -t tmpfs -o size=", one * percent / 100,
@@ -256,7 +256,8 @@ TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
   }
 }
 
-/// Whichever allocation it is, of a step, of a reader or of a save: the step under way ends, and the model is saved.
+/// Any allocation may fail: one of a step, of a reader or of a save. The current step ends, and the run saves the
+/// model.
 TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   const std::string preload =
@@ -272,7 +273,7 @@ TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
   }
 }
 
-/// Runs whose rows do not fit in memory, and go to files without names in the folder "rows".
+/// Runs whose rows do not fit in memory, and go to unnamed files in the folder "rows".
 class FaultsOfRowsOnDisk : public Faults {
  protected:
   void SetUp() override {
@@ -331,8 +332,7 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
   const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
   expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
   expect_resumed();
-  // Other files take the room that there was, while rows are still added: the table that needs more than its file has
-  // ends the run.
+  // Other files fill the disk while the run still adds rows. The table that cannot enlarge its file ends the run.
   expect_end_and_resume("", "kill -STOP $!; head -c 100M /dev/zero > rows/more; kill -CONT $!", 5,
                         {" rows of table '", "' on rank 0 to the disk", "cannot write ", " at byte ",
                          " of a file in 'rows': No space left on device", " is saved as out/_dense_"},
@@ -379,7 +379,7 @@ TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "
                                    "wait $!; code=$?; cat err >&2; exit $code");
-  // As a second signal SIGTERM would end it with 143.
+  // SIGTERM as a second signal would end the run with 143.
   expect_said(outcome, 75, {"Stopped on request after iteration "});
 }
 

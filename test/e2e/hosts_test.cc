@@ -1,5 +1,5 @@
-// Hosts that are network namespaces of this machine: processes joined by TCP and by MPI train across them, and find out
-// what is wrong with one of them.
+// Network namespaces of this machine stand for hosts. Processes joined by TCP and by MPI train across them, and find
+// out what is wrong with one of them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -45,7 +45,7 @@ class Hosts : public testing::Test {
     }
     return all;
   }
-  /// The same, joined by MPI: mpirun runs on host 0, and reaches the others as it does by ssh.
+  /// Two processes on each host, joined by MPI: mpirun runs on host 0, and starts the others as it would by ssh.
   Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments,
                           std::map<std::string, std::string> environment = {}) {
     std::string list;
@@ -83,7 +83,7 @@ class Hosts : public testing::Test {
     {"name": "wide", "type": "Reshape")");
     return with_change(config, R"("bottom": ["deep", "dense"])", R"("bottom": ["deep", "frequent", "dense"])");
   }
-  /// The same, where each rank reads the copies that are made here of its own.
+  /// The same, where each rank reads a copy of its own, which this makes.
   std::string with_own_files(std::string config, int hosts) {
     for (int host = 0; host < hosts; ++host)
       std::filesystem::create_directories(folder_ / cat("of-", HostNetwork::name(host)));
@@ -98,8 +98,8 @@ class Hosts : public testing::Test {
     return with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
                        "\"eval_interval\": 30", "\"eval_interval\": 0");
   }
-  /// Trains without an end on two hosts; `strike` is called once training runs. Each outcome that is not of host 1
-  /// must name it, within half a minute of the strike. Returns all of them.
+  /// Trains without an end on two hosts, and calls `strike` once training runs. Each process that is not on host 1 must
+  /// name host 1 within half a minute of the strike. Returns all outcomes.
   std::vector<Outcome> train_and_strike(const HostNetwork& hosts, const std::function<void()>& strike) {
     std::vector<Started> started;
     const std::vector<JoinedProcess> all = processes(hosts, arguments(endless()));
@@ -128,8 +128,8 @@ class Hosts : public testing::Test {
     }
     return outcomes;
   }
-  /// The same for processes joined by MPI. Processes of host 0 must name one of host 1 with `why` and end, whatever
-  /// mpirun does, which does not notice silence by itself and then waits for the other host.
+  /// The same for processes joined by MPI. Processes of host 0 must name one of host 1 with `why`, and end. mpirun may
+  /// do as it likes: it does not notice silence by itself, and then waits for the other host.
   void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
     const Started mpi = start_under_mpi(hosts, arguments(endless()));
     wait_for_text(mpi.err, "Iter: 20 ");
@@ -138,7 +138,7 @@ class Hosts : public testing::Test {
     while (hosts.runs(0, "huge_ctr") && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_FALSE(hosts.runs(0, "huge_ctr"));
-    // mpirun passes on what they wrote when it likes, at the latest a second after it has ended them.
+    // mpirun passes on their output late, at most a second after it has ended them.
     const auto named_by = [&](int rank, const std::string& text) {
       return std::regex_search(text,
                                std::regex(cat("1,", rank, "]<stderr>:error \\(comm\\): process [23] on host1 ", why)));
@@ -361,7 +361,7 @@ TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
         << outcome.err;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
-  if (kSanitized) return;  // sanitizers want to be loaded before the clock
+  if (kSanitized) return;  // sanitizers must be loaded first, before the library that changes the clock
   auto clocks = processes(hosts, arguments(small_config()));
   for (const size_t p : {2, 3})
     clocks[p].environment.insert(

@@ -49,7 +49,7 @@ Row row_of(int r) {
   return row;
 }
 
-/// As Python writes a list of texts, in quotes of CSV.
+/// A list of texts as Python prints it, in quotes of CSV.
 std::string python_list(const Row& row) {
   std::string text;
   for (int i = 0; i < row.tag_count; ++i) text += cat(i ? ", '" : "'", "t", row.tags[i], "'");
@@ -95,7 +95,7 @@ class InitTable : public testing::Test {
     EXPECT_EQ(done.out, "");
     EXPECT_EQ(files(), before) << "a refused --init leaves nothing";
   }
-  /// But those of the test's own programs.
+  /// Files in the folder, without those whose names begin with a dot: these are of the test itself.
   size_t files() const {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
@@ -142,7 +142,7 @@ TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
   const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
   EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
   EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
-  // The same rows in another order, after others: each goes where it went.
+  // The same rows in another order, after other rows: each row goes into the same set as before.
   write_file(folder_ / "data.csv",
              text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);
@@ -160,8 +160,8 @@ TEST_F(InitTable, WritesTheConfigToTheStandardOutput) {
   EXPECT_EQ(huge_ctr({"--check", "c.json", "--strict"}).exit_code, 0);
 }
 
-/// Every config that --init writes is right, to the last warning, and makes a first step: kinds of columns times
-/// models.
+/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and makes a
+/// first step.
 TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
   const char* const columns[] = {"age", "income", "city", "user", "tags", "seen", "item"};
   const std::string all = mixed_table(400);
@@ -384,7 +384,7 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
   const std::string row = held_out.substr(begin, held_out.find('\n', odd) + 1 - begin);
   write_file(folder_ / "data.csv", mixed_table(600) + row + with_change(row, "abc", "?"));
   write_file(folder_ / "plain.csv", mixed_table(600));
-  // Held out from the table, or given as rows to evaluate on, in which others are bad.
+  // Evaluation rows are held out from the table or given as a file, and some of them are bad.
   write_file(folder_ / "rest.csv", mixed_table(100, 5000) + row + "1,2,3\n" + with_change(row, ",no\n", ",NA\n"));
   const Outcome split = init({"--label", "bought", "--positive", "yes", "--out", "split.json"});
   const Outcome given =

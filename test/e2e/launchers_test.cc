@@ -1,5 +1,5 @@
-// Launchers of a few lines, which set what Slurm, torchrun and Kubernetes set, start the program on hosts that are
-// network namespaces; the job script and the manifest of samples/multi_node are what they start.
+// Launchers of a few lines set what Slurm, torchrun and Kubernetes set, and start the program on hosts that are network
+// namespaces. They run the job script and the manifest of samples/multi_node.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -77,7 +77,7 @@ class Launchers : public testing::Test {
     const std::string short_run = with_change(saves, "\"max_iter\": 60", "\"max_iter\": 30");
     return with_change(with_change(short_run, "\"gpu\": [0]", "\"gpu\": " + gpu), "\"out/\"", "\"" + name + "/\"");
   }
-  /// Writes a launcher. They find each other and on_host by PATH.
+  /// Writes a launcher. Launchers find each other and on_host by PATH.
   void add_launcher(const std::string& name, const std::string& text) {
     write_file(folder_ / "bin" / name, "#!/bin/bash\n" + text);
     std::filesystem::permissions(folder_ / "bin" / name, std::filesystem::perms::owner_all);
@@ -90,7 +90,7 @@ class Launchers : public testing::Test {
          {"SSH", hosts.ssh().string()},
          {"ASAN_OPTIONS", "detect_leaks=0"}});
   }
-  /// The job has trained on these hosts, two ranks on each, and its model is that of one process.
+  /// Expects that the job trained on these hosts with two ranks on each, and that its model equals that of one process.
   void expect_model_of_one_process(const Outcome& outcome, int hosts, int processes) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
     EXPECT_TRUE(

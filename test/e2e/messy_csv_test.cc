@@ -43,7 +43,7 @@ const char* const kLearned =
                 {"columns": ["gain"], "transform": ["log", "standardize"]}])";
 const char* const kAsTheyStand = R"("dense": [{"columns": ["age", "gain"]}])";
 
-/// A person of the data: an age that may be missing, a gain of any scale.
+/// One person of the data: the age may be missing, the gain has any scale.
 struct Person {
   Person(int row, int seed) {
     const int mixed = (row * 7919 + seed * 104729) % 10007;
@@ -83,7 +83,7 @@ std::string messy_rows(int first, int rows, int seed, const char* ending = "") {
   return text.str();
 }
 
-/// The same rows with the numbers standardised by hand, by those of the training rows.
+/// The same rows with numbers that the test standardises by the training rows.
 std::string standardised_rows(int seed) {
   std::vector<double> all_ages, all_gains;
   for (int r = 0; r < kRows; ++r) {
@@ -208,7 +208,7 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
 TEST_F(MessyCsv, ARunThatGoesOnAndOneThatStartsFromTheModelKeepItsStatistics) {
   const std::string checkpoints = R"(, "checkpoint": {"folder": "ckpt", "every": 20})";
   const std::string config = with_change(messy_config(kLearned, checkpoints), "out/", "part/");
-  // The same schedule as the whole run, whose shares are of 60 steps.
+  // The schedule of the whole run, whose shares count 60 steps.
   std::string part = with_change(config, "\"10%\"", "6");
   part = with_change(with_change(part, "\"decay_start\": 0.5", "\"decay_start\": 30"), "\"decay_steps\": 0.5",
                      "\"decay_steps\": 30");

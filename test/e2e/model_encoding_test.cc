@@ -1,4 +1,4 @@
-// Scoring with a model, or training from it, encodes data as in its training, or reports the differences.
+// Scoring with a model, and training from it, encode data as its training did, or report the differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

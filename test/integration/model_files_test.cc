@@ -62,13 +62,13 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
       continue;  // the same code
     SCOPED_TRACE(rule.name);
-    std::string config = with_rule(config_, rule.section);  // without a warm-up, which would start anew
+    std::string config = with_rule(config_, rule.section);  // a warm-up would start anew
     if (rule.name == "RMSProp") config = with_change(config, ", \"warmup_steps\": 10", "");
     Result whole = train(twice_as_long(config), {"[0]"}, "whole");
     train(saving_states(config), {"[0]"}, "first");
     const Result second = train(starting_from(config, "first"), {"[0]"}, "second");
     whole.losses.erase(whole.losses.begin(), whole.losses.begin() + 12);
-    whole.metrics = second.metrics;  // of evaluations at the end, which the longer run makes once
+    whole.metrics = second.metrics;  // evaluations at the end, which the longer run makes once
     EXPECT_EQ(second.losses, whole.losses);
     EXPECT_EQ(second.dense, whole.dense);
     for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(second.rows[e], whole.rows[e]) << tables_[e].name;

@@ -34,7 +34,7 @@ TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
   EXPECT_EQ(score_in(Model(at("one-run", 3)), samples, {4096}), expected) << "with three threads";
 }
 
-/// Products of other sizes are summed in other orders there; those of one size are not.
+/// There products of different sizes are summed in different orders; products of one size are not.
 TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";

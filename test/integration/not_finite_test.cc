@@ -25,7 +25,8 @@ class NotFiniteLoss : public testing::Test {
                        R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
                           {"name": "concat1", "type": "Concat", "bottom": ["deep", "mul"])");
   }
-  /// On each device here, and on two ranks where there are as many: the message holds these pieces.
+  /// Trains on each device of this machine, and on two ranks where there are two devices. The message must hold these
+  /// pieces.
   void expect_said(const std::string& config, const std::vector<std::string>& pieces) {
     for (const std::string& device : devices_here())
       for (const char* gpu : {"[0]", "[0, 1]"}) {
@@ -115,7 +116,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
         "an update has made the model infinite or not a number at iteration 1: the ", " of embedding 'wide_emb' holds ",
         "an update up to iteration 1 made it so", "The model is not saved"};
     expect_said(wide, pieces);
-    // Before the first evaluation, snapshot, checkpoint, and as the last step.
+    // Checks before the first evaluation, a snapshot, a checkpoint, and as the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {
       const std::string early = with_change(wide, "\"eval_interval\": 30", change);
       expect_said(early, pieces);

@@ -230,7 +230,7 @@ class ResumeFromIncrement : public Resume {
     increments_ = R"(, "whole_every": 10)";
     config_ = with_change(adam("Local")(config_), "\"batchsize\": 128", "\"batchsize\": 16");
   }
-  /// Rows that the checkpoint of iteration 20 takes from its base, and those of them that it replaces.
+  /// Rows that the checkpoint of iteration 20 takes from its base, and which of them it replaces.
   struct Rows {
     int64_t of_base = 0, changed = 0, added = 0;
     int whole = 0;  // tables that take none
@@ -679,7 +679,8 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       EXPECT_EQ(metrics("whole").losses, losses);
       expect_state(expected, "whole");
       EXPECT_GT(rows_moved("whole"), 0);
-      // From an increment whose rows have moved since its base: to tables that fit, and to such as do not.
+      // Resumes from an increment whose rows have moved since its base, into tables that fit and into tables that do
+      // not.
       for (const bool moves : {false, true}) {
         if (kSanitized && !moves) continue;  // the same code
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);

@@ -1,5 +1,4 @@
-// The same numbers every way: one model, scored by each way that there is, gives equal bits. A new way is a new line of
-// the table.
+// Every way to score one model gives equal bits. A new way is a new line of the table.
 #include <cstring>
 #include <functional>
 #include <map>

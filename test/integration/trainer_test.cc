@@ -100,7 +100,7 @@ class TrainerTest : public RanksTestInItsFolder {
     EXPECT_EQ(other.rows, one.rows);
   }
 
-  /// Weights and rows of a model are in another one as they were; that may have more rows.
+  /// Another model takes over weights and rows unchanged; it may have room for more rows.
   void expect_untouched(const std::string& before, int64_t iteration, const std::string& after, int64_t later) const {
     EXPECT_EQ(read_file(cat(after, "_dense_", later, ".model")),
               read_file(cat(before, "_dense_", iteration, ".model")));
@@ -352,14 +352,14 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.step(10);
     EXPECT_EQ(trainer.state().loss, one.losses.back());
     const auto at_20 = trainer.evaluate();
-    // One table goes back, and comes again.
+    // One table goes back to iteration 10, and returns.
     trainer.save("later/m");
     trainer.load({.tables = {{"deep_emb", "saved/m1_sparse_10.model"}}});
     EXPECT_NE(trainer.evaluate(), at_20);
     trainer.load({.tables = {{"deep_emb", "later/m1_sparse_20.model"}}});
     EXPECT_EQ(trainer.evaluate(), at_20);
     EXPECT_EQ(trainer.state().iteration, 20);
-    // The whole model goes back, and the same steps follow as did.
+    // The whole model goes back, and then the same steps follow as before.
     EXPECT_THROW(trainer.load({.dense = "saved/none.model"}), Error);
     trainer.load({.dense = "saved/m_dense_10.model",
                   .dense_states = "saved/m_opt_dense_10.model",

@@ -108,7 +108,7 @@ TEST_F(TrainingStep, QueuingStepsAheadGivesTheLossesOfWaitingForEach) {
   }
 }
 
-/// With a layer that reads them in the batch, and a Reshape that needs them in one piece.
+/// Trains with a layer that reads the dense values in the batch, and with a Reshape that needs them in one piece.
 TEST_F(TrainingStep, DenseValuesInPaddedRowsTrainTheSameModel) {
   const std::string reshaped = with_change(
       small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
@@ -218,7 +218,7 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
     EXPECT_FALSE(std::isfinite(losses[2])) << to_string(device);
     EXPECT_TRUE(std::isfinite(losses[3])) << to_string(device);
     EXPECT_EQ(stopped->trainer.step_not_finite(), 2);
-    EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);  // there the last are looked at later
+    EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);  // a GPU looks at the last steps later
     for (int64_t i = 0; i < 7; ++i) still->trainer.step(i, i < 2 ? 0.01 : 0.0);
     EXPECT_EQ(message_of(Kind::data, [&] { still->trainer.read_again(0); }),
               "the batch of iteration 1 is not known any more");

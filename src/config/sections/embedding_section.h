@@ -103,11 +103,11 @@ struct TableSpecInputs {
   Placement placement{};
   int64_t batch = 1;                 ///< samples of all ranks
   std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys of a bag of each slot
-  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< of this rank's batches
+  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< sizes of this rank's batches
 };
 
 struct EmbeddingSection {
-  std::string type;  ///< as in the file
+  std::string type;  ///< the type as in the file
   std::string bottom;
   TensorNames tops;  ///< the vectors and, if named, the lengths
   SparseEmbeddingHparam hparam;
@@ -116,7 +116,8 @@ struct EmbeddingSection {
   std::optional<PlacementRule> placement;  ///< as given; placement_rule() is the effective one
   int64_t dim = 0;                         ///< hparam.embedding_vec_size
   bool frozen = false;                     ///< rows are not updated
-  int64_t first_key = 0;  ///< of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
+  /// first key of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
+  int64_t first_key = 0;
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
   bool has_lengths() const { return tops.names.size() > 1; }

@@ -40,7 +40,7 @@ constexpr std::array<std::pair<const char*, const char*>, 18> kFieldsElsewhere =
 
 struct Field {
   std::string path;
-  std::vector<std::string> names{};  ///< of the field alone, with its aliases
+  std::vector<std::string> names{};  ///< the field's own name and its aliases
 };
 
 std::string text_of(const Json& section, const char* key) {

@@ -78,7 +78,7 @@ struct SolverSection {
   std::optional<int64_t> max_iter, num_epochs;
   int64_t snapshot = 0, snapshot_delta = 0;
   std::string snapshot_prefix;  // empty: models lie in the run folder
-  bool replace_models = false;  // of other runs
+  bool replace_models = false;  // models of other runs may be replaced
   bool final_snapshot = true;
   bool snapshot_opt_states = false;
   ModelFormat model_format = ModelFormat::v2;
@@ -90,7 +90,7 @@ struct SolverSection {
   std::vector<std::string> sparse_model_file;
   std::string dense_opt_states_file;
   std::vector<std::string> sparse_opt_states_file;
-  std::vector<std::string> load_layers;  // of the dense file; empty: all
+  std::vector<std::string> load_layers;  // layers to load from the dense file; empty: all
   std::vector<std::string> frozen;       // layers and tables
   bool combine_models = false;
   std::vector<Pretrained> pretrained;
@@ -117,7 +117,7 @@ struct SolverSection {
   /// Fields of other versions. Empty after parsing: their values are then in the fields above.
   std::optional<bool> i64_input_key, use_mixed_precision;
   std::optional<double> scaler, auc_threshold;
-  std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
+  std::optional<PlacementRule> placement;  // default of embeddings without their own placement
   std::string placement_file;
   TableMemory table_memory;
   /// Not a config field: `bench scale --pieces` records steps of several ranks of one host as between hosts.

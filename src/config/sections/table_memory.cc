@@ -11,11 +11,11 @@
 namespace hctr {
 namespace {
 
-constexpr double kHostShare = 0.8;  // of the free memory of the host, for all ranks there, where it says "auto"
+constexpr double kHostShare = 0.8;  // share of the host's free memory, for all its ranks, with "auto"
 constexpr const char* kDeviceWord = "\"gpu\" of \"table_memory\"";
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
 
-constexpr double kDiskShare = 0.9;  // of what is free on the disk
+constexpr double kDiskShare = 0.9;  // share of the disk's free space
 
 /// Bytes that are free on the disk of a folder, which is created.
 int64_t free_on_disk(const fs::path& folder) {

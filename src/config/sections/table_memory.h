@@ -18,7 +18,7 @@ struct MemorySize {
   Kind kind = Kind::automatic;
   int64_t bytes = 0;
   double share = 0;
-  std::string text;  ///< of bytes, as given
+  std::string text;  ///< number of bytes, as given
   /// Bytes of a memory of which `free` are free; `automatic_share` of them where the size is "auto".
   int64_t of(int64_t free, double automatic_share) const;
 };

@@ -29,7 +29,7 @@ class FileLock {
   bool has_name() const;
 
   fs::path path_;
-  std::vector<fs::path> folders_{};  // that it made, the outermost first
+  std::vector<fs::path> folders_{};  // created folders, the outermost first
   int descriptor_ = -1;              // -1: nothing is locked
 };
 

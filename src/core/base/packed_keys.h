@@ -12,7 +12,7 @@ struct PackedKeys {
   int64_t keys = 0;         ///< byte offset in the batch
   int64_t offsets = kOnes;  ///< byte offset in the batch of i32 [slots * samples + 1]. kOnes: none, since in each slot
                             ///< each of the first `rows` samples has one key, and others have none
-  int32_t count = 0;        ///< of keys
+  int32_t count = 0;        ///< number of keys
   int32_t rows = 0;
   int16_t key_bytes = 8;     ///< 4 or 8
   int16_t sign_extends = 0;  ///< of keys of 4 bytes: whether they are signed

@@ -16,7 +16,7 @@ struct StepState {
   int32_t samples = 0;         ///< rows of this rank, padding included; 0: not set
   float learning_rate = 0;
   float loss_scale = 1;
-  float log_negative_share = 0;  ///< of a batch with sampled negatives: the log of the share that was kept
+  float log_negative_share = 0;  ///< with sampled negatives: the log of the kept share
   int32_t skip = 0;              ///< 1: a gradient of this step overflowed, and its update must change nothing
   int32_t* spoiled = nullptr;    ///< on the device, of all steps: set to 1 by an update that makes a weight or a row
                                  ///< infinite or not a number; null: not reported

@@ -16,13 +16,13 @@ namespace hctr {
 
 struct RuntimeOptions {
   int threads = 1;             ///< CPU threads for operators of this rank
-  uint64_t seed = 0;           ///< of all random numbers
+  uint64_t seed = 0;           ///< seed of all random numbers
   bool tf32 = false;           ///< GPU: f32 GEMMs may round their operands to TF32
   bool tf32x3 = false;         ///< GPU: large f32 GEMMs as three TF32 GEMMs (ops/gemm/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
   /// One of several ranks: work that other ranks wait for precedes the rest of the step, and that precedes preparation.
   bool several_ranks = false;
-  RowMemoryLimits row_memory{};  ///< of the rows of tables
+  RowMemoryLimits row_memory{};  ///< limits for the rows of tables
 };
 
 class Profiler;

@@ -28,7 +28,7 @@ struct Fp8Plan {
 
 /// Used only by the thread of its rank.
 struct Runtime::CudaLibraries {
-  static constexpr int kMostPieces = 1024;  ///< of a product
+  static constexpr int kMostPieces = 1024;  ///< maximum pieces of a GEMM
   explicit CudaLibraries(int index);
   ~CudaLibraries();
   CudaLibraries(const CudaLibraries&) = delete;

@@ -18,7 +18,7 @@
 namespace hctr::cuda {
 namespace {
 
-constexpr size_t kRecordBytes = size_t{4} << 20;  // of a buffer: about twenty thousand records
+constexpr size_t kRecordBytes = size_t{4} << 20;  // size of a buffer: about twenty thousand records
 
 struct CuptiFunctions {
   decltype(&::cuptiSubscribe) subscribe;
@@ -246,8 +246,8 @@ class CuptiTrace : public KernelTrace {
   const std::thread::id thread_ = std::this_thread::get_id();
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::optional<PartMark> mark_;
-  Marks nodes_;  // of graphs, also of executable ones
-  Marks calls_;  // of queued work
+  Marks nodes_;  // marks of graphs, also of executable ones
+  Marks calls_;  // marks of queued work
 };
 
 }  // namespace

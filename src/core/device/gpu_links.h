@@ -10,7 +10,7 @@ namespace hctr {
 
 /// GPUs are given by their UUIDs, which are the same in all processes of a host.
 struct GpuLinks {
-  std::string id;  ///< of the GPU itself
+  std::string id;  ///< UUID of the GPU itself
   /// GPUs visible to this process whose memory the GPU cannot access, or that cannot access its memory.
   std::vector<std::string> unreachable;
   /// GPUs visible to this process that NVLink joins with it: their memory takes atomic operations from each other,

@@ -18,7 +18,7 @@ struct PartMark {
 
 /// A kernel, copy or fill that has run.
 struct TracedWork {
-  std::optional<PartMark> mark;  ///< that was set when it was queued or recorded
+  std::optional<PartMark> mark;  ///< the mark that was set when it was queued or recorded
   uint32_t launch = 0;  ///< correlation of the call that started it: one number for everything in a recorded graph
   double begin = 0, end = 0;  ///< seconds
 };

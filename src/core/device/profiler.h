@@ -17,18 +17,18 @@ namespace hctr {
 
 /// The work of a part of a step.
 struct Work {
-  double flops = 0;      ///< of GEMMs and dot products: two for each multiplication
-  double bytes = 0;      ///< of the tensors that are read or written, each once
-  double fp8_flops = 0;  ///< of the flops, those of GEMMs with FP8 operands
-  double launches = 0;   ///< of kernels and copies, where they are recorded
+  double flops = 0;      ///< operations of GEMMs and dot products: two for each multiplication
+  double bytes = 0;      ///< bytes of the tensors read or written, each once
+  double fp8_flops = 0;  ///< the part of flops that GEMMs with FP8 operands compute
+  double launches = 0;   ///< number of kernels and copies, if recorded
 };
 
 /// One part of one step.
 struct Span {
   enum class On { host, compute, prepare, exchange, other };  ///< the host's thread, or a stream of the Runtime
   std::string_view part;                                      ///< "forward"
-  std::string_view type;                                      ///< of the layer, or whatever else runs
-  std::string_view name;                                      ///< of the layer or table
+  std::string_view type;                                      ///< type of the layer, or of other work
+  std::string_view name;                                      ///< name of the layer or table
   On on = On::host;
   Work work{};
   double begin = 0, end = 0;  ///< seconds since Profiler::start()
@@ -95,7 +95,7 @@ class Profiler {
   };
   struct Parts {
     std::vector<Span> spans;
-    std::vector<Events> events;  // of each span
+    std::vector<Events> events;  // events of each span
     std::vector<void*> made;     // all events; the first `used` of them belong to spans
     size_t used = 0;
     bool runs = true;  // since start() as they are

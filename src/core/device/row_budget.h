@@ -14,14 +14,14 @@ namespace hctr {
 struct RowMemoryLimits {
   std::optional<int64_t> device;  ///< maximum on the device; none: its free memory, except the reserve
   int64_t reserve = 0;            ///< without `device`: stays free on the device
-  int64_t host = 0;               ///< most in memory of the host
+  int64_t host = 0;               ///< maximum in host memory
   int64_t move_every = 128;       ///< steps between swaps of rows by access counts; 0: never
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string device_setting;     ///< the settings that give these, for messages
   std::string host_setting;       ///< empty: none, rows stay on the device
   bool of_options = false;        ///< messages name options of a set of embeddings, not fields of a config
   std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere
-  int64_t disk = 0;               ///< most there
+  int64_t disk = 0;               ///< maximum on disk
 };
 
 /// A user of a budget that can reduce its device memory.

@@ -21,7 +21,7 @@ struct ApartSlot {
   size_t slot = 0, input = 0;
   std::string column{};
   bool lists = false;                   // a row with several values
-  std::unordered_set<int64_t> texts{};  // as keys of one hash
+  std::unordered_set<int64_t> texts{};  // the texts, as keys of one hash
 };
 
 /// Gives all slots with keys of their own a common key space, and lists them.

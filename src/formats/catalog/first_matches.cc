@@ -22,7 +22,7 @@ struct LookedFor {
   bool seen = false;               // a 1
   bool other_seen = false;         // a label that is not 1
   std::set<std::string> unseen{};  // words, where there are several
-  std::set<std::string> texts{};   // that stand there instead
+  std::set<std::string> texts{};   // texts that occur instead
 
   bool done() const { return seen && other_seen && unseen.empty(); }
 };

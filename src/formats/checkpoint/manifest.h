@@ -22,7 +22,7 @@ struct Manifest {
 
   /// The full checkpoint in a sibling folder, to which an increment adds changes.
   struct Base {
-    std::string name;                      ///< of its folder
+    std::string name;                      ///< name of its folder
     uint32_t crc = 0;                      ///< its files_crc()
     int64_t increment = 1;                 ///< index among the increments on the same base, from 1
     fs::path folder{};                     ///< read_manifest() fills in this and

@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSumBytes = int64_t{4} << 20;         // of which a thread makes the checksum
-constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // of rows that were left for later
+constexpr int64_t kSumBytes = int64_t{4} << 20;         // piece whose checksum one thread computes
+constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // block of rows left for later
 
 }  // namespace
 

@@ -17,7 +17,7 @@ struct StateArray {
   std::string name;
   std::string type;  ///< "f32", "f16", "bf16", "i32", "i64", "u32" or "u8"
   std::vector<int64_t> shape;
-  int64_t offset = 0;  ///< of its first byte in the file
+  int64_t offset = 0;  ///< offset of its first byte in the file
 
   /// In an increment: the part of the array that the base has, under the same name.
   struct FromBase {
@@ -30,7 +30,7 @@ struct StateArray {
   std::optional<FromBase> from_base{};
 
   int64_t elements() const;
-  int64_t bytes() const;  ///< of all rows
+  int64_t bytes() const;  ///< bytes of all rows
   int64_t row_bytes() const;
   int64_t stored_bytes() const;  ///< in the file
   bool operator==(const StateArray&) const = default;

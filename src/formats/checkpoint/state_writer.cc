@@ -9,8 +9,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory if pieces are written at once
-constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;  // of a half; for a thread
+constexpr int64_t kCopyBytes = int64_t{64} << 20;  // size of a copy; bounds the memory if pieces are written at once
+// size of a half; size of a thread's share
+constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;
 
 StateWriter::Copy copy_of(const void* from) {
   return [from](StreamRef stream, int64_t first, std::span<std::byte> to) {

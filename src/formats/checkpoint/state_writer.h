@@ -24,7 +24,7 @@ namespace hctr {
 struct HostBytes {
   std::unique_ptr<std::byte[]> data;
   size_t bytes = 0;
-  int64_t offset = 0;  ///< of its first byte in the file
+  int64_t offset = 0;  ///< offset of its first byte in the file
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
@@ -116,7 +116,7 @@ class StateWriter {
   /// An array of which only the first `rows` are copied now. Returns where the others go.
   LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                 const Copy& copy, int64_t rows);
-  /// In an increment: where the changed rows go, none of which is copied, followed by the new ones.
+  /// Writes an array, of which it copies only the first `rows` now. Returns where the others go.
   LaterRows::Part place_of_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                    const Changes&);
   template <class T>

@@ -17,7 +17,7 @@ namespace hctr {
 struct BatchShape {
   struct Table {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
-    int64_t key_capacity = 0;  ///< most keys one batch can hold in this input
+    int64_t key_capacity = 0;  ///< maximum keys of one batch in this input
     int64_t keep = 0;          ///< a bag with more keys keeps its first `keep` ones; 0: bags stay as on file
     bool keep_last = false;    ///< keeps the last ones instead
   };
@@ -57,7 +57,7 @@ struct BatchLayout {
   };
   BatchShape shape;
   size_t state = 0, header = 0, label = 0, dense = 0, packed = 0;
-  size_t bytes = 0;           ///< of a buffer whose tables take the most
+  size_t bytes = 0;           ///< size of the largest possible buffer
   std::vector<Table> tables;  ///< places in the unpacked buffer
   size_t unpacked_bytes = 0;
   int64_t dense_stride = 0;  ///< elements

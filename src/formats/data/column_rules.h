@@ -16,7 +16,7 @@ struct DenseRule {
   DenseTransforms transform{};
   double mean = 0, std = 1;
   std::optional<float> fallback{};           ///< the value of a missing one
-  std::optional<NumberNotation> notation{};  ///< of texts; none: plain numbers
+  std::optional<NumberNotation> notation{};  ///< notation of texts; none: plain numbers
 };
 /// `statistics`: for the columns whose mean and standard deviation are learned. `format`: the notation of numbers if a
 /// column states none. Errors: Error(config) naming a column that is not among them.

@@ -49,8 +49,8 @@ struct DenseColumns {
   DenseTransforms transform;
   std::vector<double> mean, std;   ///< one for all of the columns, or one for each
   std::optional<double> fallback;  ///< none: 0 in a text and where mean and std are learned, else in Parquet an error
-  std::optional<NumberFormat> number_format{};  ///< of texts; none: that of the section
-  std::string unit{};                           ///< of texts
+  std::optional<NumberFormat> number_format{};  ///< format of texts; none: the section's
+  std::string unit{};                           ///< unit in texts
 
   NumberNotation notation() const { return {number_format, unit}; }
   /// Whether mean and standard deviation are learned from the training data.

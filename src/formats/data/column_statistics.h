@@ -12,7 +12,7 @@ namespace hctr {
 /// Statistics of the non-empty values of one column, after the transforms before "standardize".
 struct ColumnStatistics {
   std::string column;
-  bool log = false;          ///< of ln(1 + max(x, 0))
+  bool log = false;          ///< statistics of ln(1 + max(x, 0))
   double mean = 0, std = 1;  ///< std: sqrt(mean of (x - mean)^2); 1 where that is 0
   int64_t values = 0;        ///< how many there were
 };

@@ -123,9 +123,9 @@ struct SparseInput {
   std::string top;
   std::optional<SparseType> type;  ///< a hint of v2; the embedding that reads this input decides
   Width slot_num;
-  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< as the config has them: limits() resolves them
+  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits as in the config: limits() resolves them
   std::optional<PerSlot> nnz_per_slot;           ///< v3.1 spelling of the two above, which decides where it is given
-  std::optional<int64_t> keep_first, keep_last;  ///< of a slot with more keys, how many are kept
+  std::optional<int64_t> keep_first, keep_last;  ///< number of kept keys in slots with more
   int64_t is_fixed_length = 0;
 
   /// The limits on keys, whichever fields give them. Errors: Error(bug) when none does; parsing reports that.
@@ -148,7 +148,7 @@ struct DataSection {
   DataFormat format;
   std::string source, eval_source;  ///< files; mappings of feature_spec where given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
-  std::optional<Check> check;       ///< what the files are expected to have
+  std::optional<Check> check;       ///< expected property of the files
   LabelPart label;                  ///< with `sample_weight` its label_dim counts the weight, once the section is read
   SampleWeightPart sample_weight;
   DensePart dense;

@@ -35,7 +35,7 @@ FormatObject format_object(std::string name, Schema<T> schema, std::string text)
 /// Widths and limits on keys that follow from what a section says of its data. Nothing: unknown.
 struct StatedWidths {
   std::optional<int64_t> label_dim, dense_dim;
-  std::optional<std::vector<int64_t>> nnz;  ///< of each slot, the most keys; 0: any number
+  std::optional<std::vector<int64_t>> nnz;  ///< maximum keys of each slot; 0: any number
 };
 
 /// For a format whose options T have `labels`, `dense` and `slots`.
@@ -49,7 +49,7 @@ std::optional<StatedColumns> stated_columns(DataSection& section) {
 struct FormatType {
   DataFormat format;
   std::vector<std::string> aliases{};  ///< other words for `format` in a config
-  std::string source_text;             ///< what `source` names, for messages: "the path of a file list"
+  std::string source_text;             ///< meaning of `source`, for messages: "the path of a file list"
   /// The data files that a path names: the file itself, or the files of a list. Null: `source` names no file.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
   FormatObject object{};

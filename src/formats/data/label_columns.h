@@ -33,8 +33,8 @@ struct LabelColumn {
 
   std::string column;
   Positive positive;                            ///< not given: the label is the number in the column
-  std::optional<NumberFormat> number_format{};  ///< of texts; none: that of the section
-  std::string unit{};                           ///< of texts
+  std::optional<NumberFormat> number_format{};  ///< format of texts; none: the section's
+  std::string unit{};                           ///< unit in texts
 
   NumberNotation notation() const { return {number_format, unit}; }
 };

@@ -12,9 +12,9 @@ struct RecordShape {
   struct Input {
     std::string name;  ///< the `top` of the sparse input, for messages
     int64_t slots = 0;
-    int64_t max_nnz = 0;         ///< most keys of one slot
-    int64_t max_keys = 0;        ///< most keys of one sample in all its slots
-    std::vector<int64_t> nnz{};  ///< most keys of each slot; empty: max_nnz for all
+    int64_t max_nnz = 0;         ///< maximum keys of one slot
+    int64_t max_keys = 0;        ///< maximum keys of one sample in all its slots
+    std::vector<int64_t> nnz{};  ///< maximum keys of each slot; empty: max_nnz for all
 
     int64_t most_of(int64_t slot) const { return nnz.empty() ? max_nnz : nnz[static_cast<size_t>(slot)]; }
     /// Whether slot `slot` of this input may have `nnz` keys, and the input's slots up to that one `keys` together.

@@ -12,7 +12,7 @@ namespace hctr {
 /// Cells that are passed on as texts: those of row 0, in the order of Source::keep, then those of row 1.
 struct KeptCells {
   std::string text;
-  std::vector<size_t> ends;  ///< of each cell in the text
+  std::vector<size_t> ends;  ///< end of each cell in the text
 
   void clear() {
     text.clear();

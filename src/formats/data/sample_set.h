@@ -54,9 +54,9 @@ struct Chunk {
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
   int64_t records = 0;                   ///< where the format counts them
-  int64_t bytes = 0;                     ///< of the file, from begin.offset on
-  std::shared_ptr<void> source;          ///< what the parser reads from, where the cutter opened it
-  std::shared_ptr<const SampleSet> set;  ///< of the file alone, in a set that grows
+  int64_t bytes = 0;                     ///< bytes of the file, from begin.offset on
+  std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
+  std::shared_ptr<const SampleSet> set;  ///< the set of this file alone, in a set that grows
   std::vector<ChunkPart> parts;          ///< where columns lie in several files: the part of each group of columns
 
   // Found by whichever of the two reads the bytes.
@@ -128,7 +128,7 @@ struct BadRecord {
 /// Skipped bad records of a chunk.
 struct BadRecords {
   int64_t count = 0;
-  std::string first{};                 ///< what is wrong with the first of them: file, record, offset, column, value
+  std::string first{};                 ///< the problem of the first one: file, record, offset, column, value
   std::vector<int64_t> rows_before{};  ///< [count] of each, in their order: the rows of the chunk in front of it
   std::vector<BadRecord> records{};    ///< [count] where SampleBlock::names_bad asks for them
 

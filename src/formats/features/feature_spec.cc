@@ -168,7 +168,7 @@ class SpecParser {
   void check_together(const YAML::Node& root) {
     for (const FeatureSource& source : spec_.sources)
       for (const FeatureChannel& channel : spec_.channels)
-        if (channel.name != kLabelChannel)  // what is to be predicted has no labels: plan_features()
+        if (channel.name != kLabelChannel)  // prediction data have no labels: plan_features()
           for (const size_t feature : channel.features)
             if (std::none_of(source.chunks.begin(), source.chunks.end(), [&](const FeatureChunk& chunk) {
                   return std::find(chunk.features.begin(), chunk.features.end(), feature) != chunk.features.end();

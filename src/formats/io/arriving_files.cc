@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostShown = 100;  // of a name in a message
+constexpr size_t kMostShown = 100;  // maximum length of a name in a message
 
 bool is_data_file(const fs::directory_entry& entry) {
   std::error_code none;  // a file that is gone again

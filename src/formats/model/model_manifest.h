@@ -27,7 +27,7 @@ struct SavedDelta {
   int64_t base = 0;   ///< the iteration of the earlier model, full or a delta, whose changes this has
   int key_bytes = 8;  ///< in files of rows of version 2
   struct Table {
-    int64_t rows = 0;     ///< of the whole table at this iteration
+    int64_t rows = 0;     ///< rows of the whole table at this iteration
     int64_t changed = 0;  ///< in the delta's file, new ones included
     int64_t removed = 0;
   };
@@ -36,21 +36,21 @@ struct SavedDelta {
 
 struct ModelManifest {
   struct Member {
-    std::string name;  ///< what follows the prefix, as "_dense_60.model"
+    std::string name;  ///< the name after the prefix, as "_dense_60.model"
     FileChecksum checksum;
   };
 
   std::string run;           ///< the id of the run; empty if a program without one has saved the set
-  std::string run_folder{};  ///< as it was named; empty: not known
+  std::string run_folder{};  ///< the folder's name; empty: unknown
   int64_t iteration = 0;     ///< finished updates, skipped ones included
   int64_t updates = 0;       ///< t of Adam
   Json config{}, data{};     ///< with every default filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
-  std::vector<ColumnStatistics> statistics{};  ///< of dense columns, as the model was trained with them
+  std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns in the model's training
   std::optional<SavedDelta> delta{};           ///< none: the model is whole
   std::vector<Member> members{};
   fs::path path{};       ///< where it was read
-  std::string prefix{};  ///< of the set that lies next to it
+  std::string prefix{};  ///< prefix of the set next to it
 
   /// The name of a file of the set; empty for one that does not start with the prefix.
   std::string name_of(const fs::path&) const;

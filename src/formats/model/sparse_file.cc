@@ -79,7 +79,8 @@ void import(Table& table, const SparseOrigin& from, const SparseRows& rows, OptS
   std::vector<int32_t> last_steps;
   if (states) {
     states->add_to(block, rows.slots);
-    last_steps.assign(rows.keys.size(), static_cast<int32_t>(from.updates));  // of lazy updates: none is missing
+    // last steps for lazy updates: none is missing
+    last_steps.assign(rows.keys.size(), static_cast<int32_t>(from.updates));
     block.last_steps = last_steps;
   }
   in_context([&] { return cat("loading ", kModelFile, " '", from.path.string(), "'"); },
@@ -146,7 +147,7 @@ bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLa
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
-  if (bytes == 0) {  // as a table without rows is saved
+  if (bytes == 0) {  // a table without rows is saved as an empty file
     log.info("note: ", kModelFile, " '", path.string(), "' has no rows");
     return 0;
   }

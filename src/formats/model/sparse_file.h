@@ -44,7 +44,7 @@ struct SparseRows {
 struct SparseFileShape {
   bool with_slot = false;
   int64_t dim = 0, slots = 0;
-  int key_bytes = 8;  ///< of the layout to choose if a size fits several; 0: keys of 8 bytes, unless many of them
+  int key_bytes = 8;  ///< key width to choose if a size fits several; 0: keys of 8 bytes, unless many of them
                       ///< would be negative
 };
 
@@ -56,11 +56,11 @@ int64_t read_sparse(const std::filesystem::path&, const SparseFileShape&,
 
 /// The files that a table is saved to.
 struct SparseTarget {
-  fs::path path;  ///< of the file, or with v3 of the folder
+  fs::path path;  ///< path of the file, or with v3 of the folder
   ModelFormat format = ModelFormat::v2;
   int key_bytes = 8;  ///< 8, or 4 for data sets with 4-byte keys; of format v2
-  fs::path states{};  ///< of the optimizer states, which need `rows`; empty: not saved
-  int64_t rows = 0;   ///< of the table, over all ranks
+  fs::path states{};  ///< path of the optimizer states, which need `rows`; empty: not saved
+  int64_t rows = 0;   ///< rows of the table, over all ranks
 };
 /// Writes all rows of finished steps, sorted by (slot, key): equal tables give equal files. The access statistics of a
 /// table that keeps them go to a separate file (access_stats_file.h). All appear when the set is committed. Waits for
@@ -82,7 +82,7 @@ struct SparseOrigin {
   fs::path path;      ///< file or folder
   int key_bytes = 8;  ///< see SparseFileShape
   bool with_access_stats = false;
-  fs::path states{};    ///< of the optimizer states; empty: not loaded
+  fs::path states{};    ///< path of the optimizer states; empty: not loaded
   int64_t updates = 0;  ///< t of Adam for rows with loaded states
 };
 /// Loads what read_sparse() reads into a table that has no rows yet. A table with direct keys has all its rows: those

@@ -44,7 +44,7 @@ class KeyColumns {
                  SlotsSeen& seen) const {
     Out* const to = keys() + at;
     size_t i = 0;
-    Words4 any = {}, differ = {};  // of each four bytes of a slot: of all, and of all counts
+    Words4 any = {}, differ = {};  // bits over each four bytes of a slot: of all, and of all counts
     for (; i + 4 <= from.size(); i += 4) {
       const std::byte *a = from[i], *b = from[i + 1], *c = from[i + 2], *d = from[i + 3];
       Out* column = to + i;

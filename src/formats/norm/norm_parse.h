@@ -11,13 +11,13 @@ namespace hctr {
 
 /// Scratch memory of parsing, kept by each thread.
 struct ParseScratch {
-  std::vector<const std::byte*> slots;   // of each good record
+  std::vector<const std::byte*> slots;   // slots of each good record
   std::vector<int32_t> nnz;              // [records, slots]
   std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
   std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
   BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
   std::vector<int64_t> failed_records;   // and which they are
-  NormPattern pattern;                   // of blocks that may be packed
+  NormPattern pattern;                   // pattern of blocks that may be packed
 };
 
 /// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with

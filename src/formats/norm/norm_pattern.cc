@@ -60,8 +60,9 @@ class PatternParse {
     grow(pattern_.inputs, rows_ * std::max<int64_t>(static_cast<int64_t>(inputs_), 1));
     const bool one_hot = std::all_of(pattern_.ones.begin(), pattern_.ones.end(), [](uint8_t one) { return one != 0; });
     if (!one_hot) grow(pattern_.nnz, rows_ * info_.sizes.slots);
-    // Tiles of records, so that these are in the first-level cache when their keys are placed: as many as make whole
-    // lines of the block. Slots with other numbers of keys than one need those of all records first.
+    // Records are placed by tiles, so that they are in the first-level cache when their keys are placed. A tile has as
+    // many records as fill whole lines of the block. If slots have other numbers of keys than one, the numbers of all
+    // records come first.
     KeyColumns<Out> columns(block_, rows_);
     int64_t row = 0, tile = 0;
     Outcome so_far = Outcome::good;

@@ -17,8 +17,8 @@ struct ParquetNumber {
   DenseRule rule;
   bool text = false;                      ///< text is read as a number; else it is of the wrong type
   int64_t index = -1;                     ///< its index by _metadata.json; -1: not stated
-  LabelColumn label{};                    ///< of a label; of a dense value its notation alone
-  std::optional<float> without_column{};  ///< of a label whose column may be missing
+  LabelColumn label{};                    ///< rules of a label; for a dense value only its notation
+  std::optional<float> without_column{};  ///< value of a label whose column may be missing
 };
 
 /// A column that becomes a slot.
@@ -40,7 +40,7 @@ struct ParquetPlan {
   std::vector<std::string> kept;     ///< Source::keep
   bool trim = false;                 ///< blanks around texts are not part of them
   std::vector<std::string> missing;  ///< texts that count as null
-  uint64_t most_key = 0;             ///< of the key type
+  uint64_t most_key = 0;             ///< largest key of the key type
   bool sized = false;                ///< slot_size_array numbers the keys of all slots
 
   size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }

@@ -16,7 +16,7 @@ inline constexpr const char* kParquetMetadata = "_metadata.json";
 struct ParquetMetadata {
   struct Column {
     std::string name;
-    int64_t index = -1;  ///< of the column in the files; -1: not stated
+    int64_t index = -1;  ///< index of the column in the files; -1: not stated
   };
   fs::path path;
   std::map<std::string, int64_t> rows;  ///< by the file's name, without folders

@@ -21,7 +21,7 @@ struct ParquetOptions {
   bool trim = false;                 ///< blanks around texts are not part of them
   std::vector<std::string> missing;  ///< texts that count as null
   int64_t hash_seed = 0;
-  std::optional<NumberFormat> number_format{};  ///< of texts
+  std::optional<NumberFormat> number_format{};  ///< format of texts
   std::vector<SlotKeyRule> known_rules;         ///< no field: of the model's training data
   bool rules_known = false;                     ///< no field: whether there is a model
   // No fields: of a table in memory in place of texts.

@@ -41,10 +41,10 @@ enum class ParquetForm : int32_t {
 
 struct ParquetField {
   const char* name;
-  ParquetType type;  ///< of a list: of its items
+  ParquetType type;  ///< type; for a list, of its items
   bool list;
   const char* said;        ///< the type in Arrow's words, for messages
-  bool nullable = false;   ///< of a column to be written
+  bool nullable = false;   ///< for a column to be written
   bool formatted = false;  ///< a text that ParquetForm makes
 };
 
@@ -69,10 +69,10 @@ struct ParquetValues {
   const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;
-  const uint8_t* valid_items = nullptr;  ///< of lists: bit valid_items_at + i; null: all
+  const uint8_t* valid_items = nullptr;  ///< for lists: bit valid_items_at + i; null: all
   int64_t valid_items_at = 0;
   const void* values = nullptr;
-  int64_t bits_at = 0;  ///< of booleans: the bit of the first in `values`
+  int64_t bits_at = 0;  ///< for booleans: the bit of the first in `values`
   const int32_t* text = nullptr;
 };
 

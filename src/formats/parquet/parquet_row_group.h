@@ -80,8 +80,8 @@ class ParquetRowGroup {
   struct Column {
     Column(const ParquetRead& of, const ParquetField& as) : read(of), field(as) {}
     ParquetRead read;
-    ParquetField field;  // as it is read
-    std::mutex memory;   // of its values; see ~ParquetPiece
+    ParquetField field;  // the field in the form it is read
+    std::mutex memory;   // guards its values; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
     std::list<Decoded> decoded;  // kept for the threads of their pieces
     std::string problem;         // why there is no more of it
@@ -107,12 +107,12 @@ class ParquetRowGroup {
   fs::path path_;
   int64_t group_;
 
-  std::mutex mutex_;  // of all below but the readers, each of which is the decoding thread's
+  std::mutex mutex_;  // guards all members below except the readers, each of which belongs to the decoding thread
   std::deque<Column> columns_;
-  std::vector<int64_t> next_;    // of each column: the piece that may be decoded next; kNone while a thread decodes it,
-                                 // and at its end
-  std::vector<bool> skipped_;    // of each piece
-  int64_t last_requested_ = -1;  // of the pieces
+  std::vector<int64_t> next_;  // for each column: the piece that may be decoded next; kNone while a thread decodes it,
+                               // and at its end
+  std::vector<bool> skipped_;  // for each piece
+  int64_t last_requested_ = -1;  // the last requested piece
   int64_t failed_at_ = kNone;
   std::list<Sleeper*> sleepers_;
 };

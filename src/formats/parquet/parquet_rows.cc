@@ -44,7 +44,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   if (block.wants_exact) grow(block.exact, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
   grow(block.offsets, slots * rows + 1);
-  grow(block.keys, (slots + 1) * rows);  // what a key for each bag takes, as add_slot() asks for it
+  grow(block.keys, (slots + 1) * rows);  // memory for a key in each bag, as add_slot() needs it
 }
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
@@ -231,7 +231,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
-  const auto add_values = [&](int64_t row, std::string_view cell) {  // of a text with several
+  const auto add_values = [&](int64_t row, std::string_view cell) {  // adds the values of a text with several
     grow(block_->keys, keys_ + static_cast<int64_t>(cell.size()) + rows);
     const char* problem = nullptr;
     const int64_t before = keys_;

@@ -52,11 +52,11 @@ class ParquetRows {
   int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
   int64_t added_ = 0;            // rows of the current column
   bool many_ = false;            // a slot has other than one key somewhere
-  std::vector<KeptCells> kept_;  // of each column that is passed on, a cell for each row
+  std::vector<KeptCells> kept_;  // for each passed-on column, a cell for each row
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;
   std::string first_problem_;
-  std::map<int64_t, std::string> problems_;  // of each bad row, where every one is to be named
+  std::map<int64_t, std::string> problems_;  // the problem of each bad row, if all are to be named
 };
 
 }  // namespace hctr

@@ -91,7 +91,7 @@ class ParquetParser : public Parser {
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
-      if (rows.some() && rows.spans().size() > 1)  // of a shuffled set many are of one row
+      if (rows.some() && rows.spans().size() > 1)  // in a shuffled set many spans have one row
         if (const auto gathered = gather_rows(field.type, piece.values, rows.spans(), gathered_)) {
           rows_.add(c, field, *gathered);
           continue;
@@ -203,7 +203,7 @@ class ParquetSet : public SampleSet {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   ParquetPlan plan_;
-  std::vector<std::vector<int64_t>> fields_;  // of each file: the fields of the plan's columns
+  std::vector<std::vector<int64_t>> fields_;  // for each file: the fields of the plan's columns
   std::vector<SlotKeyRule> slot_key_rules_;
   int64_t samples_ = 0;
   bool has_labels_ = true;

@@ -28,11 +28,11 @@ class ParquetSlotTypes {
     ValueForm form = ValueForm::none;
     std::string place{};  // "'a.parquet' (int64)"
   };
-  using Forms = std::vector<Seen>;  // of a column, those that differ
+  using Forms = std::vector<Seen>;  // the different forms of a column
   template <class Problem>
   static void add(Forms&, const ParquetField&, const fs::path& file, const std::optional<KeyRule>&, const Problem&);
 
-  std::vector<Forms> seen_, labels_;  // of each slot, and of each label
+  std::vector<Forms> seen_, labels_;  // forms of each slot, and of each label
 };
 
 }  // namespace hctr

@@ -13,7 +13,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kChunkBytes = 256 << 10;  // as bytes and as samples they fit the second-level cache together
+constexpr int64_t kChunkBytes = 256 << 10;  // bytes and samples of a chunk together fit the second-level cache
 
 /// Checks `float_label_dense` by the first labels: integers read as floats are tiny, floats read as integers huge.
 void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
@@ -149,7 +149,8 @@ class RawSet : public SampleSet, public RowMap {
         const int64_t offset = first * set.shape_.record();
         const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
         auto* bytes =
-            reinterpret_cast<std::byte*>(page) + offset % kPage;  // as in the page cache: copied a quarter faster
+            // the same page offset as in the page cache: copied a quarter faster
+            reinterpret_cast<std::byte*>(page) + offset % kPage;
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
         parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);
       }
@@ -170,7 +171,7 @@ class RawSet : public SampleSet, public RowMap {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   RawShape shape_;
-  std::vector<int64_t> records_;  // of each file that are read
+  std::vector<int64_t> records_;  // records to read of each file
   int64_t samples_ = 0;
 };
 

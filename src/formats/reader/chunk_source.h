@@ -14,7 +14,7 @@ namespace hctr {
 struct PassOptions {
   bool repeat = false;
   bool shuffle_files = false;  ///< each pass visits the files in an order of its own
-  uint64_t seed = 0;           ///< of that order, together with the number of the pass
+  uint64_t seed = 0;           ///< seed of that order, together with the number of the pass
 };
 
 /// The order in which pass `pass` visits `files` files.
@@ -44,7 +44,7 @@ class ChunkSource {
   SampleSet& set_;
   PassOptions pass_options_;
   std::vector<size_t> order_;  // not of a set that grows
-  FilePosition begin_;         // of the next file that is opened
+  FilePosition begin_;         // begin of the next file to open
   std::atomic<bool> closed_ = false;
   std::unique_ptr<Cutter> open_;
   int64_t next_file_ = 0, pass_ = 0;

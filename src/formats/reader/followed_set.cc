@@ -106,7 +106,7 @@ class FollowedSet : public SampleSet {
   const Log log_;
   const std::shared_ptr<FileFeed> feed_;
   const std::vector<fs::path> no_files_;
-  std::vector<SlotKeyRule> slot_key_rules_;  // of the files opened
+  std::vector<SlotKeyRule> slot_key_rules_;  // rules of the opened files
   std::atomic<int> key_bytes_ = 0;           // the widest of the files opened; 0: none
   bool selects_rows_ = false, counts_records_ = false;
 };

@@ -13,7 +13,7 @@ namespace hctr {
 struct BlockPlace {
   int64_t pass;
   size_t file;         ///< index in SampleSet::files()
-  FilePosition begin;  ///< of its chunk
+  FilePosition begin;  ///< begin of its chunk
 };
 
 /// Decides which samples are kept. A sample whose first label is 0.5 or more always is, each other one with probability

@@ -27,7 +27,7 @@ class OneHotBatch {
   const BatchShape& shape_;
   BatchView view_;
   bool narrow_;
-  std::vector<std::byte*> keys_;  // of row 0, for each slot of the record
+  std::vector<std::byte*> keys_;  // address for row 0, for each slot of the record
   int64_t rows_ = 0;
 };
 

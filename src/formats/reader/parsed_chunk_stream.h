@@ -51,12 +51,12 @@ struct OwnRows {
 /// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.
 struct ParsedChunk {
   std::shared_ptr<const SampleBlock> samples;
-  int64_t rows = 0;                        ///< of all ranks
+  int64_t rows = 0;                        ///< rows of all ranks
   int64_t first_row = 0;                   ///< the number of the first row, where ranks share the set
-  ReaderPosition begin;                    ///< of the first row; its `samples` is not set
+  ReaderPosition begin;                    ///< position of the first row; its `samples` is not set
   int64_t bad_records = 0;                 ///< records skipped since the very start, up to the end of the chunk
   std::vector<int64_t> rows_before_bad{};  ///< for each skipped record of the chunk: the rows before it
-  std::optional<OwnRows> own{};            ///< those in `samples`, where ranks share a shuffled set; none: all
+  std::optional<OwnRows> own{};            ///< the rows in `samples`, if ranks share a shuffled set; none: all
 };
 
 /// Reports bad records: warns of the first in each file, and fails when there are too many. Used by one thread at a
@@ -99,7 +99,7 @@ class ParsedChunkStream {
   int64_t parsed_rows() const { return parsed_rows_; }
 
  private:
-  struct Work {  // of one thread
+  struct Work {  // state of one thread
     Chunk chunk;
     std::vector<RowSpan> selected;  // with a slice, shuffled or not: its rows of the chunk
     std::unique_ptr<Parser> parser;

@@ -53,8 +53,8 @@ struct ReaderOptions {
   int rank = 0, ranks = 1;  ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
   bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
   int64_t shuffle = 0;            ///< rows of a window, within which the order is random; 0: the order of the set
-  uint64_t seed = 0;              ///< of that order, and of negative sampling
-  double negative_share = 1;      ///< of the samples with label 0, the share that is delivered
+  uint64_t seed = 0;              ///< seed of that order, and of negative sampling
+  double negative_share = 1;      ///< delivered share of the samples with label 0
   ReaderPosition from = {};       ///< where to start
   /// Called with each batch in a thread of the reader, before next() returns its buffer. Does not throw.
   std::function<void(const BatchView&)> on_filled = {};
@@ -73,7 +73,7 @@ struct PassedOn {
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
   uint64_t sizes = 0;                         ///< a hash of the sizes of all files in their order
-  std::vector<SlotKeyRule> slot_key_rules{};  ///< of slots whose keys the types of columns decide
+  std::vector<SlotKeyRule> slot_key_rules{};  ///< rules of slots whose keys the types of columns decide
   bool operator==(const DataFingerprint&) const = default;
 };
 

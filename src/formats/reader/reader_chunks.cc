@@ -15,7 +15,7 @@ namespace {
 /// The rows of a batch, found but not laid out yet.
 struct BatchRows {
   Rows all;
-  int64_t rows;  ///< of all ranks
+  int64_t rows;  ///< rows of all ranks
   ReaderPosition after;
   int64_t skipped;
 };

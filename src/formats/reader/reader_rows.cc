@@ -94,18 +94,18 @@ class RowRun : public ReaderRun {
 
     OneHotBatch batch;
     Stage stage = Stage::free;
-    int64_t rows = 0;              // of all ranks
+    int64_t rows = 0;              // rows of all ranks
     int64_t issued = 0, open = 0;  // tasks: issued so far, and of these not done
     bool all_issued = false;
     ReaderPosition after;  // once all are issued
     std::exception_ptr error;
-    int64_t error_number = 0;  // of the first task that failed
+    int64_t error_number = 0;  // number of the first task that failed
   };
   /// A worker's next task.
   struct Work {
     RowTask task;
     Buffer* buffer = nullptr;
-    int64_t number = 0;  // of the tasks of the batch
+    int64_t number = 0;  // its number among the tasks of the batch
   };
 
   void work() {

@@ -24,9 +24,9 @@ struct ReaderSet {
   int64_t rank_begin = 0, rank_end = 0;  ///< this rank's rows of a batch
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
-  size_t kept_columns;  ///< of Source::keep
+  size_t kept_columns;  ///< size of Source::keep
   NegativeSampling negatives;
-  int64_t delivered_samples = 0;          ///< of a pass; with negative sampling an estimate
+  int64_t delivered_samples = 0;          ///< samples of a pass; with negative sampling an estimate
   std::optional<int64_t> pass_rows = {};  ///< when shuffling, once a run has come to the end of the set
   int64_t rows_left_over = 0;             ///< the last rows of a pass, of all ranks, that are in no batch
 

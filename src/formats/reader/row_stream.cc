@@ -114,7 +114,7 @@ class InOrder : public RowStream {
 };
 
 struct Window {
-  ReaderPosition begin;        // of its first row in the order of the set
+  ReaderPosition begin;        // position of its first row in the order of the set
   std::vector<RowRange> rows;  // each a single one
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
@@ -204,7 +204,7 @@ class Shuffled : public RowStream {
   uint64_t seed_;
   ReaderPosition start_;
   std::shared_ptr<Window> current_, upcoming_;
-  int64_t delivered_ = 0;  // of current_
+  int64_t delivered_ = 0;  // delivered rows of current_
 };
 
 }  // namespace

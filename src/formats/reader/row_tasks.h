@@ -35,7 +35,7 @@ class RowTasks {
   ReaderPosition from_;
   int64_t to_check_;           // rows delivered before that have not been checked
   int64_t samples_;            // up to the end of the batch
-  int64_t rows_ = 0, at_ = 0;  // of the batch: all, and those that are in tasks or of other ranks
+  int64_t rows_ = 0, at_ = 0;  // rows of the batch: all, and those already in tasks or of other ranks
 };
 
 }  // namespace hctr

@@ -55,7 +55,7 @@ bool ShuffledSlice::find(int64_t pass, int64_t rows, std::vector<RowSpan>& spans
   while (row < rows) {
     const int64_t window = (row_ + row) / size_;
     if (window != window_) find_own(window);
-    const int64_t begin = window * size_ - row_;  // of the window, as rows of the chunk
+    const int64_t begin = window * size_ - row_;  // begin of the window, in rows of the chunk
     for (const int64_t end = std::min(rows, begin + static_cast<int64_t>(own_.size())); row < end; ++row) {
       if (own_[static_cast<size_t>(row - begin)] == 0) continue;
       if (!spans.empty() && spans.back().end == row)

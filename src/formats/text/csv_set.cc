@@ -19,7 +19,7 @@ struct CsvRules {
   std::vector<std::string> missing;
   bool trim = false;
   bool empty_labels = false;                           // cells of labels may be empty
-  std::vector<std::optional<float>> without_column{};  // of each label, when its column is missing
+  std::vector<std::optional<float>> without_column{};  // value of each label when its column is missing
   std::vector<bool> slots_optional{};
   std::string weight{};             // the column of weights, which is the last label
   std::vector<std::string> keep{};  // columns that are passed on
@@ -215,7 +215,7 @@ class CsvRowMaker : public RowMaker {
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
   std::vector<size_t> labels_, dense_, slots_;            // indices of the columns; kAbsent: missing, as it may be
-  std::vector<std::string> added_columns_, added_texts_;  // of partitions
+  std::vector<std::string> added_columns_, added_texts_;  // names and texts of partitions
   std::vector<std::string_view> added_;
 };
 

@@ -20,7 +20,7 @@ class RowMajor {
   /// Returns memory for the next row's numbers and key counts. Keys are appended in slot order.
   struct Row {
     float *label, *dense;
-    double* exact;  ///< of the dense values, where SampleBlock::wants_exact; else null
+    double* exact;  ///< exact dense values, if SampleBlock::wants_exact; else null
     int32_t* nnz;
     std::vector<int64_t>* keys;
   };

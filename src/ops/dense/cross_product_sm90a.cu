@@ -22,7 +22,7 @@ struct GatedTiling {
   static constexpr bool kTransposedB = kTransposedB_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
   static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
-  static constexpr int kFullBoxes = kN / kColumns, kLast = 0;  // of a group's 64 rows of a result
+  static constexpr int kFullBoxes = kN / kColumns, kLast = 0;  // boxes of a group's 64 rows of a result
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;

@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(kFmThreads)
 /// Iterates over the elements of x's gradient: those of a sample's slots, then of the next sample.
 template <class T>
 struct SlotGradients {
-  const T* gradients;          // of vectors, in shared memory: [sample, columns]
-  View<const T, 2> d_first;    // of weights
+  const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
+  View<const T, 2> d_first;    // gradients of weights
   int64_t begin;               // the block's first sample
   int columns, dim, of_slots;  // elements of a sample in `gradients`, of a vector, of a sample in x
   int sample, element, k;      // the next element: its sample, its place among the sample's and in its slot

@@ -29,7 +29,7 @@ struct FmGradientViews {
   View<T, 2> x, vectors, weights;
 };
 
-constexpr int kFmWarpThreads = 256, kFmWarps = kFmWarpThreads / 32;  // of kernels in which a warp has a sample
+constexpr int kFmWarpThreads = 256, kFmWarps = kFmWarpThreads / 32;  // block size of kernels with one sample a warp
 
 /// `shared`: words of shared memory that each warp needs.
 template <class Word>

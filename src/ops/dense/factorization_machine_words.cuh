@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kFmWarpThreads, 4)
   if (b >= y.size(0)) return;
   const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
   const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
-  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are in flight together
+  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // the lane's first words: all loads are in flight together
 #pragma unroll
   for (int i = 0; i < kFmKept; ++i) {
     const int w = warp.lane + i * warp.lanes;

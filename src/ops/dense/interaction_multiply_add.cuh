@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-constexpr int kSideOfPairs = 4;  ///< of a lane
+constexpr int kSideOfPairs = 4;  ///< vectors per side of a lane's tile
 /// Maximum number of vectors whose pairs fit the lanes of a warp.
 constexpr int kMostMultiplied = 28;
 
@@ -123,7 +123,8 @@ __global__ void __launch_bounds__(64)
   using namespace tensor_cores;
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32, first = lane / lanes * kRows;  // of the lane's vectors
+  // index of the lane's first vector
+  const int lane = static_cast<int>(threadIdx.x) % 32, first = lane / lanes * kRows;
   uint4* const vectors = shared + warp * layout.total;
   float* const matrix = reinterpret_cast<float*>(vectors + layout.pairs_begin);
   float* const d_out = reinterpret_cast<float*>(vectors + layout.dy_begin);

@@ -20,14 +20,14 @@ namespace hctr::ops {
 /// Layout of a warp's shared memory, in chunks of 16 bytes. Rows are an odd number of chunks apart, so that
 /// the 8 rows of a matrix load lie in different banks.
 struct InteractionLayout {
-  int chunks;        ///< of a vector
+  int chunks;        ///< chunks per vector
   int stride;        ///< from vector to vector
   int pairs_stride;  ///< from row to row of S, where that is kept
-  int pairs_begin;   ///< of S, after the vectors, where that is kept
-  int dy_begin;      ///< of the row of dy, after zeros on tensor cores
-  int sums_begin;    ///< of the sums of the dense gradient, f32, after the row
-  int total;         ///< of a warp
-  uint32_t inverse;  ///< of `chunks`, as a fraction of 2^20, rounded up
+  int pairs_begin;   ///< begin of S, after the vectors, if it is kept
+  int dy_begin;      ///< begin of the row of dy, after zeros on tensor cores
+  int sums_begin;    ///< begin of the sums of the dense gradient, f32, after the row
+  int total;         ///< chunks per warp
+  uint32_t inverse;  ///< inverse of `chunks`, as a fraction of 2^20, rounded up
 
   static constexpr int kMostTiles = 4, kMostChunks = 128;  // n * inverse >> 20 is n / chunks up to there
   static __host__ __device__ int tiles(int count) { return (count + 15) / 16; }
@@ -240,8 +240,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
   const int x_stride = layout.stride * kPerChunk;
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
-  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // of the sum over vectors
-  constexpr int kColumnTiles = 2 * kPerChunk / 8;        // of 8 columns in two chunks
+  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // steps of the sum over vectors
+  constexpr int kColumnTiles = 2 * kPerChunk / 8;        // tiles of 8 columns in two chunks
   // Where a vector's numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its
   // end.
   const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
@@ -250,10 +250,10 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
     const int high = max(i, j);
     return x_numbers[i == j ? zeros : (high < x.count ? pairs + high * (high - 1) / 2 : zeros) + min(i, j)];
   };
-  float* const sums = reinterpret_cast<float*>(vectors + layout.sums_begin);  // of this warp
+  float* const sums = reinterpret_cast<float*>(vectors + layout.sums_begin);  // sums of this warp
   if (relu.sums)
     for (int k = lane; k < x.dim; k += 32) sums[k] = 0;
-  bool all_fit = true;  // of the slots' gradients
+  bool all_fit = true;  // whether all gradients of slots are finite in their dtype
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < dy.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {
     __syncwarp();
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
             };
             Two* const at = reinterpret_cast<Two*>(x_numbers + row * x_stride + column);
             Two d = {static_cast<T>(sum[i][h][e]), static_cast<T>(sum[i][h][e + 1])};
-            if (relu.sums && i == 0 && e == 0 && g == 0) {  // what the vector was is still here
+            if (relu.sums && i == 0 && e == 0 && g == 0) {  // the vector itself is still here
               const Two y = *at;
               d.a = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.a), static_cast<float>(d.a)));
               d.b = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.b), static_cast<float>(d.b)));

@@ -143,7 +143,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
       const int64_t n = end - begin;
       std::vector<double> dw(layers * kColumns), db(dw.size());
-      std::vector<A> w(dw.size()), bias(dw.size());  // of these columns
+      std::vector<A> w(dw.size()), bias(dw.size());  // weights and biases of these columns
       for (size_t l = 0; l < layers; ++l)
         for (int64_t j = 0; j < n; ++j) {
           w[l * kColumns + static_cast<size_t>(j)] = static_cast<A>(weights.w[l].data<const T>()[begin + j]);

@@ -272,7 +272,7 @@ __global__ void cross_weights_kernel(const float* totals, const __grid_constant_
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
-    if (layers <= kLayersAtOnce) {  // as below, with all loads under way at the same time
+    if (layers <= kLayersAtOnce) {  // as below, with all loads in flight together
       float w[kLayersAtOnce], b[kLayersAtOnce], dw[kLayersAtOnce], slopes[kLayersAtOnce], bias = 0;
       read_layers(weights.w, 0, layers, k, w);
       read_layers(weights.b, 0, layers, k, b);

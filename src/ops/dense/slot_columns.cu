@@ -7,7 +7,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kSlotSamples = 8;  // of any width they are a multiple of 16 bytes
+constexpr int kSlotSamples = 8;  // samples per block: slots of any width then end at a multiple of 16 bytes
 constexpr size_t kMostSlotParts = 4, kMostSlotBytes = 32 * 1024;
 
 template <class T>

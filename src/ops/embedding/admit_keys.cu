@@ -53,7 +53,7 @@ __global__ void fill_selection_kernel(KeyBatch batch, KeySelection selection) {
   for (int64_t i = thread_index(); i < count; i += thread_count())
     selection.keys[i] = batch.keys[selection.positions[i]];
   for (int64_t s = thread_index(); s < batch.slots; s += thread_count()) {
-    const int32_t first = batch.offsets[s * batch.samples];  // of the slot in the batch
+    const int32_t first = batch.offsets[s * batch.samples];  // first key of the slot in the batch
     int32_t low = 0, high = count;
     while (low < high) {
       const int32_t middle = (low + high) / 2;

@@ -146,7 +146,7 @@ void weight_gradients(Context& ctx, BagList bags, RowMemory table, BagPooling po
     ctx.threads().parallel_for(bags.bags, kBagsEach, [&](int64_t begin, int64_t end) {
       for (int64_t bag = begin; bag < end; ++bag) {
         const float scale = scale_of(bags, pooling, bag);
-        float sum = 0;  // of w d, in the order of keys
+        float sum = 0;  // the sum of w d, in the order of keys
         for (int64_t p = bags.offsets[bag]; p < bags.offsets[bag + 1]; ++p) {
           const int64_t row = bags.rows[p];
           dw[p] = row == 0 ? 0.0f : dot_of_row(rows + row * dim, from.row(bag), dim);

@@ -16,7 +16,7 @@ struct RowOwner {
 
 /// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
 struct KeySpan {
-  static constexpr int64_t kElsewhere = 0;  // as step: keys of the slot belong to another table
+  static constexpr int64_t kElsewhere = 0;  // a value of `step`: keys of the slot belong to another table
   int64_t first, count, base;
   int64_t step = 1;  // the ranks that the keys are spread over
 };

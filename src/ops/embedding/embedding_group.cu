@@ -91,7 +91,7 @@ using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 constexpr int kBagThreads = 256;
-constexpr int64_t kMostRunTiles = 2048;  // a block that lists runs reads how many there are in each tile
+constexpr int64_t kMostRunTiles = 2048;  // limit, since a block that lists runs reads the run counts of all tiles
 
 namespace {
 

@@ -26,7 +26,7 @@ struct SampleShards {
   RankMemory memory{};
   std::byte* const* shard = nullptr;  // [ranks] the address of the first vector, on the device; null for a rank
                                       // whose vectors are not written
-  int64_t ranks = 1, samples = 0;     // of each rank
+  int64_t ranks = 1, samples = 0;     // samples of each rank
   int64_t row_stride = 0;             // elements from one sample's vectors to the next one's
   const int32_t* targets = nullptr;   // [columns] which vector of its sample each column is; null: 0, 1, 2, ...
   int64_t first = 0;                  // the rank whose shard is written first

@@ -47,7 +47,7 @@ struct RowInit {
   InitialKind kind = InitialKind::uniform;
   const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
   float state_start[kMostStates] = {};  // initial values of the states
-  bool all_states = false;              // those that start at 0 are written, too
+  bool all_states = false;              // also writes states that start at 0
   int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
 
   HCTR_HD bool writes(int state, const RowMemory& memory) const {

@@ -32,7 +32,7 @@ struct DeviceAccess {
 };
 
 constexpr int kProbeThreads =
-    128;  // of a block that inserts: few enough to wait for each other, enough to share an addition
+    128;  // block size of inserts: few enough to wait for each other, enough to share an addition
 
 /// Assigns the next row to each thread of a block that requests one; 0 if none is left. Called by the whole block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {

@@ -20,7 +20,7 @@ namespace hctr::ops {
 /// What sender and owner both know of a column before a message.
 struct HostColumn {
   int32_t message = 0;
-  int32_t most_keys = 1;     // of a bag
+  int32_t most_keys = 1;     // maximum keys of a bag
   int32_t bags = 0;          // ranks of the sender's host * samples
   bool sums_of_keys = true;  // whether the sum of a bag's sent vectors equals the bag's vector
   bool answered = true;      // with vectors; not if sender and owner are on one host, and keys are not made unique then
@@ -48,7 +48,7 @@ struct HostColumnPlan {
   int64_t counted = 0;                                 // at an owner: keys of the bags, which should be `occurrences`
 };
 struct HostMessageSizes {
-  int32_t words = 0;                   // of 64 bits
+  int32_t words = 0;                   // words of 64 bits
   int32_t vectors = 0, gradients = 0;  // the owner answers with, and is sent
   int32_t listed = 0;                  // keys whose rows the vectors are sums of
 
@@ -114,7 +114,7 @@ struct HostJoin {
 };
 /// Messages from and to an owner.
 struct OwnerLists {
-  int64_t vectors = 0;         // of all messages
+  int64_t vectors = 0;         // vectors of all messages
   int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of
   int32_t* keys = nullptr;     // [listed] keys offsets[v] to offsets[v + 1]; each a position in the batch
   int32_t* first = nullptr;    // [vectors] overwritten

@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Bytes of the place of an occurrence.
+/// Bytes in which a message gives the place of an occurrence.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;
@@ -15,8 +15,8 @@ HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
 
 /// How a message says which bags have how many keys.
 struct BagForm {
-  int32_t length_bits = 0;  // of each bag
-  int32_t bag_bytes = 0;    // of each occurrence, if those say it
+  int32_t length_bits = 0;  // bits per bag for its length
+  int32_t bag_bytes = 0;    // bytes per occurrence for its bag, if lengths are sent so
   int64_t bytes = 0;
 
   HCTR_HD BagForm(const HostColumn& column, int32_t occurrences) {
@@ -174,7 +174,7 @@ HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std
   const BagForm form(column, plan.occurrences);
   const int32_t each = place_bytes(plan.keys, plan.occurrences), before = keys.offsets[bag.column * all.bags];
   if (form.length_bits == 1) {
-    if (bag.number % 8 == 0) {  // of this bag and the next ones
+    if (bag.number % 8 == 0) {  // bits of this bag and the next ones
       uint32_t bits = 0;
       for (int32_t k = 0; k < 8 && bag.number + k < column.bags; ++k)
         bits |= static_cast<uint32_t>(keys.offsets[i + k + 1] > keys.offsets[i + k]) << k;
@@ -274,7 +274,7 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
 
 /// The part of a column in a message that has been read so far.
 struct ColumnFindings {
-  int64_t keys = 0;  // of its bags
+  int64_t keys = 0;  // keys of its bags so far
   int32_t bags = 0;  // with a key
   bool good = true;  // no number is too large, or out of order
 };

@@ -23,9 +23,9 @@ int64_t most_split_tiles(int64_t bags, int32_t ranks) { return split_tiles(bags)
 struct SplitTileOf {
   int32_t rank = 0;    // the owner; that of no message past the last tile
   int64_t before = 0;  // tiles of the messages before
-  int64_t tile = 0;    // of this message
+  int64_t tile = 0;    // tile index in this message
   OwnerKeys owner{};
-  int64_t bags = 0;  // of this message
+  int64_t bags = 0;  // bags of this message
 
   __device__ SplitTileOf(const KeySplit& split, int64_t samples, int64_t block) {
     for (; rank < split.ranks; ++rank) {

@@ -39,7 +39,7 @@ struct OwnerKeys {
 /// How batches are split, fixed when the step is planned. All on one device.
 struct KeySplit {
   int32_t ranks = 1;                     // owners; some may have no column
-  int32_t count = 0;                     // of columns
+  int32_t count = 0;                     // number of columns
   const OwnedColumn* columns = nullptr;  // by owner, then as in the batch
   const OwnerKeys* owners = nullptr;     // [ranks]
   const int32_t* local_rows = nullptr;   // [key_capacity] or null; a key with a row here (not 0) is not sent

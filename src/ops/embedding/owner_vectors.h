@@ -16,7 +16,7 @@ namespace hctr::ops {
 struct RemoteColumn {
   std::byte* vector = nullptr;  // sample 0's
   int64_t stride = 0;           // vectors from one sample's to the next one's
-  int64_t index = 0;            // of sample 0's vector in `present`, with the same stride
+  int64_t index = 0;            // index of sample 0's vector in `present`, with the same stride
 
   template <class P>
   HCTR_HD P* at(int64_t b, int64_t dim) const {
@@ -30,10 +30,10 @@ struct RemoteColumn {
 /// where all get the same one, only that is listed here.
 struct OwnerVectors {
   RankMemory memory{};
-  int64_t columns = 0;                           // of the batch, times `pieces`
+  int64_t columns = 0;                           // columns of the batch, times `pieces`
   const int32_t* first = nullptr;                // [columns + 1] where the remote columns of each column begin
-  const RemoteColumn* remote_columns = nullptr;  // of each column in the order of its owners
-  int64_t pieces = 1;  // that vectors are cut into, each a column with `dim` elements: piece p of the batch's column c
+  const RemoteColumn* remote_columns = nullptr;  // remote columns of each column, in the order of its owners
+  int64_t pieces = 1;  // pieces per vector, each a column with `dim` elements: piece p of the batch's column c
                        // is c * pieces + p
   const uint8_t* present = nullptr;  // by RemoteColumn::index: 0 if the owner has no key of the vector, which is then
                                      // neither read nor written; null: all are present

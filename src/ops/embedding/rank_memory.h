@@ -13,8 +13,8 @@ namespace hctr::ops {
 
 struct RankMemory {
   static constexpr size_t kMostAligned = 16;
-  DType dtype = DType::f32;           // of the vectors
-  size_t alignment = kMostAligned;    // of every vector, in bytes: a power of two
+  DType dtype = DType::f32;           // dtype of the vectors
+  size_t alignment = kMostAligned;    // alignment of every vector, in bytes: a power of two
   bool remote = false;                // some of the memory belongs to other devices
   const uint32_t* aborted = nullptr;  // on the device: nothing may be written once it is not 0. Null: always writable
 

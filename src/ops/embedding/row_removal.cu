@@ -182,7 +182,7 @@ void lowest_rows_leave(Context& ctx, RowRanks ranks, int64_t first, int64_t last
   if (number == 0) return;
   const auto grid = grid_for(std::max<int64_t>(last - first + 1, 0), 256, hctr::cuda::blocks_of_device(8));
   Prefix prefix;
-  int64_t left = number;  // of those under the prefix
+  int64_t left = number;  // rows still to find under the prefix
   while (prefix.digits < kDigits) {
     zero_bytes(ctx.stream(), memory.counters, RemovalMemory::kCounters * sizeof(uint32_t));
     launch(ctx, "count_digits", grid, count_digits_kernel, ranks, prefix, first, last, memory.fates, memory.counters);

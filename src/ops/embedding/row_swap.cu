@@ -26,7 +26,7 @@ int64_t tiles_of(int64_t rows) { return std::max<int64_t>(1, (rows + kTile - 1) 
 /// Each row of the batch has one run, so its uses have one writer.
 __global__ void add_uses_kernel(RowGroups groups, int64_t key_capacity, RowUses to) {
   const int64_t runs = groups.counts->runs;
-  uint32_t reads[2] = {};  // of this thread
+  uint32_t reads[2] = {};  // counts of this thread
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
     const auto count = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);

@@ -18,13 +18,13 @@ namespace {
 using hctr::cuda::BlockRange;
 
 constexpr int kGroupThreads = 1024, kGroupWarps = kGroupThreads / 32;
-constexpr int kKeysEach = 16;  // of a thread at most: two registers each
+constexpr int kKeysEach = 16;  // maximum keys of a thread: two registers each
 constexpr int64_t kMostSmallKeys = kGroupThreads * kKeysEach;
 
 /// The block's dynamic shared memory.
 struct SmallGroupMemory {
   uint32_t rows[kMostSmallKeys];
-  uint16_t positions[kMostSmallKeys];  // of the keys in the batch
+  uint16_t positions[kMostSmallKeys];  // positions of the keys in the batch
   union {
     uint32_t before[kGroupWarps][kSortDigits];  // keys of a digit in this warp; then in the warps before it
     uint16_t run_begin[kMostSmallKeys];         // once the keys are sorted

@@ -50,7 +50,7 @@ class RoundedRows {
   __device__ void store_rounded(T* to, const Fragment<Width>& part, int which, int64_t e) const {
     static_assert(Width == 1 || Width == 4 || Width == 8);
     const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
-    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // of the draw's eight
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // index of the first one in the draw's eight
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {

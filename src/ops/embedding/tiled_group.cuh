@@ -207,7 +207,7 @@ __device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRun
   const auto thread = static_cast<int>(threadIdx.x);
   const int begin = tile * kSortTile + thread * kSortEach;  // a thread has adjacent positions
 
-  int32_t row[kSortEach + 1];  // of the position before as well
+  int32_t row[kSortEach + 1];  // rows, including the previous position's
 #pragma unroll
   for (int j = 0; j <= kSortEach; ++j) {
     const int p = begin + j - 1;

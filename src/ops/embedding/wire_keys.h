@@ -11,7 +11,7 @@ namespace hctr::ops {
 /// owners. All on one device.
 struct WireKeys {
   int64_t* keys = nullptr;
-  int32_t* bags = nullptr;  // of each key, ascending for one rank
+  int32_t* bags = nullptr;  // bag of each key, ascending for one rank
 };
 
 /// Bytes of scratch for pack_keys or merge_packed_keys with this many bags in all messages together.

@@ -21,7 +21,7 @@ namespace {
 struct Blas {
   decltype(&cblas_sgemm) sgemm;
   decltype(&cblas_dgemm) dgemm;
-  std::string_view kernels;  ///< of OpenBLAS, else empty
+  std::string_view kernels;  ///< OpenBLAS's kernels, else empty
 };
 
 template <class Function>

@@ -77,7 +77,7 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   double least = std::numeric_limits<double>::infinity();
   for (const F32Tiles tiling : kF32Tiles) {
     const double time = estimated_time(tiling, transposed_a, m, n, k, multiprocessors);
-    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // of equal ones the first
+    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // the first of equal ones
   }
   return best;
 }
@@ -85,7 +85,7 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
 // If there are no more tiles than multiprocessors, blocks can have equal parts of one tile each. That may leave some
 // multiprocessors idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  constexpr int64_t kLeastDepth = 128;  // of a block: less work takes less time than adding up sums
+  constexpr int64_t kLeastDepth = 128;  // minimum depth of a block: less work takes less time than adding up sums
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
   double least = estimated_time(tiling, best, tiles, steps);

@@ -38,9 +38,9 @@ struct F32Tiling {
   static constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpsOfGroup = kWarpsM * kWarpsN;
   static constexpr int kGroups = kWarps / kWarpsOfGroup, kGroupDepth = kDepth / kGroups;
   static constexpr int kRows = 8, kColumns = 16;    ///< sums of a thread
-  static constexpr int kLanesM = 8, kLanesN = 4;    ///< of a warp
-  static constexpr int kOwnRows = kRows / kGroups;  ///< that a thread finishes
-  static constexpr int kDepthOfBox = kBoxRow / 4;   ///< of a box of a with k adjacent, of which a step may have several
+  static constexpr int kLanesM = 8, kLanesN = 4;    ///< lanes of a warp
+  static constexpr int kOwnRows = kRows / kGroups;  ///< rows that a thread finishes
+  static constexpr int kDepthOfBox = kBoxRow / 4;   ///< k of a box of a with k adjacent; a step may have several boxes
   static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
@@ -173,7 +173,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int i = 0; i < kRows; ++i)
 #pragma unroll
           for (int there = 0; there < kColumns; ++there) {
-            const int j = i % 2 ? kColumns - 1 - there : there;  // there and back
+            const int j = i % 2 ? kColumns - 1 - there : there;  // serpentine order (register reuse)
             sums[i][j] = fmaf(of_a[k % 2][i], of_b[k % 2][j], sums[i][j]);
           }
       }
@@ -196,7 +196,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int l = 0; l < 4; ++l)
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
-            const int j = (c + l + 2) % kColumns;  // begins with a number in another bank than that of a
+            const int j = (c + l + 2) % kColumns;  // begins with an element that is in another bank than that of `a`
             sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
           }
       }
@@ -381,7 +381,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const int first_k = group * Tiles::kGroupDepth;
   const uint32_t of_a = shared_address(shared.ring) + offset_of_a<Tiles>(first_m, lane_m, first_k);
   const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
-  int count = 0;  // of steps
+  int count = 0;  // number of steps
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
@@ -401,7 +401,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
-    __syncthreads();  // the exchange of the piece before is over
+    __syncthreads();  // the exchange of the previous piece is over
     add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);

@@ -29,7 +29,7 @@ template <class T>
 struct GradientEnd {
   View<const T, 2> y;
   float factor;
-  float* sums;  // of the columns of a tile, [tiles, columns]; null: not requested
+  float* sums;  // column sums of a tile, [tiles, columns]; null: not requested
 };
 
 template <class T>
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) 
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
-    atomicMax(job.amax, most);  // of magnitudes: bits are in the order of the numbers, and NaN is above all
+    atomicMax(job.amax, most);  // bits of magnitudes have the order of the numbers, and NaN is above all
   }
   const int64_t own_column = first_column + threadIdx.x;
   if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {

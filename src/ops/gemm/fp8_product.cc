@@ -83,7 +83,7 @@ void round_rows(Context& ctx, Tensor x, int64_t counted, const Fp8Scaling& scali
         HCTR_INDEPENDENT_ITERATIONS
         for (int64_t j = 0; j < columns; ++j) out[j] = T(factor * static_cast<float>(in[j]));
         if (row >= counted) continue;
-        uint32_t bits = 0;  // those of magnitudes are in the order of the numbers, and NaN is above all
+        uint32_t bits = 0;  // bits of magnitudes have the order of the numbers, and NaN is above all
         for (int64_t j = 0; j < columns; ++j)
           bits = std::max(bits, std::bit_cast<uint32_t>(static_cast<float>(in[j])) & 0x7fffffffu);
         float& of_task = most[static_cast<size_t>(row / kRowsOfTask)];

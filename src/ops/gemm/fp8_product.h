@@ -16,7 +16,7 @@ struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
   Fp8Format format;
-  const Fp8Scale* scale;  ///< of which the inverse turns codes back into numbers
+  const Fp8Scale* scale;  ///< the scale whose inverse turns codes back into numbers
 
   static constexpr int64_t bytes(int64_t rows, int64_t columns) { return fp8_padded(rows) * fp8_padded(columns); }
 };
@@ -36,7 +36,7 @@ HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scalin
 
 /// The epilogue between the gradient of a layer's output and the gradient of x W + bias.
 struct Fp8GradientEnd {
-  std::optional<Tensor> y{};  ///< of y = dropout(max(x W + bias, 0)); none: y is the sum itself
+  std::optional<Tensor> y{};  ///< the y of y = dropout(max(x W + bias, 0)); none: y is the sum itself
   float factor = 1;           ///< dropout_scale(), or 1
   std::optional<Tensor> d_bias{}, scratch{};
 };

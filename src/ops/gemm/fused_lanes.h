@@ -22,7 +22,7 @@ struct LaneOperands {
 /// The instructions of one kind of processor. c = a b, or c += a b, each element a chain of fused multiply-adds
 /// in the order of the depth: the same bits with any instructions.
 struct FusedLanes {
-  int64_t rows, columns;  ///< of the largest block; every block has all columns
+  int64_t rows, columns;  ///< size of the largest block; every block has all columns
   void (*add_products)(const LaneOperands&, int64_t rows);
   /// Width of a block of one row. Blocks of two and four rows have a half and a quarter of it, so that b is read in
   /// long pieces.

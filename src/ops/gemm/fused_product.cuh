@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (tile < 0) break;
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    if (thread == 0) wait_for_stores();  // of the tile before
+    if (thread == 0) wait_for_stores();  // stores of the previous tile
     wait_for(shared.mask_ready + p, parity_of(turn));
     synchronize_group(1 + group, 128);
     finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d,

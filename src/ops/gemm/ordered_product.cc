@@ -13,8 +13,8 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kPanelDepth = 256;  // of a packed panel of b: it and the rows that meet it fit the caches
-constexpr int64_t kTaskRows = 96;     // of a task: its part of a is read again for each panel
+constexpr int64_t kPanelDepth = 256;  // depth of a packed panel of b: it and its rows of a fit the caches
+constexpr int64_t kTaskRows = 96;     // rows of a task: its part of a is read again for each panel
 constexpr int64_t kRowsWorthPacking = 8;
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 

@@ -9,7 +9,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kUnit = 16;  // of the library's inner loops
+constexpr int64_t kUnit = 16;  // unit of the library's inner loops
 
 int64_t last_part(int64_t whole, int64_t part) { return whole - (parts_of(whole, part) - 1) * part; }
 

@@ -16,7 +16,7 @@ struct ProductShape {
 
 constexpr int kBoxRowBytes = 128;             // the widest swizzle
 constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
-constexpr int kMostSharedBytes = 227 * 1024;  // of a block
+constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
 constexpr int kHelpers = 96;                  // threads that prepare masks, three warps
 
 /// Tiles of 64 kGroups x kN, each 64 rows finished by a group of four warps. kTransposedB: b has n adjacent, not k.
@@ -27,14 +27,15 @@ struct Tiling {
   static constexpr int kGroups = kGroups_, kN = kN_;
   static constexpr bool kTransposedB = kTransposedB_, kBias = kBias_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
-  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // of k at a time
-  static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // of a box of the result
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // k per pipeline stage
+  static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // columns of a TMA box of the result
   static constexpr int kFullBoxes = kN / kColumns, kLast = kN % kColumns;
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? (kN + kColumns - 1) / kColumns : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
   static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
-  static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;  // of a group
+  // bytes of a group's result
+  static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
   static constexpr int kBarrierBytes = 256;
@@ -108,7 +109,7 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
                            *reinterpret_cast<const uint2*>(mask + 8 * Tiles::kMaskStride + 8 * q)};
 #pragma unroll
     for (int j = 0; j < 8 && 64 * q + 8 * j < Tiles::kN; j += 2) {
-      float2 value[2][2];  // of columns 8 j and on, and 8 j + 8 and on; of row and row + 8
+      float2 value[2][2];  // values of columns 8 j and on, and 8 j + 8 and on; in row and row + 8
 #pragma unroll
       for (int c = 0; c < 2; ++c)
 #pragma unroll

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(256) split_kernel(SplitJob a, SplitJob b) {
 /// Where the two parts of an operand lie. `deep`: the dimension that is summed over.
 struct Layout {
   int deep;
-  int64_t rows, columns, stride, second;  // of a part; from one row to the next, and from one part to the next
+  int64_t rows, columns, stride, second;  // size of a part; stride between rows, and from one part to the next
   int64_t elements;
 
   Layout(const Tensor& t, int deep_) : deep(deep_), rows(t.dim(0)), columns(t.dim(1)) {

@@ -20,7 +20,7 @@ struct TilePiece {
 /// How the tiles are divided. The first `rounds` tiles of every block are whole: block b has tiles b, b + blocks, ...
 /// The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
 struct TileDivision {
-  int steps;  ///< of a tile
+  int steps;  ///< steps of a tile
   int rounds, shared_tile, shared_steps;
 
   __host__ __device__ int first_of(int block, int blocks) const {

@@ -16,7 +16,7 @@ DividedTiles divide_tiles(int64_t tiles, int64_t steps, int64_t least_steps, int
 
 namespace hopper {
 
-inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< of the sums of a tile
+inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< bytes of a tile's sums
 
 /// Whether the context's stream has memory for the partial sums that blocks exchange, one a multiprocessor, each of
 /// this many bytes: true for the streams on which GEMMs run.

@@ -42,7 +42,7 @@ struct DividedWeightProducts {
   TileDivision division;
   SumExchange exchange;
 };
-static_assert(sizeof(DividedWeightProducts) <= 4096);  // what every driver takes
+static_assert(sizeof(DividedWeightProducts) <= 4096);  // the limit of every driver
 
 /// The GEMM that a block works on.
 __device__ inline int product_of(const WeightProducts& list, int32_t block) {

@@ -176,7 +176,7 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
 /// the four from first_column(q) on.
 struct Tf32Sums {
   static constexpr int kQuads = Tf32Tiles::kColumns / 16;
-  float d[2][64];  ///< of two instructions
+  float d[2][64];  ///< results of two instructions
 
   static __device__ int first_row() { return static_cast<int>(threadIdx.x / 4 * 4); }
   static __device__ int first_column(int q) { return 16 * q + static_cast<int>(threadIdx.x % 4 * 4); }
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
-  if (warp < kFirstCopier) hctr::cuda::start_early();  // those that copy do that themselves
+  if (warp < kFirstCopier) hctr::cuda::start_early();  // the producers do that themselves
   if (warp >= kFirstCopier) {
     give_registers<40>();
     if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);

@@ -35,7 +35,7 @@ struct CrossEntropyTerm {
 /// The weight of a sample's terms.
 template <class A>
 struct SampleFactor {
-  const A* weights = nullptr;  ///< of sample b at weights[b * stride]; null: 1 each
+  const A* weights = nullptr;  ///< weight of sample b at weights[b * stride]; null: 1 each
   int64_t stride = 0;
   float positive = 1;
   HCTR_HD A operator()(int64_t b, A target) const {

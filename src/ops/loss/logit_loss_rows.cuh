@@ -14,7 +14,7 @@ namespace hctr::ops {
 
 inline constexpr int kLogitThreads = 256, kLogitWarps = kLogitThreads / 32;
 inline constexpr int kMostLogitGroups = kLogitWarps;  // threads that have a row together are whole warps
-inline constexpr int kMostPacks = 2;                  // of a row that a thread has
+inline constexpr int kMostPacks = 2;                  // packs of a row per thread
 inline constexpr int kRowsOfTurn = 4, kRowsOfOneTurn = 2;
 inline constexpr size_t kMostTerms = 8;
 
@@ -40,19 +40,19 @@ struct LogitInput {
 template <class T>
 struct LogitPass {
   LogitInput<T> inputs[kMostConcatParts];
-  int first_pack[kMostConcatParts + 1];  // of each input, among the packs of a row
+  int first_pack[kMostConcatParts + 1];  // first pack of each input, among the packs of a row
   int count, lane_bits;                  // inputs; the log of the number of threads that have a row together
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
   LogitColumn<const T> terms[kMostTerms];  // with y at number `of_layer`
-  LogitColumn<T> d_terms[kMostTerms];      // that are not d_logits
+  LogitColumn<T> d_terms[kMostTerms];      // gradients other than d_logits
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;
   LogitColumn<float> probability;
   SampleFactor<float> factor;
   float weight;
   int64_t rows, rows_per_part, width, part_width;
-  double* losses;  // of each part
+  double* losses;  // loss of each part
   float *sums, *loss;
   uint32_t* blocks_done;
 };

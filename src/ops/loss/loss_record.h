@@ -7,9 +7,9 @@
 namespace hctr::ops {
 
 struct LossRecord {
-  double sum = 0;              ///< of finite losses, each times the samples of its step over all ranks
-  int64_t samples = 0;         ///< of those steps
-  float loss = 0;              ///< of the last step
+  double sum = 0;              ///< sum of finite losses, each times the samples of its step over all ranks
+  int64_t samples = 0;         ///< samples of those steps
+  float loss = 0;              ///< loss of the last step
   int64_t step = 0;            ///< StepState::step of the last step
   int64_t stopped = 0;         ///< 1 + the step of the first loss that was not finite, if steps stop there; 0: none
   int64_t spoiled = 0;         ///< 1 + the step whose update has spoiled the model while losses were finite; 0: none

@@ -34,7 +34,7 @@ struct GenerateOptions {
   fs::path config{};   ///< the file that the section was read from, which is not overwritten
   Environment environment{};  ///< for the files that the config includes
   int threads = 1;
-  ShowProgress progress{};  ///< of each set that is written; null: not shown
+  ShowProgress progress{};  ///< shows each written set; null: not shown
 };
 
 /// Returns the parameters that determine the content, as JSON. It is stored with the data to identify it.

@@ -1,4 +1,4 @@
-// Columns of a text that its records do not hold: the partitions that its files stand in.
+// Text columns that records do not contain: the partitions in the paths of their files.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// Adds the partitions of a file to its columns, but those of which it has a column. `numbered`: without a header they
-/// go by numbers too, as the columns of files do that these are written to.
+/// Adds the partitions of a file to its columns, except those that are columns already. `numbered`: without a header
+/// they are also named by numbers, like the columns of the files written.
 void add_partitions(const fs::path& file, bool numbered, TextLayout&);
 
 /// The values of these columns in one file.

@@ -14,9 +14,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostNumberKeys = 10'000;  // different numbers that may each be a category
-constexpr int64_t kRowsPerKey = 5;           // and the rows that each of them has on average
-constexpr double kUnique = 0.9;              // share of different values from which on they are one row's own
+constexpr int64_t kMostNumberKeys = 10'000;  // maximum different numbers that may be categories
+constexpr int64_t kRowsPerKey = 5;           // and minimum rows of each on average
+constexpr double kUnique = 0.9;              // share of different values from which on they are unique per row
 constexpr double kCounting = 0.75;  // share of rows with consecutive numbers, or of the values of a range that occur
 constexpr double kTextWords = 4;    // words of a value from which on it is free text
 
@@ -34,7 +34,7 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-/// The word of a column's name that says that its numbers are names of things; empty: none.
+/// The word in a column's name that marks its numbers as ids; empty: none.
 std::string word_of_ids(const std::string& name) {
   static const std::vector<std::string> known = {"id",   "ids", "uid",  "code", "zip",    "zipcode", "postcode", "user",
                                                  "item", "sku", "isbn", "key",  "device", "product", "customer", "ip"};
@@ -52,7 +52,7 @@ bool named_as_time(const std::string& name) {
   });
 }
 
-/// "seconds" or "milliseconds" where all numbers are those since 1970 of years from 1980 to 2060; else empty.
+/// "seconds" or "milliseconds" if all numbers are such times from 1980 to 2060; else empty.
 std::string unit_of_time(const ColumnFacts& facts) {
   constexpr double from = 3.2e8, to = 2.84e9;
   for (const auto& [unit, factor] : {std::pair{"seconds", 1.0}, {"milliseconds", 1e3}})
@@ -60,7 +60,7 @@ std::string unit_of_time(const ColumnFacts& facts) {
   return {};
 }
 
-/// Guesses one column. Each step returns whether it has decided.
+/// Guesses one column. Each step returns whether it decided.
 class Guesser {
  public:
   Guesser(const std::string& name, const ColumnFacts& facts, const std::optional<NumberFormat>& format)
@@ -150,8 +150,8 @@ class Guesser {
         cat("time: ", unit, " since 1970, used as a number; hour or weekday would need columns of their own"));
   }
 
-  /// Whether points may stand between thousands: 12, 950, 1.005. Fractions of three digits alone would be as many in
-  /// large and small numbers.
+  /// Whether points may be thousands separators: 12, 950, 1.005. Three-digit fractions alone would be equally frequent
+  /// in large and small numbers.
   bool may_have_points_of_thousands() const {
     return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
            share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
@@ -186,7 +186,7 @@ class Guesser {
     return decide(GuessedKind::number, cat("number: ", range, how));
   }
 
-  /// 1, 2, 3 ... in the order of the rows, or all in some range of it, each once; a tenth may be held out.
+  /// 1, 2, 3 ... in the order of the rows, or all numbers of a range, each once; a tenth may be held out.
   bool counts_rows() const {
     const double range = facts_.most - facts_.least + 1;
     return facts_.values() >= 20 && unique_ > kCounting &&
@@ -255,10 +255,10 @@ class Guesser {
     return false;
   }
 
-  /// Numbers that all have the same after them, such as "30 years".
+  /// Numbers that all have the same suffix, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
-  /// Says so where most values are numbers and some are not: the user may want to mend these.
+  /// Reports if most values are numbers and some are not: the user may want to correct these.
   std::string but_numbers() const {
     if (all_with_unit())
       return cat("; ", stated("--number"), " has numbers such as '", facts_.with_unit, "' read as numbers");

@@ -21,15 +21,15 @@ struct ColumnGuess {
   std::string name;
   GuessedKind kind = GuessedKind::left_out;
   std::string why;            ///< for people: the word for the kind, and the reason
-  bool log = false;           ///< of a number: most values are small and some are large
-  char separator = 0;         ///< of a list in a text
+  bool log = false;           ///< for a number: most values are small and some are large
+  char separator = 0;         ///< for a list in a text
   bool brackets = false;      ///< a list in a text stands in brackets
-  size_t form = 0;            ///< of a list in a text: its place in ColumnFacts::lists
-  int64_t most_items = 1;     ///< of a list: in the longest one
+  size_t form = 0;            ///< for a list in a text: its index in ColumnFacts::lists
+  int64_t most_items = 1;     ///< for a list: items of the longest one
   bool integers = false;      ///< all values, or all of the lists, are integers of at least 0
   bool missing = false;       ///< some rows have no value
-  NumberNotation notation{};  ///< of a number in a text; no format: plain
-  bool has_points = false;    ///< of a plain number: some are written with a point
+  NumberNotation notation{};  ///< for a number in a text; no format: plain
+  bool has_points = false;    ///< for a plain number: some are written with a point
 
   bool is_number() const {
     return kind == GuessedKind::number || kind == GuessedKind::number_and_category || kind == GuessedKind::time;
@@ -40,7 +40,7 @@ struct ColumnGuess {
   }
 };
 
-/// `format`: how all numbers of the table are written, where that is stated.
+/// `format`: the notation of all numbers in the table, if stated.
 ColumnGuess guess_column(const std::string& name, const ColumnFacts&, const std::optional<NumberFormat>& format = {});
 
 }  // namespace hctr

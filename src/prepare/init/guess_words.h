@@ -17,7 +17,7 @@ inline std::string percent(double share) {
   return share > 0 && share < 0.001 ? "less than 0.1 %" : cat(std::round(share * 1000) / 10, " %");
 }
 
-/// The number as a table has it: 17, 0.25, 1484705.
+/// The number in the table's notation: 17, 0.25, 1484705.
 inline std::string digits(double number) {
   const bool whole = number == std::floor(number) && std::fabs(number) < 1e15;
   return whole ? cat(static_cast<int64_t>(number)) : Json(number).text();

@@ -67,7 +67,7 @@ void expect_none(const std::string& path) {
               cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
 }
 
-/// `of`: " of --eval", or nothing. Errors: Error(usage) for what can be read once only.
+/// `of`: " of --eval", or nothing. Errors: Error(usage) for input that can be read only once.
 void expect_to_be_read_again(const fs::path& path, const char* of) {
   if (!source_exists(path))
     throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
@@ -90,7 +90,7 @@ TableFiles table_files(const fs::path& source, const Log& log, const char* of = 
   return files;
 }
 
-/// Whether a config can name a column or a text: JSON is UTF-8.
+/// Whether a config can contain the name or text: JSON is UTF-8.
 bool can_be_named(const std::string& text) {
   const Json read = Json::parse(Json(text).text(), "name");
   return *read.string() == text;
@@ -163,7 +163,7 @@ class Initializer {
     expect_stated_columns(options_, plan_.layout->columns);
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
-    if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
+    if (first.counts.size() > 1)  // missing input is detected before gigabytes are read
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
                  [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }

@@ -25,7 +25,7 @@ struct InitOptions {
   std::optional<NumberFormat> number_format;  ///< the notation of all numbers; none: detected for each column
   std::string out;                            ///< the config; empty: only returned
   LogSink log{};                              ///< for warnings about lists of files; null: dropped
-  ShowProgress progress{};                    ///< of the passes over the rows; null: not shown
+  ShowProgress progress{};                    ///< shows the passes over the rows; null: not shown
 };
 
 struct InitResult {

@@ -14,8 +14,8 @@ namespace {
 
 using Object = Json::Object;
 
-constexpr int64_t kMostKept = 200;          // keys of a list that are used
-constexpr int64_t kMostHistory = 50;        // the same of a history, which costs a network each
+constexpr int64_t kMostKept = 200;          // maximum keys used of a list
+constexpr int64_t kMostHistory = 50;        // the same for a history, where each key costs a network pass
 constexpr int64_t kMostShuffled = 1 << 18;  // rows of the shuffle's window
 constexpr int64_t kMostEvaluated = 1'000'000;
 constexpr const char* kMissingKey = "(missing)";
@@ -47,7 +47,7 @@ class Columns {
 
   Json dense{Json::Array{}}, slots{Json::Array{}}, nnz{Json::Array{}};
   int64_t dense_count = 0, slot_count = 0;  // slots but for items
-  int64_t kept = 1;                         // the most keys that are kept of one of them
+  int64_t kept = 1;                         // maximum keys kept of one of them
   bool lists = false;                       // one of them may have several keys
 
  private:
@@ -57,7 +57,7 @@ class Columns {
 
   using ListForm = std::pair<bool, char>;  // whether lists stand in brackets, and their separator, 0 for none
 
-  /// Different forms of the lists, in the order of the columns.
+  /// The distinct forms of the lists, in the order of the columns.
   std::vector<ListForm> list_forms() const {
     std::vector<ListForm> found;
     for (const ColumnGuess& column : plan_.columns) {
@@ -242,7 +242,7 @@ InitSchedule schedule_of(const InitPlan& plan) {
   double keys = 0;
   for (size_t i = 0; i < plan.columns.size(); ++i)
     if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
-  // Where there are more keys than rows, a second look at a row finds vectors that know it by heart.
+  // If there are more keys than rows, vectors memorize a row at its second pass.
   const bool many_keys = keys > 0.5 * rows;
   schedule.rare_keys = many_keys;
   schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);

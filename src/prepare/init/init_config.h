@@ -19,23 +19,23 @@ struct InitPlan {
   std::vector<std::string> missing;           ///< texts that mean a missing value
   bool trim = false;                          ///< Parquet: blanks around texts are not part of them
   bool skip_bad_rows = false;                 ///< the files still have them
-  std::optional<NumberFormat> number_format;  ///< of all numbers in texts; none: plain, or each column its own
+  std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain, or per column
   LabelChoice label;
-  std::vector<ColumnGuess> columns;       ///< but for the label, in the order of the table
+  std::vector<ColumnGuess> columns;       ///< without the label, in the order of the table
   std::vector<int64_t> distinct;          ///< [columns] different values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
-  std::optional<size_t> history, item;    ///< din: a list, and the column whose values its values are
+  std::optional<size_t> history, item;    ///< din: a list column, and the column that shares its values
   bool item_numbers = false;              ///< these are integers, which are keys themselves
 };
 
-/// The shares of a run that are epochs and batches of it.
+/// The shares of a run that are its epochs and its batches.
 struct InitSchedule {
   int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
   bool rare_keys = false;  ///< so many keys are rare that they would only learn noise
 };
 InitSchedule schedule_of(const InitPlan&);
 
-/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are missing.
+/// The config as JSON text. Errors: Error(usage) for a model that needs missing columns.
 std::string init_config(const InitPlan&);
 
 }  // namespace hctr

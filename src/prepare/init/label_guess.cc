@@ -20,8 +20,8 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// How numbers are written that are not all plain; not given where they are, or are no numbers. Errors: Error(usage)
-/// for more than two that may be read in two ways.
+/// The notation of numbers that are not all plain; none if they are, or are no numbers. Errors: Error(usage) for more
+/// than two numbers that may be read in two ways.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {
   if (all_numbers(facts)) return {};
@@ -42,7 +42,7 @@ std::string listed(const LabelFacts& facts) {
   return text;
 }
 
-/// The number whose share of rows at or above it is nearest to one half, or the mean where there are too many numbers.
+/// The number whose share of rows at or above it is nearest to one half, or the mean if there are too many numbers.
 std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   if (facts.counts.size() > LabelFacts::kMostLabels && notation.given())
     return cat(facts.notation.numbers_in(*notation.format, {}).moments.mean());
@@ -67,7 +67,7 @@ std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   return best;
 }
 
-/// The value in the data that --positive means, which may be the same number in other digits.
+/// The value in the data that --positive means; it may be the same number in other digits.
 std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive,
                                       const NumberNotation& notation) {
   if (facts.counts.contains(positive)) return positive;

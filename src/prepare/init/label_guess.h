@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// A text as a word of a shell: in quotes unless it needs none.
+/// A text quoted for a shell, if necessary.
 std::string quoted_word(const std::string& text);
 
 /// Values of a label column, one after the other.
@@ -21,9 +21,9 @@ class LabelFacts {
   void add(std::string_view text);
 
   int64_t rows = 0, numbers = 0;
-  double sum = 0;                         ///< of the numbers
+  double sum = 0;                         ///< sum of the numbers
   NotationFacts notation;                 ///< in which notation they are written
-  std::map<std::string, int64_t> counts;  ///< of the first different values, at most kMostLabels + 1
+  std::map<std::string, int64_t> counts;  ///< counts of the first different values, at most kMostLabels + 1
   static constexpr size_t kMostLabels = 1000;
 };
 
@@ -33,19 +33,18 @@ bool is_missing_label(std::string_view text, const std::optional<std::string>& p
 struct LabelChoice {
   std::string column;
   std::optional<std::string> text;  ///< the positive label
-  std::optional<double> at_least;   ///< or the least number of one; without both the numbers 0 and 1 are the labels
+  std::optional<double> at_least;   ///< or the minimum of one; without both the numbers 0 and 1 are the labels
   std::string why;
-  NumberNotation notation{};  ///< of numbers that are not plain
+  NumberNotation notation{};  ///< notation of numbers that are not plain
 
   bool is_positive(const std::string& text) const;
   /// As in "labels" of csv and parquet.
   Json json() const;
 };
 
-/// `command`: what the user typed so far, for messages that complete it. `format`: how all numbers are written, where
-/// that is stated. Errors: Error(usage) for a column whose
-/// positive value is not clear, or for a `positive` that does not fit, with the command to type; Error(data) for one
-/// value alone.
+/// `command`: what the user typed so far, for messages that complete it. `format`: the notation of all numbers, if
+/// stated. Errors: Error(usage) for a column whose positive value is unclear, or for a `positive` that does not fit,
+/// with the command to type; Error(data) for a single value.
 LabelChoice choose_label(const std::string& column, const LabelFacts&, const std::optional<std::string>& positive,
                          const std::string& command, const std::optional<NumberFormat>& format = {});
 

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kListCells = 0.05;  // share of cells with several values from which on a column is of lists
+constexpr double kListCells = 0.05;  // share of multi-value cells from which on a column holds lists
 
 }  // namespace
 
@@ -20,8 +20,8 @@ std::optional<size_t> list_separator(const ColumnFacts& facts) {
     const bool integers = list.integers == list.looked_at;
     const char separator = kListSeparators[s];
     const bool sure = separator == '|' || separator == ';' || separator == '^' || separator == '~';
-    // Words of a text come again too, and so do the parts of a place or a path: only integers are taken for lists
-    // between blanks, and with the other signs values must be fewer than the texts that they make up.
+    // Words of a text repeat too, and so do the parts of a place or a path: between blanks only integers count as
+    // lists, and with other separators the values must be fewer than the texts they form.
     if (separator == ' ' && !integers) continue;
     if (different > (sure ? 0.8 : 0.5)) continue;
     if (!sure && !integers && 2 * list.distinct > std::min<int64_t>(facts.distinct(), list.looked_at)) continue;

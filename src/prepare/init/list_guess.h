@@ -1,4 +1,4 @@
-// Columns whose cells hold several values: in which form.
+// Detects columns whose cells hold several values, and their form.
 #pragma once
 
 #include <optional>
@@ -7,24 +7,23 @@
 
 namespace hctr {
 
-/// The separator of a column whose cells are lists, as its place in ColumnFacts::lists: values that come again in other
-/// lists.
+/// The separator of a list column, as its index in ColumnFacts::lists: its values repeat in other lists.
 std::optional<size_t> list_separator(const ColumnFacts&);
 
 /// Whether most cells stand in brackets, and some of them hold several values there.
 bool are_lists_in_brackets(const ColumnFacts&);
-/// The form of lists in brackets that takes the most cells apart, the first of these.
+/// The first form of lists in brackets that splits the most cells.
 size_t form_in_brackets(const ColumnFacts&);
-/// "lists in brackets, but 2 values are none, the first is ..."; empty where all cells are.
+/// "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are.
 std::string refused_words(const ListFacts&);
 
 /// Whether nearly all values are numbers, some of them surely in a notation that is not read.
 bool are_other_numbers(const ColumnFacts&);
 
-/// Makes the guess a list of that form.
+/// Sets the guess to a list of that form.
 void set_list(const ColumnFacts&, size_t form, ColumnGuess&);
 
-/// Whether all cells are numbers with a comma in place of the point, as "1,5".
+/// Whether all cells are numbers with a decimal comma, as "1,5".
 bool has_decimal_commas(const ColumnFacts&);
 
 }  // namespace hctr

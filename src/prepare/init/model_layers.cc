@@ -10,11 +10,11 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kVector = 16;           // elements of an embedding vector
-constexpr int64_t kItemVector = 32;       // of an item, in din
-constexpr int64_t kWidths[] = {128, 64};  // of the hidden layers
+constexpr int64_t kItemVector = 32;       // vector size of an item, in din
+constexpr int64_t kWidths[] = {128, 64};  // widths of the hidden layers
 constexpr double kDropout = 0.3;
 constexpr int64_t kCrossLayers = 3;
-constexpr int64_t kRareBelow = 5;  // occurrences that a key needs for a row, where rare ones get none
+constexpr int64_t kRareBelow = 5;  // occurrences that a key needs for a row, if rare keys get none
 
 using Object = Json::Object;
 
@@ -26,7 +26,7 @@ Json names_of(const std::vector<std::string>& names) {
   return array;
 }
 
-/// Adds layers one after the other. Each method returns the name of its top.
+/// Adds layers sequentially. Each method returns the name of its top.
 class Layers {
  public:
   explicit Layers(const ModelInputs& inputs) : inputs_(inputs) {}
@@ -80,7 +80,7 @@ class Layers {
     }
     return bottom;
   }
-  /// Vectors and weights of all slots from one table, whose vectors have an element more: "vectors" [slots * kVector]
+  /// Vectors and weights of all slots from one table, whose vectors have one more element: "vectors" [slots * kVector]
   /// and "weights" [slots].
   void vectors_and_weights() {
     embedding("keys", {"embedding"}, kVector + 1, "mean");
@@ -104,7 +104,7 @@ class Layers {
   Json::Array layers_;
 };
 
-/// The slots' vectors and the dense values, as far as there are any.
+/// The slots' vectors and the dense values, if there are any.
 std::vector<std::string> features(const ModelInputs& inputs) {
   std::vector<std::string> names;
   if (inputs.slots > 0) names.emplace_back("vectors");

@@ -14,7 +14,7 @@ struct ModelInputs {
   int64_t dense = 0;       ///< dense values
   int64_t slots = 0;       ///< slots of the sparse input "keys"
   int64_t history = 0;     ///< din: keys that are kept of the list, the first slot of "items"; the second has one
-  bool rare_keys = false;  ///< keys that come seldom get no row
+  bool rare_keys = false;  ///< rare keys get no row
 };
 
 /// The layers after the Data layer, up to the loss.

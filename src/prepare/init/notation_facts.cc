@@ -44,7 +44,7 @@ std::string_view unit_of(std::string_view text) {
   if (first == text.size()) return text;
   const size_t last = text.find_last_of("0123456789");
   std::string_view before = bare_unit(text.substr(0, first));
-  if (before == "." || before == ",") before = {};  // of the number
+  if (before == "." || before == ",") before = {};  // belongs to the number
   const std::string_view behind = bare_unit(text.substr(last + 1));
   return before.empty() ? behind : behind.empty() ? before : text;
 }

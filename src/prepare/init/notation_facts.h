@@ -1,4 +1,4 @@
-// In which notation the numbers of a column are written.
+// Detects the notation of a column's numbers.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct NumberFacts {
   Moments moments;
 
   void add(double number);
-  /// Whether the numbers are better taken by their logarithm.
+  /// Whether the logarithm suits the numbers better.
   bool skewed() const;
 };
 
@@ -44,13 +44,13 @@ class NotationFacts {
   };
   /// `stated`: the format of all numbers in the table.
   Choice choose(const std::optional<NumberFormat>& stated) const;
-  /// Whether the column has values that are not read without a notation.
+  /// Whether the column has values that need a notation to be read.
   bool any_other() const { return others_ > 0; }
-  /// Whether one of these can be nothing but a number.
+  /// Whether one of these can only be a number.
   bool sure() const { return sure_; }
-  /// Numbers that are read without a notation whose points may stand between thousands.
+  /// Numbers without a notation whose points may be thousands separators.
   bool any_point_of_thousands() const { return thousands_ > 0; }
-  /// The values to train on in a format that reads all of them. `plain`: what they are without one.
+  /// The values to train on in a format that reads all of them. `plain`: without one.
   NumberFacts numbers_in(NumberFormat, const NumberFacts& plain) const;
 
  private:
@@ -59,13 +59,13 @@ class NotationFacts {
   std::string question(size_t format, size_t other) const;
 
   uint32_t viable_ = (1u << kNumberFormats) - 1;  // formats that have read all values so far
-  std::string unit_;                              // of all other values
+  std::string unit_;                              // unit of all other values
   std::string doubtful_;                          // the first value that two formats read differently
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;
   bool sure_ = false;
-  std::array<NumberFacts, kNumberFormats> numbers_;  // of the other values
-  std::array<uint64_t, kNumberFormats> hashes_{};    // of the same numbers, with those that are held out
-  NumberFacts by_thousands_;                         // of the plain ones, where a point may stand between thousands
+  std::array<NumberFacts, kNumberFormats> numbers_;  // facts about the other values
+  std::array<uint64_t, kNumberFormats> hashes_{};    // hashes of the same numbers, including held-out rows
+  NumberFacts by_thousands_;  // facts about plain numbers whose point may be a thousands separator
 };
 
 }  // namespace hctr

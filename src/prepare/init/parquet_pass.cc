@@ -20,7 +20,7 @@
 namespace hctr {
 namespace {
 
-/// An item as text: of a fraction the shortest that gives it again. A whole float is written as the integer is.
+/// An item as text: for a fraction the shortest that restores it. A whole float is written like an integer.
 std::string_view text_of(const ParquetField& field, const ParquetValues& values, int64_t item, char (&memory)[24]) {
   const std::string_view digits = digits_at(field.type, values, item, memory);
   if (!digits.empty() || !is_float(field.type)) return digits;
@@ -208,7 +208,7 @@ class ParquetTableReader {
     }
   }
 
-  /// The fields of the first file. One without any value there has the type of the first file that has some.
+  /// The fields of the first file. A field without values there has the type in the first file with values.
   std::vector<ParquetField> fields_of_all() {
     std::vector<ParquetField> all;
     for (const fs::path& path : files_) {
@@ -318,7 +318,7 @@ class ParquetTableReader {
     return hash;
   }
 
-  /// Looks at the first piece of the first file that has rows.
+  /// Reads the first piece of the first file that has rows.
   void look_at_start() {
     for (const fs::path& path : files_) {
       const ReadFile opened = open(path);
@@ -336,7 +336,7 @@ class ParquetTableReader {
   const InitOptions& options_;
   TablePass pass_;
   std::set<std::string> wide_;        // columns of whole decimals beyond 64 bits
-  std::deque<std::string> texts_;     // of the fields
+  std::deque<std::string> texts_;     // texts of the fields
   std::vector<size_t> read_;          // the columns that are read
   std::vector<ParquetField> fields_;  // and their fields, of the first file
   size_t label_ = 0;                  // index of the label among them

@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Reads every row once. Rows are written to `split`, but for columns whose type is not read. Errors: Error(io);
-/// Error(data) naming file and column; Error(usage) for a label that is no column, or no column of values.
+/// Reads every row once. Writes rows to `split`, except columns of unsupported types. Errors: Error(io); Error(data)
+/// naming file and column; Error(usage) for a label that is no column, or no column of values.
 TablePass read_parquet_table(const std::vector<fs::path>& files, const InitOptions&, const SplitFiles& split);
 
 /// Checks that an evaluation file has these columns. Errors: Error(data), Error(io).

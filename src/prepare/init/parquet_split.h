@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Rows of one column, one after the other, as they are.
+/// Rows of one column, in sequence, unchanged.
 class ParquetColumnRows {
  public:
   explicit ParquetColumnRows(const ParquetField& field) : field_(field) { clear(); }
@@ -22,14 +22,14 @@ class ParquetColumnRows {
   size_t bytes() const { return values_.size(); }
 
  private:
-  /// Without a value the bytes of a null, which may stand in a column of another type.
+  /// Writes a null without a value; the column may have another type.
   void add_item(const ParquetValues&, int64_t item, bool valid);
 
   ParquetField field_;
   int64_t rows_ = 0, items_ = 0;
   std::vector<uint8_t> valid_rows_, valid_items_;  // bits
   std::vector<int32_t> list_, text_;
-  std::vector<uint8_t> values_;  // of booleans bits
+  std::vector<uint8_t> values_;  // values; bits for booleans
 };
 
 /// A file with the given fields. Errors: Error(io) from every member.
@@ -37,9 +37,9 @@ class ParquetSplitWriter {
  public:
   ParquetSplitWriter(AtomicFile&, const std::vector<ParquetField>&);
 
-  /// Adds a row: of each column the values that hold it, and its number in them.
+  /// Adds a row: for each column the values that contain it, and its index in them.
   void add(const std::vector<ParquetValues>& columns, int64_t row);
-  /// Writes the rows that are left, and the footer.
+  /// Writes the remaining rows, and the footer.
   void finish();
 
  private:

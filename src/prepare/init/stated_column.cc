@@ -14,7 +14,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Makes a column what the user states of it.
+/// Sets a column to the kind that the user states.
 class Stater {
  public:
   Stater(const std::string& name, const ColumnFacts& facts, const StatedKind& stated,
@@ -87,7 +87,7 @@ class Stater {
     guess_.why += missing_;
   }
 
-  /// The one that the values speak for, else the one in the most cells.
+  /// The form that the values suggest, else the one in the most cells.
   size_t likeliest_separator() const {
     if (const std::optional<size_t> sure = list_separator(facts_)) return *sure;
     const auto end = facts_.lists.begin() + kListSeparators.size();

@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// The kinds that are stated of a column; category and number together mean both.
+/// The stated kinds of a column; category and number together mean both.
 struct StatedKind {
   bool category = false, number = false, list = false;
 

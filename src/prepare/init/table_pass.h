@@ -1,4 +1,4 @@
-// One pass over the rows of a table: what its columns hold, and which rows are held out.
+// One pass over the rows of a table: facts about its columns, and the held-out rows.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace hctr {
 /// Result of the pass. Columns and label are facts of the training rows; the pass only checks that evaluation rows can
 /// be read the same way.
 struct TablePass {
-  std::vector<std::string> columns;  ///< of the table, the label's among them
+  std::vector<std::string> columns;  ///< columns of the table, including the label's
   std::vector<ColumnFacts> facts;    ///< [columns]
   size_t label_column = 0;
   LabelFacts labels, held_out_labels;
@@ -32,7 +32,7 @@ struct TablePass {
   std::set<std::string> label_marks;  ///< texts of labels that mean none
 };
 
-/// Where rows go; null where evaluation rows are given, and nothing is written.
+/// Where rows go; null if evaluation rows are given, and nothing is written.
 struct SplitFiles {
   AtomicFile* train = nullptr;
   AtomicFile* eval = nullptr;
@@ -43,14 +43,14 @@ uint64_t hash_with(uint64_t row_hash, size_t column, std::string_view text);
 /// Seed of the hashes of rows, which are not those of values.
 inline constexpr uint64_t kHoldOutSeed = 10;
 
-/// Which rows are held out: a tenth. The label has no part in it. A hash of the features decides, so that rows with
-/// equal features stay on one side, but where few rows have features of their own: then a hash of the row's number
-/// does, since a model could learn nothing of the features that are held out.
+/// Decides which rows are held out: a tenth. The label does not affect it. A hash of the features decides, so that rows
+/// with equal features stay on one side. If few rows have distinct features, a hash of the row's number decides, since
+/// a model could learn nothing about held-out features.
 class HoldOut {
  public:
   /// A row of the table's start; called before the first held_out().
   void look_at(uint64_t row_hash);
-  /// Whether less than half of the rows that were looked at have features of their own.
+  /// Whether fewer than half of the examined rows have distinct features.
   bool by_number() const { return 2 * static_cast<int64_t>(seen_.size()) < looked_at_; }
   /// Called for each row with a label, in order.
   bool held_out(uint64_t row_hash);
@@ -61,7 +61,7 @@ class HoldOut {
   uint64_t number_ = 0;
 };
 
-/// Errors: Error(data) when more than one of a thousand rows is bad: `first_bad` says what is wrong with the first.
+/// Errors: Error(data) when more than one in a thousand rows is bad: `first_bad` describes the first.
 void expect_few_bad_rows(const TablePass&);
 
 }  // namespace hctr

@@ -28,11 +28,11 @@ TextGrammar grammar_of(const std::string& delimiter, char quote, bool trim) {
           .more = delimiter.substr(1)};
 }
 
-/// The first records of a text, and whether their quotes make sense.
+/// The first records of a text, and whether their quotes are consistent.
 struct FirstRecords {
   std::vector<Record> records;
   bool right = true;
-  bool backslashes = false;  // a record whose quotes do not make sense escapes them with backslashes
+  bool backslashes = false;  // a record with inconsistent quotes escapes them with backslashes
 };
 
 FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
@@ -51,7 +51,7 @@ FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
   return found;
 }
 
-/// How well a delimiter explains the records: the number of cells that most of them have, and how many have it.
+/// How well a delimiter explains the records: the most frequent number of cells, and the records that have it.
 struct Fit {
   std::string delimiter;
   char quote = '"';
@@ -94,8 +94,8 @@ bool is_column_number(const std::string& label, size_t columns) {
   return read_integer(label, number) && number >= 1 && number <= static_cast<int64_t>(columns);
 }
 
-/// Names are different texts and no numbers. A label that names one of them is as good a sign, unless it may be a
-/// number of a column.
+/// Names are different texts and no numbers. A label that names one of them is equally strong evidence, unless it may
+/// be a column number.
 bool looks_like_header(const Record& first, const std::string& label) {
   const bool named = std::find(first.begin(), first.end(), label) != first.end();
   if (named && !is_numeric(label)) return true;
@@ -104,8 +104,8 @@ bool looks_like_header(const Record& first, const std::string& label) {
   return different && std::none_of(first.begin(), first.end(), is_numeric);
 }
 
-/// Errors: Error(usage) where a label that is a column's number makes a row of what looks like names: no cell of the
-/// first record is a number, and all others of some column are.
+/// Errors: Error(usage) if a label that is a column number would turn a likely header into a row: no cell of the first
+/// record is a number, and all others of some column are.
 void expect_no_names(const std::vector<Record>& records, const std::string& label) {
   const Record& first = records[0];
   if (!is_column_number(label, first.size()) || std::any_of(first.begin(), first.end(), is_numeric)) return;
@@ -141,7 +141,7 @@ std::vector<std::string_view> first_lines(std::string_view start, size_t count) 
   return lines;
 }
 
-/// Why the header may have a name less than most rows have cells.
+/// Why the header may have one name less than most rows have cells.
 std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) {
   if (const size_t end = row.find_last_not_of('\r'); end != row.npos && row[end] == grammar.delimiter)
     return "rows end with a delimiter, and the header does not: remove it, or add one to the header";
@@ -152,8 +152,8 @@ std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) 
   return "without the row names of R (row.names = FALSE) both would agree; or name the first column too";
 }
 
-/// Errors: Error(data) where the first record has other cells than most: a comment, row names of R, a title, or cells
-/// that are taken apart.
+/// Errors: Error(data) if the first record has another number of cells than most: a comment, row names of R, a title,
+/// or wrongly split cells.
 void expect_usual_start(const Record& first, std::string_view start, size_t cells, const TextGrammar& grammar) {
   if (first.size() == cells) return;
   const std::vector<std::string_view> lines = first_lines(start, 3);

@@ -1,4 +1,4 @@
-// How a text of separated values is laid out, guessed from its first bytes.
+// Guesses the layout of a text of separated values from its first bytes.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ struct TextLayout {
   std::string delimiter;  ///< one character, or "::"
   TextGrammar grammar;    ///< the same, with the quote and whether cells are trimmed
   bool header = false;
-  std::vector<std::string> columns;  ///< of the header, else "1", "2", ...; then the added ones
-  std::vector<std::string> added{};  ///< partitions, which are columns that no record holds
+  std::vector<std::string> columns;  ///< names in the header, else "1", "2", ...; then the added ones
+  std::vector<std::string> added{};  ///< partitions, which are columns that records do not contain
 
   /// Cells of each record.
   size_t cells() const { return columns.size() - added.size(); }
 };
 
-/// `start`: the first bytes of the content, which end with a record. `label`: the column of that name is among those of
-/// a right guess. Errors: Error(data) without the file's name, for what is no such text; Error(usage) for a label that
-/// is no column, naming those that are.
+/// `start`: the first bytes of the content, which end with a record. `label`: a right guess has a column of that name.
+/// Errors: Error(data) without the file's name, for what is no such text; Error(usage) for a label that is no column,
+/// naming the columns.
 TextLayout guess_layout(std::string_view start, const std::string& label);
 
 /// Errors: Error(usage), naming the columns and the nearest.

@@ -83,7 +83,7 @@ HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const st
   return hold_out;
 }
 
-/// Why a record is bad, which its quotes or its number of cells make it.
+/// Why a record is bad: its quotes or its number of cells.
 std::string problem_of(std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
                        const TextLayout& layout) {
   const size_t expected = layout.cells();
@@ -211,7 +211,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
 void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOptions& options, TablePass& pass) {
   const TextLayout own = layout_of_eval(path, options.label);
   expect_same_layout(path, own, layout);
-  std::vector<size_t> places;  // of the file's columns among those to train on
+  std::vector<size_t> places;  // indices of the file's columns among those to train on
   for (const std::string& column : own.columns) places.push_back(column_index(pass.columns, column));
   const size_t label = column_index(own.columns, options.label);
   int64_t& padded = pass.facts[pass.label_column].padded;

@@ -14,8 +14,8 @@ std::string start_of_text(const fs::path&);
 LabelFacts first_labels(const std::string& start, const TextLayout&, const std::string& label,
                         const std::optional<std::string>& positive);
 
-/// Reads every row once. Rows are written to `split` as they are, under the header of the first file. Errors:
-/// Error(io); Error(data) naming file and line.
+/// Reads every row once. Writes rows to `split` unchanged, under the header of the first file. Errors: Error(io);
+/// Error(data) naming file and line.
 TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&, const InitOptions&,
                           const SplitFiles& split);
 

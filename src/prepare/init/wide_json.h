@@ -1,4 +1,4 @@
-// JSON text for people: what fits on a line stands on one.
+// JSON text for people: values that fit on a line stay on one line.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Objects and arrays are broken, one member a line, where they do not fit into 120 columns.
+/// Breaks objects and arrays, one member a line, if they exceed 120 columns.
 std::string wide_json(const Json&);
 
 }  // namespace hctr

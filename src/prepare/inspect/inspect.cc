@@ -19,7 +19,7 @@ namespace {
 
 /// The state that a thread keeps between chunks.
 struct Work {
-  std::shared_ptr<OpenData> data;  // null: `problem` says why the file is not read further
+  std::shared_ptr<OpenData> data;  // null: `problem` states why reading of the file stopped
   size_t file = 0;
   Chunk chunk;
   int64_t bytes_done = 0;  // bytes of all files up to the end of the chunk

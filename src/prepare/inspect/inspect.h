@@ -19,7 +19,7 @@ namespace hctr {
 /// Statistics of one label or dense column.
 struct NumberSummary {
   int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
-  NumberStatistics finite;  ///< of the finite values
+  NumberStatistics finite;  ///< statistics of the finite values
 
   /// Values of a column; not finite ones are replaced by NaN.
   void add(std::span<double> values);
@@ -61,7 +61,7 @@ struct InspectOptions {
   int64_t most_bytes_of_file = std::numeric_limits<int64_t>::max();  ///< a file is read up to the chunk that reaches it
   int64_t exact_bound = 1 << 20;                                     ///< distinct keys are counted exactly up to this
   int threads = 1;
-  ShowProgress progress{};  ///< of the reading; null: not shown
+  ShowProgress progress{};  ///< shows the reading; null: not shown
 };
 
 /// Returns whether every loss of the config is a binary cross entropy without weights of samples, so that all labels

@@ -11,7 +11,7 @@ struct DescribeOptions {
   std::vector<std::string> features;  ///< column names, in file order
   std::vector<std::string> labels, numerical, categorical;
   std::vector<fs::path> train, test;  ///< CSV files without a header
-  ShowProgress progress{};            ///< of each mapping; null: not shown
+  ShowProgress progress{};            ///< shows each mapping; null: not shown
 };
 
 /// Reads the files once to determine types and cardinalities: a category is an id, its cardinality is the largest id of
@@ -24,7 +24,7 @@ struct TranscodeOptions {
   fs::path folder;              ///< output folder: feature_spec.yaml, and one folder of files per mapping
   bool half_numerical = false;  ///< store the numerical channel as float16, as NVIDIA's DLRM does
   bool force = false;
-  ShowProgress progress{};  ///< of each mapping; null: not shown
+  ShowProgress progress{};  ///< shows each mapping; null: not shown
 };
 
 /// Writes every mapping as split_binary: the features of the numerical channel together in numerical.bin, each other

@@ -27,7 +27,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-/// Removes a date, and gives the days since 1970.
+/// Removes a date, and returns the days since 1970.
 bool take_date(std::string_view& text, double& days) {
   int year = 0, month = 0, day = 0;
   if (!take_number(text, 4, 9999, year)) return false;
@@ -40,7 +40,7 @@ bool take_date(std::string_view& text, double& days) {
   return true;
 }
 
-/// Removes a time of day, and gives its seconds.
+/// Removes a time of day, and returns its seconds.
 bool take_time(std::string_view& text, double& seconds) {
   int hour = 0, minute = 0, second = 0;
   if (!take_number(text, 2, 24, hour)) return false;
@@ -62,7 +62,7 @@ bool take_time(std::string_view& text, double& seconds) {
   return true;
 }
 
-/// Reads a zone that is all of the text.
+/// Reads a zone that fills the rest of the text.
 std::optional<int> read_zone(std::string_view text) {
   while (take(text, ' ')) {
   }

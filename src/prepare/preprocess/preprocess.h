@@ -46,7 +46,7 @@ struct PreprocessOptions {
   std::vector<fs::path> also_read{};  ///< files besides the inputs that this result must not replace
   bool force = false;
   int threads = 1;
-  ShowProgress progress{};  ///< of the passes over the rows; null: not shown
+  ShowProgress progress{};  ///< shows the passes over the rows; null: not shown
 
   /// Number of leading code columns whose keys share slot 0, in Norm.
   int64_t wide_keys() const {

@@ -22,8 +22,8 @@ class RowEncoder {
   void to_keys(ParsedRows& rows) const;
   /// Returns the record size of row `row` in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
-  /// Appends row `row`, whose codes have been replaced by keys. False: a dense value is no finite float once it is
-  /// scaled, and nothing was appended.
+  /// Appends row `row`, whose codes have been replaced by keys. False: a scaled dense value is no finite float, and
+  /// nothing was appended.
   bool append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
   /// Describes that dense value.
   std::string problem_of(const ParsedRows& rows, size_t row) const;

@@ -23,7 +23,7 @@ struct Block {
 };
 struct Converted {
   EncodedRecords records;
-  std::vector<int64_t> keys;  // of all records; only with key sets
+  std::vector<int64_t> keys;  // keys of all records; only with key sets
 };
 
 NormStyle style_of(const PreprocessedOptions& options) {

@@ -206,7 +206,7 @@ Json notations_of(const TextTable& table) {
 
 std::map<std::string, NumberNotation> read_notations(const Json* json) {
   std::map<std::string, NumberNotation> notations;
-  if (!json || !json->object()) return notations;  // of an earlier version
+  if (!json || !json->object()) return notations;  // saved by an earlier version
   for (const auto& [column, one] : *json->object()) {
     NumberNotation notation;
     const std::string word = Members{one}.text("number_format");

@@ -24,7 +24,7 @@ void write_vocabularies(const fs::path&, const FittedColumns&);
 /// An encoding that was saved.
 struct SavedColumns {
   bool criteo = false;
-  TextRoles roles;                                           ///< of the columns of a CSV
+  TextRoles roles;                                           ///< roles of the columns of a CSV
   std::vector<std::pair<std::string, std::string>> crosses;  ///< pairs of categories
   int passes = 2;
   int64_t range = 0, modulo = 0, min_count = 1;
@@ -37,7 +37,7 @@ struct SavedColumns {
 /// checksum. Errors: Error(io); Error(data) for a file without "columns", for one that is damaged, and where the two do
 /// not belong together.
 SavedColumns read_columns(const fs::path& preprocess_json, const Log& = Log::silent());
-/// Takes the encoding for other rows. The table of a CSV has its roles already. Errors: Error(bug) otherwise.
+/// Applies the encoding to other rows. The table of a CSV has its roles already. Errors: Error(bug) otherwise.
 void apply_columns(SavedColumns, PreprocessOptions&);
 
 }  // namespace hctr

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-/// Whether the text says that there is no number, as NumPy and pandas write it.
+/// Whether the text means "no number", as NumPy and pandas write it.
 bool is_nan(std::string_view text) {
   text = without_blanks(text);
   return text == "nan" || text == "NaN" || text == "NAN";
@@ -39,7 +39,7 @@ bool read_dense(std::string_view cell, double& value) {
   return cell.empty() || is_nan(cell);
 }
 
-/// The same in a notation, where there is one.
+/// The same with a notation, if there is one.
 bool read_dense(std::string_view cell, const std::optional<NumberNotation>& notation, double& value) {
   if (!notation) return read_dense(cell, value);
   if (!cell.empty() && read_number(*notation, cell, value)) return true;
@@ -120,7 +120,7 @@ TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modu
   uses_partitions_ = table_.uses_partitions();
 }
 
-/// The values of a file's partitions, in the order of their columns; none where nothing reads them.
+/// The values of a file's partitions, in the order of their columns; none if nothing reads them.
 std::vector<std::string> TableParser::partitions_of(const std::string& file) const {
   std::vector<std::string> values;
   if (!uses_partitions_) return values;
@@ -135,8 +135,8 @@ std::vector<std::string> TableParser::partitions_of(const std::string& file) con
   return values;
 }
 
-/// Parses the cells of a line, perhaps with those of partitions, into row `rows.rows`. Returns the problem, or an empty
-/// text.
+/// Parses the cells of a line, possibly with those of partitions, into row `rows.rows`. Returns the problem, or an
+/// empty text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
   const size_t row = rows.rows;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -264,7 +264,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     }
     ++index;
   }
-  for (const TextColumn& column : table_.columns)  // a bad last row may have left values after
+  for (const TextColumn& column : table_.columns)  // a bad last row may have left values beyond the rows
     if (column.kind == ColumnKind::list)
       rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
                                                                 : rows.categories[column.place].ends[rows.rows - 1]);

@@ -36,8 +36,8 @@ struct ParsedRows {
 
 class TableParser {
  public:
-  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must be what int32
-  /// holds, but fractions of numbers, which are rounded.
+  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must fit int32, except
+  /// fractions of numbers, which are rounded.
   TableParser(TextTable, const BadRows&, uint64_t modulo = 0, bool as_integers = false);
 
   const TextTable& table() const { return table_; }

@@ -32,7 +32,7 @@ struct TextColumn {
   std::string name;
   ColumnKind kind = ColumnKind::skip;
   size_t place = 0;                          ///< index among the labels, dense values or categories
-  std::optional<NumberNotation> notation{};  ///< of numbers; none: plain ones
+  std::optional<NumberNotation> notation{};  ///< notation of numbers; none: plain ones
 };
 
 struct TextTable {
@@ -42,7 +42,7 @@ struct TextTable {
   SplitCells split_cells = SplitCells::numbers;
   std::optional<std::string> header;      ///< the first line of every file, if files have one
   std::vector<TextColumn> columns;        ///< in file order, then those of partitions
-  std::vector<std::string> partitions{};  ///< the names of the latter, which no record holds
+  std::vector<std::string> partitions{};  ///< the names of the latter, which records do not contain
 
   /// Cells of each record.
   size_t cells() const { return columns.size() - partitions.size(); }
@@ -66,20 +66,19 @@ TextTable criteo_table();
 struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
   std::string split;                                  ///< empty: no such column
-  std::optional<NumberFormat> number_format{};        ///< of all numbers
-  std::map<std::string, NumberNotation> notations{};  ///< of columns with one of their own
+  std::optional<NumberFormat> number_format{};        ///< format of all numbers
+  std::map<std::string, NumberNotation> notations{};  ///< notations of columns with their own
 };
 
 /// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
 /// it has a zone. Errors: Error(usage) for any other text.
 double read_split(std::string_view text, SplitCells& cells);
-/// Reads a cell of a split column, numbers in a notation. False for what is no such value.
+/// Reads a cell of a split column, numbers in a notation. False if it is no such value.
 bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
 
-/// Makes a table with the columns that `names`, a line of CSV, lists, and with `partitions`, but for those of which it
-/// lists the name. List columns come after the other categories.
-/// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),
-/// and for a second role of a column.
+/// Makes a table with the columns of `names`, a line of CSV, lists, and `partitions`, except those named in it. List
+/// columns come after the other categories. Errors: Error(usage) when `names` is not a line of CSV, for a role of an
+/// unknown column (suggests the nearest name), and for a second role of a column.
 TextTable named_table(std::string_view names, char separator, const TextRoles&,
                       const std::vector<std::string>& partitions = {});
 

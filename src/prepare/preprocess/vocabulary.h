@@ -18,7 +18,7 @@ class Vocabulary {
   struct Totals {
     int64_t distinct = 0, missing = 0, rare = 0;
   };
-  /// One that was saved: the kept codes by id, from 2 on. Their counts are not known: 0.
+  /// A saved vocabulary: the kept codes by id, from 2 on. Their counts are unknown: 0.
   Vocabulary(std::span<const uint64_t> codes, const Totals&);
 
   /// Replaces each code by its id.

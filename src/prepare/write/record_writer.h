@@ -29,7 +29,7 @@ inline constexpr const char* kParquetList = "_file_list.txt";
 /// Writes <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 
-/// Files that writers of `stem` in `folder` write must not be among those that are read. Errors: Error(usage).
+/// Checks that files which writers of `stem` in `folder` write are not among the inputs. Errors: Error(usage).
 void expect_records_replace_no_input(const fs::path& folder, const std::string& stem,
                                      const std::vector<fs::path>& inputs);
 

@@ -64,7 +64,7 @@ Delivered deliver(const DataSection& section, const fs::path& source, const Read
   return found;
 }
 
-/// Holds readers of several ranks, which start at batch `at` of `whole`, against it.
+/// Compares readers of several ranks, which start at batch `at` of `whole`, with `whole`.
 void expect_shares(const DataSection& section, const fs::path& source, ReaderOptions options, const Delivered& whole,
                    size_t at, int ranks, bool shared) {
   const int64_t batch = options.batch;

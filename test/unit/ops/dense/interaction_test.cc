@@ -135,7 +135,7 @@ std::vector<Input> behind_relu_inputs(int64_t samples, int64_t slots, int64_t di
   return {{"a", {samples, dim}}, {"e", {samples, slots, dim}}, {"dy", {samples, dim + m * (m - 1) / 2 + 1}}};
 }
 
-/// Overwrites d_bias, and in "d_a" what the ReLU in front of "a" makes of its gradient.
+/// Writes the bias gradient into d_bias, and into "d_a" the gradient of "a" in front of the ReLU that gave it.
 void interaction_backward_through_relu(Rig& t, float factor, const Tensor& d_bias) {
   const Tensor d_a = t.out("d_a", t["a"].shape()), d_e = t.out("d_e", t["e"].shape());
   const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_a.spec()));
