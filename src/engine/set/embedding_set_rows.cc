@@ -58,13 +58,13 @@ std::function<void(const RowBlock&)> passing(int states, const std::function<voi
 
 }  // namespace
 
-std::vector<SavedTable> EmbeddingSet::State::saved_tables() {
-  std::vector<SavedTable> all;
+std::vector<TableToSave> EmbeddingSet::State::saved_tables() {
+  std::vector<TableToSave> all;
   agreed([&] {
     for (size_t t = 0; t < options.tables.size(); ++t) {
       idle_number(options.tables[t].name);
-      all.push_back(shared ? SavedTable{shared->tables()[t]->table(), shared->tables()[t]->place()}
-                           : SavedTable{&tables[t]->table()});
+      all.push_back(shared ? TableToSave{shared->tables()[t]->table(), shared->tables()[t]->place()}
+                           : TableToSave{&tables[t]->table()});
     }
   });
   return all;

@@ -90,8 +90,9 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
     EXPECT_EQ(budget.disk_room(), kSharedRows / 2 * kSharedRecord) << "the rows of the first may all leave once more";
     EXPECT_EQ(budget.host_room(), (1 << 20) - maps - one.disk.snapshot_bytes()) << "its map may grow";
     EXPECT_FALSE(other.snapshot(true));
-    EXPECT_NE(other.why_not.find(cat(kSharedRows / 2 * kSharedRecord, " of \"disk_limit\" are left")),
-              std::string::npos)
+    EXPECT_NE(
+        other.why_not.find(cat(kSharedRows / 2 * kSharedRecord, " of \"disk_limit\" of \"table_memory\" are left")),
+        std::string::npos)
         << other.why_not;
     other.add(kSharedRows, kSharedRows / 2);
     EXPECT_EQ(budget.disk_room(), 0);
