@@ -21,8 +21,8 @@ TEST(FusedInnerProductLayer, EndsInReluByDefault) {
             "[4,3] | weights [6,3] bias [3]");
   check_layer({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
   check_layer({R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 3}})", {{4, 6}}});
-  const StepLayers relu({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
-  const StepLayers none(
+  const LayerRun relu({R"({"type": "FusedInnerProduct", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
+  const LayerRun none(
       {R"({"type": "FusedInnerProduct", "activation": "None", "fc_param": {"num_output": 9}})", {{4, 6}}}, {});
   for (size_t i = 0; i < relu.out[0].size(); ++i) EXPECT_EQ(relu.out[0][i], std::max(0.0, none.out[0][i]));
 }

@@ -18,7 +18,7 @@ TEST(GruLayer, HasWeightsForEveryGate) {
 }
 
 TEST(GruLayer, GoesThroughASequenceStepByStep) {
-  const StepLayers run({kGru, {{5, 4, 2}}, -2, 2}, {});
+  const LayerRun run({kGru, {{5, 4, 2}}, -2, 2}, {});
   const auto &w = run.weights[0], &u = run.weights[1], &bias = run.weights[2];
   for (size_t b = 0; b < 5; ++b) {
     std::vector<double> h(3, 0);
@@ -48,7 +48,7 @@ TEST(GruLayer, HasGradientsThroughTime) {
 TEST(GruLayer, ReadsSequencesAsMatricesToo) {
   check_layer({kGru, {{5, 8}}});
   check_layer({kGru, {{20, 2}}});
-  const StepLayers whole({kGru, {{5, 4, 2}}}, {}), rows({kGru, {{20, 2}}}, {});
+  const LayerRun whole({kGru, {{5, 4, 2}}}, {}), rows({kGru, {{20, 2}}}, {});
   EXPECT_EQ(whole.out, rows.out);
   EXPECT_EQ(whole.d_in, rows.d_in);
 }

@@ -17,20 +17,20 @@ TEST(SliceLayer, CutsTheSlotsOfThreeDimensions) {
   EXPECT_EQ(spec_text(R"({"type": "Slice", "ranges": [[0, 5], [5, 6]]})", {{4, 6, 3}}), "[4,5,3] [4,1,3]");
   check_layer({R"({"type": "Slice", "ranges": [[0, 5], [5, 6]]})", {{4, 6, 3}}});
   check_layer({R"({"type": "Slice", "ranges": [[4, 6], [1, 3], [2, 5]]})", {{4, 7, 4}}});
-  const StepLayers run({R"({"type": "Slice", "ranges": [[1, 2]]})", {{1, 3, 2}}}, {});
+  const LayerRun run({R"({"type": "Slice", "ranges": [[1, 2]]})", {{1, 3, 2}}}, {});
   EXPECT_EQ(run.out[0], (std::vector<double>{run.in[0][2], run.in[0][3]}));
   EXPECT_EQ(run.d_in[0], (std::vector<double>{0, 0, run.d_out[0][0], run.d_out[0][1], 0, 0}));
 }
 
 TEST(SliceLayer, GivesUncoveredColumnsNoGradient) {
-  const StepLayers run({R"({"type": "Slice", "ranges": [[1, 3], [2, 3]]})", {{1, 4}}}, {});
+  const LayerRun run({R"({"type": "Slice", "ranges": [[1, 3], [2, 3]]})", {{1, 4}}}, {});
   EXPECT_EQ(run.d_in[0], (std::vector<double>{0, run.d_out[0][0], run.d_out[0][1] + run.d_out[1][0], 0}));
 }
 
 TEST(SliceLayer, SumsMoreGradientsThanOneCallOfAddTakes) {
   std::string ranges;
   for (int i = 0; i < 300; ++i) ranges += cat(i ? ", " : "", "[0, 2]");
-  const StepLayers run({cat(R"({"type": "Slice", "ranges": [)", ranges, "]}"), {{1, 2}}}, {});
+  const LayerRun run({cat(R"({"type": "Slice", "ranges": [)", ranges, "]}"), {{1, 2}}}, {});
   double sum = 0;
   for (const auto& d : run.d_out) sum += d[0];
   EXPECT_NEAR(run.d_in[0][0], sum, 1e-9);
@@ -64,7 +64,7 @@ TEST(ReshapeLayer, ChangesTheLengthOfRows) {
 TEST(ReshapeLayer, SelectsSlotsInAnyOrder) {
   EXPECT_EQ(spec_text(R"({"type": "Reshape", "selected": [5, 0, 5]})", {{4, 6, 5}}), "[4,15]");
   check_layer({R"({"type": "Reshape", "selected": [5, 0, 5]})", {{4, 6, 5}}});
-  const StepLayers run({R"({"type": "Reshape", "selected": [2, 2]})", {{1, 3, 1}}}, {});
+  const LayerRun run({R"({"type": "Reshape", "selected": [2, 2]})", {{1, 3, 1}}}, {});
   EXPECT_EQ(run.out[0], (std::vector<double>{run.in[0][2], run.in[0][2]}));
   EXPECT_EQ(run.d_in[0], (std::vector<double>{0, 0, run.d_out[0][0] + run.d_out[0][1]}));
 }
@@ -102,10 +102,10 @@ TEST(ScaleLayer, RepeatsElementsOrRows) {
   EXPECT_EQ(spec_text(R"({"type": "Scale", "scale_param": {"axis": 1, "factor": 3}})", {{4, 6}}), "[12,6]");
   for (const int axis : {0, 1})
     check_layer({cat(R"({"type": "Scale", "scale_param": {"axis": )", axis, R"(, "factor": 3}})"), {{4, 6}}});
-  const StepLayers elements({R"({"type": "Scale", "scale_param": {"axis": 0, "factor": 2}})", {{1, 2}}}, {});
+  const LayerRun elements({R"({"type": "Scale", "scale_param": {"axis": 0, "factor": 2}})", {{1, 2}}}, {});
   EXPECT_EQ(elements.out[0],
             (std::vector<double>{elements.in[0][0], elements.in[0][0], elements.in[0][1], elements.in[0][1]}));
-  const StepLayers rows({R"({"type": "Scale", "scale_param": {"axis": 1, "factor": 2}})", {{1, 2}}}, {});
+  const LayerRun rows({R"({"type": "Scale", "scale_param": {"axis": 1, "factor": 2}})", {{1, 2}}}, {});
   EXPECT_EQ(rows.out[0], (std::vector<double>{rows.in[0][0], rows.in[0][1], rows.in[0][0], rows.in[0][1]}));
 }
 
@@ -123,7 +123,7 @@ TEST(FusedReshapeConcatLayer, HasTheLastSlotInAnOutputOfItsOwn) {
   EXPECT_EQ(spec_text(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 3, 2}, {4, 3, 5}}), "[12,7]");
   check_layer({R"({"type": "FusedReshapeConcat"})", {{4, 3, 2}, {4, 3, 5}}});
   check_layer({R"({"type": "FusedReshapeConcatGeneral"})", {{4, 3, 2}, {4, 3, 5}, {4, 3, 1}}});
-  const StepLayers run({R"({"type": "FusedReshapeConcat"})", {{1, 3, 1}, {1, 3, 1}}}, {});
+  const LayerRun run({R"({"type": "FusedReshapeConcat"})", {{1, 3, 1}, {1, 3, 1}}}, {});
   const auto &a = run.in[0], &b = run.in[1];
   EXPECT_EQ(run.out[0], (std::vector<double>{a[0], b[0], a[1], b[1]}));
   EXPECT_EQ(run.out[1], (std::vector<double>{a[2], b[2]}));

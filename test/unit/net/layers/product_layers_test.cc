@@ -13,7 +13,7 @@ TEST(DotProductLayer, MultipliesAnyNumberOfTensors) {
 }
 
 TEST(DotProductLayer, HasTheProductRuleWhereFactorsAreZero) {
-  const StepLayers run({R"({"type": "DotProduct"})", {{2, 3}, {2, 3}}, 0, 0}, {});
+  const LayerRun run({R"({"type": "DotProduct"})", {{2, 3}, {2, 3}}, 0, 0}, {});
   EXPECT_EQ(run.d_in[0], std::vector<double>(6, 0));
   check_layer({R"({"type": "DotProduct"})", {{2, 3}, {2, 3}}, 0, 0});
 }
@@ -25,7 +25,7 @@ TEST(DotProductLayer, NeedsOneShape) {
 
 TEST(SubLayer, Subtracts) {
   check_layer({R"({"type": "Sub"})", {{5, 7}, {5, 7}}});
-  const StepLayers run({R"({"type": "Sub"})", {{1, 2}, {1, 2}}}, {});
+  const LayerRun run({R"({"type": "Sub"})", {{1, 2}, {1, 2}}}, {});
   EXPECT_EQ(run.out[0][1], run.in[0][1] - run.in[1][1]);
   EXPECT_EQ(complaint_of(R"({"type": "Sub"})", {{5, 7}, {7, 5}}),
             "bottom/1: Sub takes tensors of one shape: the first has [5,7], this one [7,5]");
@@ -44,7 +44,7 @@ TEST(ReduceLayers, SumAndAverageAlongEveryAxis) {
     for (const int axis : {0, 1, 2})
       check_layer({cat(R"({"type": ")", type, R"(", "axis": )", axis, "}"), {{4, 3, 5}}});
   }
-  const StepLayers run({R"({"type": "ReduceMean", "axis": 1})", {{1, 2}}}, {});
+  const LayerRun run({R"({"type": "ReduceMean", "axis": 1})", {{1, 2}}}, {});
   EXPECT_NEAR(run.out[0][0], (run.in[0][0] + run.in[0][1]) / 2, 1e-12);
 }
 
@@ -84,7 +84,7 @@ TEST(ActivationLayers, HaveTheirFunctions) {
     check_layer({section, {{5, 9}}, -3, 3});
     check_layer({section, {{2, 3, 4}}, -3, 3});
   }
-  EXPECT_NEAR(StepLayers({R"({"type": "LeakyReLU"})", {{1, 1}}, -1, -1}, {}).out[0][0], -0.01, 1e-9);
+  EXPECT_NEAR(LayerRun({R"({"type": "LeakyReLU"})", {{1, 1}}, -1, -1}, {}).out[0][0], -0.01, 1e-9);
   EXPECT_EQ(complaint_of(R"({"type": "ELU"})", {{5, 7}}), ": ELU needs the object \"elu_param\"");
 }
 
