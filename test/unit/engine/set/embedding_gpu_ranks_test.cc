@@ -77,12 +77,12 @@ void expect_near_numbers(const RankNumbers& one, const RankNumbers& other) {
 
 TEST(EmbeddingGpuRanks, OnTwoGpusTheNumbersAreThoseOfOne) {
   if (find_gpus().count < kGpus) GTEST_SKIP() << "needs two GPUs";
-  using Where = EmbeddingPlacement::Where;
-  for (const Where where : {Where::whole, Where::spread, Where::automatic, Where::replicated})
+  using Place = EmbeddingPlacement::Where;
+  for (const Place where : {Place::whole, Place::spread, Place::automatic, Place::replicated})
     for (const Pooling pooling : {Pooling::sum, Pooling::mean, Pooling::max, Pooling::none}) {
       SCOPED_TRACE(cat("placement ", static_cast<int>(where), ", pooling ", static_cast<int>(pooling)));
       EmbeddingOptions options = set_of_ranks(pooling);
-      options.tables[0].placement.where = where == Where::replicated ? Where::spread : where;
+      options.tables[0].placement.where = where == Place::replicated ? Place::spread : where;
       options.tables[1].placement.where = where;
       std::mt19937_64 random(11);
       std::vector<std::vector<RankSamples>> steps;
