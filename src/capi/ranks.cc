@@ -1,4 +1,4 @@
-#include "capi/ranks.h"
+#include "capi/rank_handle.h"
 
 #include <algorithm>
 #include <memory>
