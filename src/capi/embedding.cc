@@ -3,7 +3,7 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
-#include "capi/rank_handles.h"
+#include "capi/rank_handle.h"
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 

@@ -58,13 +58,13 @@ std::function<void(const RowBlock&)> passing(int states, const std::function<voi
 
 }  // namespace
 
-std::vector<TableToSave> EmbeddingSet::State::saved_tables() {
-  std::vector<TableToSave> all;
+std::vector<TableOnRank> EmbeddingSet::State::saved_tables() {
+  std::vector<TableOnRank> all;
   agreed([&] {
     for (size_t t = 0; t < options.tables.size(); ++t) {
       idle_number(options.tables[t].name);
-      all.push_back(shared ? TableToSave{shared->tables()[t]->table(), shared->tables()[t]->place()}
-                           : TableToSave{&tables[t]->table()});
+      all.push_back(shared ? TableOnRank{shared->tables()[t]->table(), shared->tables()[t]->place()}
+                           : TableOnRank{&tables[t]->table()});
     }
   });
   return all;

@@ -126,7 +126,7 @@ struct EmbeddingSet::State {
   /// Of the rows of this rank.
   const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
   void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
-  std::vector<TableToSave> saved_tables();
+  std::vector<TableOnRank> saved_tables();
   /// On one rank.
   EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 

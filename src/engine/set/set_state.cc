@@ -43,9 +43,9 @@ Json about(const EmbeddingOptions& options) {
 }
 
 /// Where the rows of each table are on several ranks; nothing on one.
-Json places_json(const std::vector<TableToSave>& tables) {
+Json places_json(const std::vector<TableOnRank>& tables) {
   Json::Array places;
-  for (const TableToSave& table : tables)
+  for (const TableOnRank& table : tables)
     places.push_back(Json(Json::Array{static_cast<int64_t>(table.place.where), int64_t{table.place.owner}}));
   return places;
 }
@@ -114,7 +114,7 @@ namespace {
 
 /// The state of the rows of this rank, in a file of its own.
 StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions& options, Runtime& runtime,
-                      const std::vector<TableToSave>& tables, int rank, int64_t steps) {
+                      const std::vector<TableOnRank>& tables, int rank, int64_t steps) {
   StateIndex index;
   index.file = cat("rank", rank, ".state");
   StateFileWriter file(part / index.file);
@@ -128,7 +128,7 @@ StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions&
 }
 
 /// A row that its rank has, of any other set of the same tables.
-void load_by_key(const StateReader& from, const TableToSave& to, const std::string& name, int ranks) {
+void load_by_key(const StateReader& from, const TableOnRank& to, const std::string& name, int ranks) {
   std::vector<StateReader> owners;
   for (int r = 0; r < from.ranks(); ++r)
     if (const StateReader table = from.of_rank(r).in(name); table.has("rows")) owners.push_back(table);
@@ -166,7 +166,7 @@ void expect_alike_on_all_ranks(Communicator& comm, const EmbeddingOptions& optio
 }
 
 void save_set(const std::filesystem::path& folder, const EmbeddingOptions& options, Runtime& runtime,
-              const std::vector<TableToSave>& tables, Communicator* comm, const SetProgress& progress) {
+              const std::vector<TableOnRank>& tables, Communicator* comm, const SetProgress& progress) {
   const bool first = rank_in(comm) == 0;
   const std::filesystem::path part = beside(folder, ".part"), old = beside(folder, ".old");
   bool there = false;
@@ -203,7 +203,7 @@ void save_set(const std::filesystem::path& folder, const EmbeddingOptions& optio
 }
 
 SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions& options, Runtime& runtime,
-                     const std::vector<TableToSave>& tables, Communicator* comm) {
+                     const std::vector<TableOnRank>& tables, Communicator* comm) {
   SetProgress progress;
   on_all_ranks(comm, [&] {
     const Manifest manifest = read_manifest(folder);

@@ -17,7 +17,7 @@ struct SetProgress {
 };
 
 /// A table as a rank has it.
-struct TableToSave {
+struct TableOnRank {
   EmbeddingTable* table = nullptr;  ///< null: it has no row here
   TablePlace place{};
 };
@@ -27,10 +27,10 @@ void expect_alike_on_all_ranks(Communicator&, const EmbeddingOptions&);
 
 // `comm`: null on one rank; collective on several.
 /// Errors: Error(io), also where the folder exists and is none of these.
-void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&, const std::vector<TableToSave>&,
+void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&, const std::vector<TableOnRank>&,
               Communicator* comm, const SetProgress&);
 /// Errors: Error(io); Error(data) naming the table and what differs, or the damaged file.
 SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&,
-                     const std::vector<TableToSave>&, Communicator* comm);
+                     const std::vector<TableOnRank>&, Communicator* comm);
 
 }  // namespace hctr

@@ -135,7 +135,8 @@ TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
     EXPECT_EQ(received, rank == 0 ? 3 : 1);  // even keys, and one odd one
     ASSERT_EQ(hctr_embedding_update(c.set, batch, &from, &update), HCTR_OK) << hctr_error_message();
     const auto sink = [](void* user, int64_t count, const int64_t*, const float* rows, const float* const*, int32_t) {
-      static_cast<std::vector<float>*>(user)->assign(rows, rows + count * 5);
+      auto& so_far = *static_cast<std::vector<float>*>(user);  // rows come in blocks
+      so_far.insert(so_far.end(), rows, rows + count * 5);
       return 0;
     };
     ASSERT_EQ(hctr_embedding_export(c.set, "items", 0, 0, sink, &exported), HCTR_OK) << hctr_error_message();

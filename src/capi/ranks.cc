@@ -1,4 +1,4 @@
-#include "capi/rank_handles.h"
+#include "capi/rank_handle.h"
 
 #include <algorithm>
 #include <memory>
