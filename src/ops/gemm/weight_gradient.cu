@@ -16,7 +16,7 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
   const RuntimeOptions& options = ctx.runtime().options();
   const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
   const auto has_memory = [&] {
-    if (size_of(x.dtype()) == 2) return true;  // which needs none
+    if (size_of(x.dtype()) == 2) return true;  // types of two bytes need no memory
     return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
   };
   if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
