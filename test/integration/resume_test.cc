@@ -909,7 +909,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
     for (const int from : {4, 1, 3}) {
-      if (kSanitized && from == 3) continue;  // the same code
+      if (kSanitized && from == 3) continue;  // it runs the same code
       train_whole(placed(from), gpus[from - 1]);
       if (HasFatalFailure()) return;
       const Result whole = result("whole");

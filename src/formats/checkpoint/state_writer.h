@@ -63,7 +63,7 @@ struct LaterRows {
 struct LaterState {
   int64_t memory = 0;  ///< bytes that copies for that may still take
   std::vector<LaterRows> rows;
-  std::string refused;  ///< why rows that could be read later are read now; empty: none are
+  std::string refused;  ///< why some rows are read now, although they could be read later; empty: none are
 };
 
 /// Receives named state for a checkpoint from its owners. StateReader has the same calls, so that an owner lists its
