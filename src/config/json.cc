@@ -79,7 +79,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     return put(value);
   }
   bool string(string_t& value) override { return put(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // not part of JSON text
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
   bool start_object(std::size_t) override { return open(Json(Json::Object{})); }
   bool start_array(std::size_t) override { return open(Json(Json::Array{})); }
   bool end_object() override { return close(); }

@@ -92,7 +92,7 @@ Json json_schema_of(const std::vector<FieldDoc>& fields) {
     const Json schema = field_schema(field);
     properties.set(field.name, schema);
     for (const std::string& alias : field.aliases) properties.set(alias, schema);
-    if (field.required && field.aliases.empty()) required.add(field.name);  // else either spelling would do
+    if (field.required && field.aliases.empty()) required.add(field.name);  // with aliases either spelling is enough
   }
   Json schema(Json::Object{{"type", "object"}, {"properties", std::move(properties)}});
   if (!required.array()->empty()) schema.set("required", std::move(required));

@@ -89,7 +89,7 @@ class SchemaBase {
   struct Field {
     ptrdiff_t offset = 0;
     Range range{};
-    const ValueAccess* value = nullptr;  // or else
+    const ValueAccess* value = nullptr;  // either this or `part` is set
     const PartAccess* part = nullptr;
     std::shared_ptr<const SchemaBase> schema{};  // the part's schema; shared, since schemas are copied
     std::function<std::string(const void*)> why_unused{};

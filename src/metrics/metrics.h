@@ -40,7 +40,7 @@ struct MetricType {
   std::vector<std::string> aliases;
   Better better;
   double largest = std::numeric_limits<double>::infinity();  ///< the largest possible value
-  std::string text;                                          ///< for the manual
+  std::string text;                                          ///< text of the manual
   bool of_groups = false;                                    ///< whether samples need groups
   bool of_labels = true;                                     ///< whether it may need labels of both classes
   /// Why it has no value, if neither labels nor predictions explain it.

@@ -19,7 +19,7 @@ inline const TextGrammar kPlainLines{.delimiter = '\t', .quote = '\0'};
 /// Whole records, each ending in '\n'.
 struct TextBlock {
   std::string text;
-  std::string file;        ///< for messages
+  std::string file;        ///< the name that messages give the file
   int64_t first_line = 0;  ///< number of this block's first line in its file, from 1
   int64_t first_byte = 0;  ///< offset of this block in the decompressed content of its file
   int64_t first_row = 0;   ///< non-blank records before this block, over all files

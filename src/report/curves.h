@@ -12,7 +12,7 @@ namespace hctr {
 /// Rows whose label is below -0.5 have none and are skipped everywhere. A label above 0.5 is a positive.
 struct RocCurve {
   Series points;    ///< x: share of the negatives at or above a score, y: of the positives; from (0, 0) to (1, 1)
-  double area = 0;  ///< by trapezoids over all scores; NaN with labels of one class, and points is empty
+  double area = 0;  ///< area by trapezoids over all scores; NaN if labels are of one class, and then points is empty
 };
 /// Cost: a sort. `most`: points to keep.
 RocCurve roc_curve(std::span<const float> scores, std::span<const float> labels, size_t most);

@@ -30,7 +30,7 @@ class BatchCheck {
     float low, high;
     bool may_be_missing;  ///< a value below -0.5
     bool binary;          ///< only 0 and 1
-    std::string takes;    ///< for messages
+    std::string takes;    ///< for messages: what the model takes
   };
   std::string source_;
   int64_t label_dim_;

@@ -48,7 +48,7 @@ class GivenSamples {
   int64_t samples_ = 0;
   int key_bytes_ = 4;
   Floats label_, weight_, dense_;
-  std::vector<Keys> keys_;  // by sparse input
+  std::vector<Keys> keys_;  // keys of each sparse input
 };
 
 /// Batches of given samples on one rank, in a ring of buffers. It has no threads: next() fills a buffer.

@@ -145,7 +145,7 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
     if (!failed) note_error([&] { model_.check_keys(); });  // errors of the batches before: a pass may be long
-    if (!failed && !fetched)                                // after an error a buffer may not be free
+    if (!failed && !fetched)                                // after an error some buffer may still be in use
       note_error([&] { fetched = fetch(batch, stop, next); });
     const bool ends = failed || (stop && *stop != 0);
     if (comm_.any(ends || !fetched)) {  // also keeps ranks together, and finds one that hangs

@@ -72,7 +72,7 @@ bool export_here(ModelOnRank& on, const ExportOptions& options, ExportSummary& s
 ExportSummary export_model(const ExportOptions& given) {
   expect_new_folder(given.out);
   ExportOptions options = given;
-  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;  // there is little to compute
+  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;  // an export computes little
   ExportSummary summary;
   const auto start = std::chrono::steady_clock::now();
   summary.rank = use_model(

@@ -28,8 +28,9 @@ class KeyCounter {
     std::string name;
     size_t input;  // the sparse input
     bool by_slot;
-    fs::path statistics;                                      // empty: none
-    std::vector<std::unordered_map<int64_t, int64_t>> times;  // by slot, or of all slots together
+    fs::path statistics;  // empty: none
+    // how often each key occurs, by slot or for all slots together
+    std::vector<std::unordered_map<int64_t, int64_t>> times;
   };
   std::vector<Table> tables_;
   std::vector<std::vector<std::string>> slots_;  // names, by sparse input

@@ -14,7 +14,7 @@ namespace hctr {
 /// One rank with the saved model.
 struct ModelOnRank {
   LoadedModel& model;
-  BatchLayout layout;  ///< of evaluation batches
+  BatchLayout layout;  ///< layout of evaluation batches
   const Log& log;      ///< silent on ranks other than 0, but for errors
 
   const Config& config() const { return model.config(); }

@@ -15,7 +15,7 @@ namespace hctr {
 struct InputFeature {
   std::string name;
   bool is_dense = false;
-  size_t input = 0;  ///< of a slot
+  size_t input = 0;  ///< sparse input of the slot
   int64_t index = 0;
 };
 /// Dense values first, then slots.

@@ -11,13 +11,13 @@ namespace hctr {
 
 /// The scores that belong to one label column of a loss.
 struct ScoredLabel {
-  std::string name;                   ///< of the loss; with several columns and their index after it
-  std::vector<float> scores, labels;  ///< of each row; a label below -0.5 is none
+  std::string name;                   ///< name of the loss; if it has several columns, their index follows
+  std::vector<float> scores, labels;  ///< of each row; a label below -0.5 is missing
 };
 
 struct FeatureImportance {
   std::string feature;
-  double auc = 0;           ///< of the first label, when the feature has the values of other samples
+  double auc = 0;           ///< AUC of the first label when the feature has the values of other samples
   double scores_moved = 0;  ///< mean absolute change of the scores
 };
 
@@ -29,16 +29,16 @@ struct HottestKeys {
   };
   std::string table;
   bool in_training = false;  ///< counted in all training batches, else in the scored samples
-  int64_t times = 0;         ///< of all keys
+  int64_t times = 0;         ///< occurrences of all keys
   std::vector<One> keys;     ///< the most frequent first
 };
 
 struct ScoredSample : ModelUse {
   int64_t rows = 0;
   std::vector<ScoredLabel> labels;
-  double auc = 0;  ///< of the first label
+  double auc = 0;  ///< AUC of the first label
   std::vector<FeatureImportance> importance;
-  std::vector<HottestKeys> hottest;  ///< of each table
+  std::vector<HottestKeys> hottest;  ///< hottest keys of each table
 };
 
 struct SampleOptions : ModelOptions {

@@ -373,7 +373,7 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
                            "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
                            prefix + "1_sparse_60.model\"]");
   };
-  fs::remove(folder_ / "out" / "_model_60.json");  // which would find any change
+  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would find any change
   fs::copy(folder_ / "out", folder_ / "dense");
   spoil("dense/_dense_60.model", 20);
   expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});

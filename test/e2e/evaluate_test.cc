@@ -70,7 +70,7 @@ TEST_F(EvaluateSavedModel, GivesTheMetricsOfTrainingWhateverNamesTheModel) {
                             "ckpt/iteration_000060"}) {
     SCOPED_TRACE(model);
     const Json found = evaluate_to_json(model);
-    EXPECT_EQ(found.find("metrics")->text(), metrics);  // with every digit
+    EXPECT_EQ(found.find("metrics")->text(), metrics);  // equal in every digit
     EXPECT_EQ(found.find("iteration")->text(), "60");
     EXPECT_EQ(found.find("samples")->text(), "1000");
     EXPECT_EQ(found.find("best_possible")->text(), summary.find("best_possible")->text());

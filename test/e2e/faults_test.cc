@@ -79,7 +79,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   const std::string config = with_checkpoints(small_config(), R"({"every": 7, "keep_last": 1})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // which names the run
+  whole.erase("final__model_60.json");  // the manifest names the run
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
   // The disk is too small for a checkpoint; for a second one; and two fit at first, and grow.
@@ -106,7 +106,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
                                               R"({"every": 3, "keep_last": 2, "whole_every": 4})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // which names the run
+  whole.erase("final__model_60.json");  // the manifest names the run
   const int64_t one = pages_kb("ckpt/iteration_000051");
   ASSERT_GT(one, 40);
   for (const int64_t percent : {60, 110, 150, 190}) {
@@ -131,7 +131,7 @@ TEST_F(Faults, AFullDiskAtTheRunFolderCostsLinesAndCopiesButNotTheModel) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
   auto whole = files("out");
-  whole.erase("_model_60.json");  // which names the run
+  whole.erase("_model_60.json");  // the manifest names the run
   for (const int kilobytes : {8, 16, 40}) {
     SCOPED_TRACE(kilobytes);
     fs::remove_all(folder_ / "out");
@@ -184,7 +184,7 @@ TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved
   for (const char* damage : {"truncate -s 3000 train.0.data", "truncate -s 0 train.0.data", "rm train.0.data"}) {
     SCOPED_TRACE(damage);
     fs::remove_all(folder_ / "out");
-    fs::remove(folder_ / "train.txt.made.json");  // or the same data are not made again
+    fs::remove(folder_ / "train.txt.made.json");  // with this file the tool would not make the same data again
     make_data(folder_.path(), "config.json", 2000, 300, {"--force"});
     ASSERT_TRUE(fs::exists(folder_ / "train.0.data"));
     const Outcome outcome = in_shell(endless(), std::string("timeout 60 $TRAIN 2> err & until_runs; ") + damage +
@@ -289,7 +289,7 @@ class FaultsOfRowsOnDisk : public Faults {
     make_data(folder_.path(), "config.json", 4000, 300, {"--vocabulary", "3000"});
     ASSERT_EQ(in_shell(config_, "exec $TRAIN").exit_code, 0);
     whole_ = files("run", "final_");
-    whole_.erase("final__model_160.json");  // which names the run
+    whole_.erase("final__model_160.json");  // the manifest names the run
     ASSERT_GE(whole_.size(), 4u);
     EXPECT_TRUE(fs::is_empty(folder_ / "rows")) << "the files have no names";
     fs::remove_all(folder_ / "run");

@@ -115,7 +115,7 @@ class Launchers : public testing::Test {
 TEST_F(Launchers, SbatchRunsTheScriptOfTheSample) {
   add_launcher("sbatch", kSbatch);
   add_launcher("srun", cat(kSrun, kWaitForAll));
-  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // of each host
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs of each host
   const std::string command = cat("sbatch ", (kSample / "slurm.sh").string());
   for (const int count : {2, 3}) {
     SCOPED_TRACE(count);
@@ -142,7 +142,7 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
   write_file(folder_ / "config.json",
-             config("[0, 1]", "out"));  // of each host: MPI says which of its processes is which
+             config("[0, 1]", "out"));  // two GPUs of each host: MPI says which of its processes is which
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;

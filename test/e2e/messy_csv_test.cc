@@ -198,7 +198,7 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
   EXPECT_EQ(Json::parse(done.out, "output").find("metrics")->find("AUC")->number(), auc("run"));
   const std::vector<std::string> all = scores("eval.csv");
   ASSERT_EQ(all.size(), 300u);
-  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));  // with another mean
+  write_file(*folder_ / "some.csv", messy_rows(100, 5, 2));  // these rows have another mean
   EXPECT_EQ(scores("some.csv"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   EXPECT_EQ(scores("some.csv", "out/"), std::vector<std::string>(all.begin() + 100, all.begin() + 105));
   write_file(*folder_ / "unknown.csv", "age,gain,job,country\n40,?,NA,\n");
@@ -239,7 +239,7 @@ TEST_F(MessyCsv, AModelWithoutStatisticsIsAnError) {
 }
 
 TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
-  write_file(*folder_ / "dots.csv", messy_rows(0, 300, 2, "."));  // as those of adult.test end
+  write_file(*folder_ / "dots.csv", messy_rows(0, 300, 2, "."));  // labels end with a dot, as in adult.test
   const std::string why =
       "no label of 'dots.csv' is 1: none of its first 300 rows has '>50K' in column 'income'; there are '<=50K.', "
       "'>50K.'";

@@ -116,7 +116,7 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
   for (const std::string& device : devices) {
     const Json measured = metrics(words + "]", device, nullptr, kGroups);
     EXPECT_EQ(measured.object()->size(),
-              2 * metric_types().size() + 1);  // for each of two losses; AverageLoss also for their sum
+              2 * metric_types().size() + 1);  // one for each of two losses; AverageLoss has one for their sum, too
     for (const MetricType& type : metric_types()) {
       const auto expect = [&](const std::string& name, double expected) {
         const Json* value = measured.find(name);

@@ -36,7 +36,7 @@ class Models : public testing::Test {
       const Outcome done =
           run_program("huge_ctr", {"--train", "config.json", "--run-dir", device, "--device", device}, folder_.path());
       ASSERT_EQ(done.exit_code, 0) << done.err << done.out;
-      double auc = 0;  // of the last evaluation
+      double auc = 0;  // AUC of the last evaluation
       std::istringstream lines(read_file(folder_ / device / "metrics.jsonl"));
       for (std::string text; std::getline(lines, text);) {
         const Json line = Json::parse(text, "metrics.jsonl");

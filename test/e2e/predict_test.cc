@@ -168,7 +168,7 @@ TEST_F(Predict, WritesAScoreForEachRowInTheirOrderWhoseAucIsTheMetric) {
   EXPECT_EQ(scores.texts("label"), read_table(text_rows(500, 2), ',').texts("click"));
   const double auc = auc_of(scores.numbers("label"), scores.numbers("score"));
   EXPECT_NEAR(auc, metric("AUC"), 1e-12);
-  EXPECT_GT(auc, 0.6);  // so that an order is wrong if rows are mixed up
+  EXPECT_GT(auc, 0.6);  // an order is then wrong if rows are mixed up
   double loss = 0;
   const auto labels = scores.numbers("label"), values = scores.numbers("score");
   for (size_t r = 0; r < 500; ++r) loss -= std::log(labels[r] > 0.5f ? double{values[r]} : 1 - double{values[r]}) / 500;

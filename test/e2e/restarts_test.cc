@@ -86,7 +86,7 @@ class Restarts : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  int port_ = 0;  // of the last train()
+  int port_ = 0;  // port of the last train()
 };
 
 TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // so that its worker does not come back before the stranger has tried
+    ::kill(all[1].process, SIGSTOP);  // its worker must not come back before the stranger has tried
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(

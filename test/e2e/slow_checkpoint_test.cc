@@ -39,7 +39,7 @@ class SlowCheckpoints : public testing::Test {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_ / "run"))
       if (const std::string name = entry.path().filename();
-          name.starts_with("final_") && name.find("_model_") == name.npos)  // which names the run
+          name.starts_with("final_") && name.find("_model_") == name.npos)  // the manifest names the run
         found[name] = read_file(entry);
     return found;
   }

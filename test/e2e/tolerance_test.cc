@@ -37,7 +37,7 @@ class Tolerance : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string err_;  // of the last check that passed
+  std::string err_;  // output of the last check that passed
 };
 
 TEST_F(Tolerance, EveryModelInEverySpellingPasses) {

@@ -67,7 +67,7 @@ class DeltasOf : public Base {
   struct Case {
     std::string name, config, gpu = "[0]";
     bool removes = false, all_change = false;
-    bool same_code = false;  // as of another case: sanitizers need not see it
+    bool same_code = false;  // another case runs the same code, so sanitizers need not run this one
   };
   void expect_exact(const Case& one) {
     if (kSanitized && one.same_code) return;
@@ -198,7 +198,7 @@ TEST_F(Deltas, OfARunThatGoesOnBeginWithAWholeModel) {
   };
   ASSERT_EQ(train(with_length(30), "[0]", "whole", "\"snapshot\": 5").exit_code, 0);
   ASSERT_EQ(train(with_length(12), "[0]", "deltas", saves).exit_code, 0);
-  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // of a run that was killed
+  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // a part that a killed run left
   const Outcome went_on = train(with_length(30), "[0]", "deltas", saves, {"--resume", "latest"});
   ASSERT_EQ(went_on.exit_code, 0) << went_on.err;
   EXPECT_FALSE(fs::exists(folder_ / "deltas" / "_delta_13.part"));

@@ -8,7 +8,7 @@ namespace hctr::test {
 
 struct Rule {
   std::string name, section;
-  double tolerance;  // for weights and rows
+  double tolerance;  // tolerance of weights and rows
 };
 inline const Rule kRules[] = {
     {"SGD", R"("type": "SGD", "sgd_hparam": {"learning_rate": 0.3})", 1e-6},

@@ -102,7 +102,7 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
     const Started run = begin(followed(config_), "part", gpu);
     wait_for_text(run.err, "Waiting for the first file in 'in'");
     add_file(0);
-    wait_for_iteration(run, 2);  // of 300 samples in batches of 128
+    wait_for_iteration(run, 2);  // the file has 300 samples, a batch 128
     write_file(folder_ / "in" / "_unfinished", "these are no data");
     write_file(folder_ / "in" / "unfinished.part", "these are no data");
     add_files(1, 3);
@@ -216,7 +216,7 @@ TEST_F(Follow, GoesOnWhereItWasInterrupted) {
     ASSERT_EQ(::kill(first.process, SIGTERM), 0);  // while it waits for the rest of the fifth batch
     const Outcome stopped = finish_program(first);
     EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-    fs::remove(folder_ / "in" / "part0.data");  // which is read whole
+    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file whole
     add_files(2, kFiles);
     const Started second =
         start_program("huge_ctr", words("part", {"--resume", "latest"}), folder_.path(), {}, "again");

@@ -91,7 +91,7 @@ TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
 TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
   struct Hosts {
     const char *threads, *gpu;
-    std::vector<const char*> hosts;  // of each process
+    std::vector<const char*> hosts;  // host of each process
   };
   const Hosts all[] = {{"[0, 1, 2, 3]", "\"all\"", {"a", "a", "b", "b"}},
                        {"[0, 1, 2, 3, 4, 5]", "[[0, 1], [0, 1], [0, 1]]", {"a", "b", "c"}}};

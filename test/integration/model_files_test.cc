@@ -72,7 +72,7 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
     EXPECT_EQ(second.losses, whole.losses);
     EXPECT_EQ(second.dense, whole.dense);
     for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(second.rows[e], whole.rows[e]) << tables_[e].name;
-    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // which start much the same
+    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // these two start almost alike
       const Result without = train(starting_from(config, "first", false), {"[0]"}, "without");
       EXPECT_NE(without.losses, whole.losses) << "what the states are for";
     }

@@ -15,7 +15,7 @@ struct Variant {
   std::string name;
   std::function<std::string(const std::string&)> change;
   std::string gpu = "[0]";
-  bool same_code = false;  // as another one
+  bool same_code = false;  // another case runs the same code
 };
 /// A variant that sanitizers need not see: it runs the code of another one with other numbers.
 Variant same_code(Variant variant) {
@@ -76,7 +76,7 @@ std::map<std::string, std::string> state_in(const fs::path& checkpoint) {
     const StateIndex& index = manifest.files[rank];
     state[cat(rank, " numbers")] = index.values.text();
     for (const StateArray& array : index.arrays) {
-      if (array.name.ends_with("/changed_rows")) continue;  // of increments only
+      if (array.name.ends_with("/changed_rows")) continue;  // only increments have this array
       std::string& bytes = state[cat(rank, " ", array.name)];
       bytes.resize(static_cast<size_t>(array.bytes()));
       reader.of_rank(static_cast<int>(rank)).read(array, 0, std::as_writable_bytes(std::span(bytes)));
@@ -767,7 +767,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
   if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
   device_ = "cuda";
   host_ = "32MB";
-  least_granules_ = 7;  // with fewer the host needs more
+  least_granules_ = 7;  // with fewer granules the host needs more memory
   const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
   expect_the_same_model(
       {{"Adam, Local", local},
@@ -788,7 +788,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
 TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnTwoGpus) {
   if (find_gpus().count < 2) GTEST_SKIP() << "there are not two GPUs";
   device_ = "cuda";
-  host_ = "64MB";  // of both ranks
+  host_ = "64MB";  // budget of both ranks
   least_granules_ = 7;
   const auto placed = [](const std::string& config) {
     return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
@@ -909,7 +909,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
     for (const int from : {4, 1, 3}) {
-      if (kSanitized && from == 3) continue;  // the same code
+      if (kSanitized && from == 3) continue;  // it runs the same code
       train_whole(placed(from), gpus[from - 1]);
       if (HasFatalFailure()) return;
       const Result whole = result("whole");

@@ -40,7 +40,7 @@ TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
   for (const Device device : devices()) {
     const std::string name = device.is_cuda() ? "cuda" : "cpu";
     SCOPED_TRACE(name);
-    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // in pieces of 2 MB
+    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // memory comes in pieces of 2 MB
     const Json limited =
         tables(with_change(config_, R"("seed": 7)",
                            cat(R"("seed": 7, "table_memory": {"gpu": ")", gpu, R"(", "host": "1GB"})")),

@@ -211,7 +211,7 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
                   R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
                      {"name": "concat1", "type": "Concat", "bottom": ["deep", "mul"])"),
       "\"lambda\": 0.001", "\"lambda\": 0");
-  set_norm_float(listed_file(folder_ / "train.txt", 2), 50, 2, 3e19f);  // of 8 files with 125 records
+  set_norm_float(listed_file(folder_ / "train.txt", 2), 50, 2, 3e19f);  // the set has 8 files with 125 records each
   for (const Device device : devices()) {
     const auto stopped = run(squares, device), still = run(squares, device);
     const auto losses = stopped->train(7);

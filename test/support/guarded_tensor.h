@@ -42,7 +42,7 @@ class GuardedTensor {
 
   Buffer buffer_;
   Tensor tensor_;
-  size_t begin_;  // of the first element, in the buffer
+  size_t begin_;  // offset of the first element in the buffer
   std::vector<std::byte> initial_, now_;
 };
 

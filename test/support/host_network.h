@@ -46,7 +46,7 @@ class HostNetwork {
   std::string processes(int host, const std::string& program) const;
 
   std::filesystem::path folder_;
-  std::vector<std::string> names_;  // of the namespaces
+  std::vector<std::string> names_;  // names of the namespaces
   std::string switch_, why_none_;
 };
 

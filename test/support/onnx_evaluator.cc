@@ -312,7 +312,7 @@ OnnxArray compute(const OnnxNode& node, const std::vector<OnnxArray>& in) {
       y = concat(std::vector<OnnxArray>(static_cast<size_t>(list(1).at(d)), y), static_cast<int64_t>(d));
     return y;
   }
-  if (op == "Pad") {  // after the last dimension
+  if (op == "Pad") {  // pads the end of the last dimension
     const int64_t columns = list(1).back();
     if (std::count(list(1).begin(), list(1).end(), 0) + 1 < static_cast<int64_t>(list(1).size()))
       throw std::runtime_error("Pad of several dimensions");

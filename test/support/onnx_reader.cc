@@ -20,8 +20,8 @@ class Fields {
  public:
   explicit Fields(std::string_view message) : rest_(message) {}
   int number = 0;
-  uint64_t value = 0;      // of a varint, or of four bytes
-  std::string_view bytes;  // of a message, a text or bytes
+  uint64_t value = 0;      // value of a varint, or of four bytes
+  std::string_view bytes;  // content of a message, a text or bytes
 
   bool next() {
     if (rest_.empty()) return false;

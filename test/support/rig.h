@@ -27,7 +27,7 @@ class Rig {
  public:
   struct Setup {
     Device device;
-    DType dtype;       ///< of tensors of Type::same
+    DType dtype;       ///< dtype of tensors of Type::same
     DType rounded_to;  ///< values are rounded to it, so that the reference computes with values of the tested type
     std::vector<RowLayout> layouts;  ///< used by the tensors in turn
     int threads = 4;

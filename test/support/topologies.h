@@ -21,7 +21,7 @@ enum class Size { full, small };
 /// Options of a config.
 struct Variant {
   std::string optimizer;  ///< empty: the model's own
-  std::string format;     ///< of the data; empty: the model's own
+  std::string format;     ///< format of the data; empty: the model's own
 };
 
 struct Topology {

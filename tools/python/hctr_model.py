@@ -328,7 +328,7 @@ def keys_of_slots(config):
     if data.get("format") != "Csv":
         raise ModelError(f"keys of texts are those of Csv data, and this is {data.get('format', 'Norm')}")
     section = data["csv"]
-    functions, base, spaces = [], 0, {}  # of a key space: the seed and the base of its first slot
+    functions, base, spaces = [], 0, {}  # spaces: the seed and the base of the first slot of each key space
     for group in section["slots"]:
         rule, buckets, space = group.get("keys") or "hash", group.get("buckets") or 0, group.get("key_space")
         if rule == "vocabulary":

@@ -35,7 +35,7 @@ struct Config {
   DataSection data;
   std::vector<EmbeddingEntry> embeddings;
   std::vector<std::string> lost_tops;  ///< outputs of layers whose type is unknown
-  std::vector<LayerEntry> layers;      ///< in the order of the file, which is the order of the dense model file
+  std::vector<LayerEntry> layers;      ///< in the order of the file, which the dense model file has too
   /// The config with every default filled in, for records.
   Json effective;
 };

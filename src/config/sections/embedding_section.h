@@ -113,7 +113,7 @@ struct EmbeddingSection {
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerSection> optimizer;  ///< its own; if absent, the top-level one applies
   std::optional<OwnTableMemory> table_memory;
-  std::optional<PlacementRule> placement;  ///< as given; placement_rule() is the effective one
+  std::optional<PlacementRule> placement;  ///< the config's value; placement_rule() is the effective one
   int64_t dim = 0;                         ///< hparam.embedding_vec_size
   bool frozen = false;                     ///< rows are not updated
   /// first key of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it

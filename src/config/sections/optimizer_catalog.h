@@ -13,7 +13,7 @@ struct OptimizerType {
   ops::Optimizer::Kind kind;
   std::string name;     ///< the value of "type"
   std::string object;   ///< the object with its constants
-  std::string formula;  ///< for the manual
+  std::string formula;  ///< formula that the manual prints
   void (*add_constants)(Schema<HyperParameters>&);
   std::string rate_alias{};  ///< another spelling of "learning_rate"; empty: none
 

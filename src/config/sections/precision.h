@@ -18,8 +18,8 @@ struct Precision {
   bool fp8_products = false;   ///< the large GEMMs of training use FP8 operands
   int64_t least_fp8_width = kLeastFp8Width;  ///< minimum rows and columns of a weight whose GEMMs do
 
-  /// By the rates of an H100's data sheet: for narrower GEMMs, rounding and transposing the operands takes as long as
-  /// FP8 saves.
+  /// Follows from the rates of an H100's data sheet: for narrower GEMMs, rounding and transposing the operands takes as
+  /// long as FP8 saves.
   static constexpr int64_t kLeastFp8Width = 2048;
 
   bool operator==(const Precision&) const = default;

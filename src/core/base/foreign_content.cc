@@ -31,7 +31,7 @@ constexpr Known kOthers[] = {
     {"SQLite format 3\0"sv, "a database of SQLite", "write the rows as CSV"},
     {"%PDF-"sv, "a PDF", "write the rows as CSV"}};
 
-/// Upper and lower case are one.
+/// Ignores case.
 bool begins_with(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && std::equal(lower.begin(), lower.end(), text.begin(), [](char a, char b) {
            return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));

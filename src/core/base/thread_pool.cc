@@ -20,7 +20,7 @@ namespace {
 
 // A step is a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine, before threads spin again
+constexpr uint64_t kLoopsAsleep = 1000;  // loops on a busy machine before threads spin again
 
 }  // namespace
 

@@ -117,7 +117,7 @@ size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularit
 struct HostParts {
   std::mutex mutex;
   std::map<const std::byte*, const std::byte*> ends;
-  std::atomic<int64_t> count{0};  // so that a process without any does not lock
+  std::atomic<int64_t> count{0};  // a process without such parts does not lock
 
   void set(const std::byte* begin, size_t bytes) {
     const std::lock_guard lock(mutex);

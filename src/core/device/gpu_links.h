@@ -22,7 +22,7 @@ struct GpuLinks {
 GpuLinks gpu_links(Device);
 
 namespace cuda {
-GpuLinks gpu_links(int index);  // in CUDA builds only
+GpuLinks gpu_links(int index);  // only in CUDA builds
 }
 
 }  // namespace hctr

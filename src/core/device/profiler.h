@@ -38,7 +38,7 @@ std::string_view word(Span::On);
 
 /// Seconds of a GPU that the two events of a part cost in recorded work, if they follow each other ...
 struct EventCost {
-  double between = 0;  ///< with nothing between them
+  double between = 0;  ///< time with nothing between them
   double around = 0;   ///< cost of events around a kernel, beyond the kernel's own cost to its stream
 };
 
@@ -127,7 +127,7 @@ class Profiler {
   std::optional<size_t> recorded_before_;   // nodes, when the open part began
   void* first_ = nullptr;                   // recorded by start()
   bool open_ = false;                       // the last span has not ended
-  uint32_t recording_ = PartMark::kQueued;  // whose parts `into_` has
+  uint32_t recording_ = PartMark::kQueued;  // recording whose parts are in `into_`
   std::unique_ptr<KernelTrace> trace_;
   double trace_start_ = 0;
   std::vector<TracedWork> traced_;

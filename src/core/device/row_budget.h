@@ -16,7 +16,7 @@ struct RowMemoryLimits {
   int64_t reserve = 0;            ///< without `device`: stays free on the device
   int64_t host = 0;               ///< maximum in host memory
   int64_t move_every = 128;       ///< steps between swaps of rows by access counts; 0: never
-  bool swap_always = false;       ///< for tests: rows change places whether they are used or not
+  bool swap_always = false;       ///< for tests: rows change places even if nobody uses them
   std::string device_setting;     ///< the settings that give these, for messages
   std::string host_setting;       ///< empty: none, rows stay on the device
   bool of_options = false;        ///< messages name options of a set of embeddings, not fields of a config
@@ -116,7 +116,7 @@ class RowMemory {
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   int64_t host_promised_ = 0, disk_promised_ = 0;
   std::vector<RowMemoryUser*> users_;
-  std::vector<RowDiskUser*> host_users_, disk_users_;  // by the tier that they share
+  std::vector<RowDiskUser*> host_users_, disk_users_;  // users by the tier that they share
 };
 
 }  // namespace hctr

@@ -13,7 +13,7 @@ void add_files_of_source(const DataSection& section, const std::string& source, 
   const auto list = format_type(section.format).files;
   if (source.empty() || !list) return;
   std::error_code none;
-  if (!fs::is_directory(source, none)) files.emplace_back(source);  // from a folder only the data files
+  if (!fs::is_directory(source, none)) files.emplace_back(source);  // of a folder only the data files count
   try {
     const std::vector<fs::path> listed = list(source, Log::silent());
     files.insert(files.end(), listed.begin(), listed.end());

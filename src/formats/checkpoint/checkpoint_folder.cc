@@ -134,7 +134,7 @@ FolderLock::FolderLock(const fs::path& folder) {
 }
 
 FolderLock::~FolderLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);  // which unlocks
+  if (descriptor_ >= 0) ::close(descriptor_);  // close() unlocks
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}

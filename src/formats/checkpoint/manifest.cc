@@ -27,7 +27,7 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
     throw Error(Kind::data, cat("'", path.string(), "' names ", json.text(),
                                 " as the whole checkpoint that it builds on, which is no folder beside it"));
   Manifest::Base base{.name = *name->string(), .crc = *number};
-  if (const Json* increment = json.find("increment")) {  // not in those of earlier versions
+  if (const Json* increment = json.find("increment")) {  // earlier versions did not write it
     if (!increment->integer() || *increment->integer() < 1)
       throw Error(Kind::data, cat("'", path.string(), "': it is increment ", increment->text(), " of '", base.name,
                                   "', and they are counted from 1"));

@@ -18,7 +18,7 @@ inline constexpr const char* kManifestName = "manifest.json";
 struct Manifest {
   Json about;                     ///< properties of the state: run, config, data, placement
   Json progress;                  ///< numbers of the run
-  std::vector<StateIndex> files;  ///< by rank
+  std::vector<StateIndex> files;  ///< one per rank
 
   /// The full checkpoint in a sibling folder, to which an increment adds changes.
   struct Base {

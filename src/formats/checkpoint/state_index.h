@@ -32,7 +32,7 @@ struct StateArray {
   int64_t elements() const;
   int64_t bytes() const;  ///< bytes of all rows
   int64_t row_bytes() const;
-  int64_t stored_bytes() const;  ///< in the file
+  int64_t stored_bytes() const;  ///< bytes in the file
   bool operator==(const StateArray&) const = default;
 };
 /// Bytes of an element. Errors: Error(data) for a type that does not exist.

@@ -23,7 +23,7 @@ namespace hctr {
 /// The state that rank 0 passed to a StateWriter, in the memory of this process.
 struct StateInMemory {
   StateIndex index;
-  std::vector<HostBytes> pieces;  ///< in the order of the file
+  std::vector<HostBytes> pieces;  ///< pieces in the order of the file
 };
 
 /// The state of one rank of the run that wrote a checkpoint. For an increment, the state of the base with the changes
@@ -80,7 +80,7 @@ class StateReader {
     bool exact;
     int rank;
     StreamRef stream;
-    std::shared_ptr<const StateInMemory> memory{};                          // in place of files
+    std::shared_ptr<const StateInMemory> memory{};                          // the state in memory, if it is in no file
     std::map<std::pair<int, std::string>, std::vector<int32_t>> changed{};  // lists that were read, by rank and name
   };
   const StateIndex& index() const { return input_->manifest.files.at(static_cast<size_t>(of_rank_)); }

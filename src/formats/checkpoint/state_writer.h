@@ -40,7 +40,7 @@ class StagedCopies {
 
  private:
   Device device_;
-  std::optional<HostBuffer> memory_;  // in halves: one is filled while the other is read
+  std::optional<HostBuffer> memory_;  // two halves: a thread fills one while another reads the other
   ThreadPool& threads_;
 };
 
@@ -48,7 +48,7 @@ class StagedCopies {
 /// continues.
 struct LaterRows {
   struct Part {
-    int64_t offset = 0, row_bytes = 0;  ///< in the file: of the first of these rows, and of each
+    int64_t offset = 0, row_bytes = 0;  ///< offset in the file of the first of these rows; bytes of each row
   };
   std::vector<Part> parts;
   int64_t rows = 0;
@@ -63,7 +63,7 @@ struct LaterRows {
 struct LaterState {
   int64_t memory = 0;  ///< bytes that copies for that may still take
   std::vector<LaterRows> rows;
-  std::string refused;  ///< why rows that could be read later are read now; empty: none are
+  std::string refused;  ///< why some rows are read now, although they could be read later; empty: none are
 };
 
 /// Receives named state for a checkpoint from its owners. StateReader has the same calls, so that an owner lists its
@@ -170,9 +170,9 @@ class StateFileWriter {
   void put(int64_t offset, std::span<const std::byte>);
 
   AtomicFile file_;
-  int64_t end_ = 0;                  // after all that is written
+  int64_t end_ = 0;                  // end of all that is written
   int64_t position_ = 0;             // the position at which the file continues
-  std::map<int64_t, Piece> pieces_;  // by offset
+  std::map<int64_t, Piece> pieces_;  // pieces by offset
 };
 
 }  // namespace hctr

@@ -240,7 +240,8 @@ Notation number_notation(std::string_view text) {
   minus = take_minus(text) || minus;
   if (text.empty() || !is_digit(text.front())) return Notation::none;
   double number = 0;
-  if (read_number(text, number)) return Notation::number;  // with a sign or a unit, or it would have been read before
+  // the text has a sign or a unit; plain numbers were read before
+  if (read_number(text, number)) return Notation::number;
   Notation best = has_decimal_comma(text) ? Notation::ambiguous : Notation::none;
   if (has_indian_groups(text)) best = Notation::number;
   for (const std::string_view sign : kGroupSigns) best = std::max(best, grouped_digits(text, sign));

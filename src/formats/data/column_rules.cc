@@ -115,7 +115,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t
   std::vector<SlotRule> rules;
   int64_t base = 0;
   for (const SlotColumns& group : groups) {
-    std::shared_ptr<const VocabularyFile> vocabulary;  // for slots of the group that begin a key space
+    std::shared_ptr<const VocabularyFile> vocabulary;  // set for slots of the group that begin a key space
     for (const std::string& column : group.columns) {
       const auto slot = static_cast<int64_t>(rules.size()), first = firsts[rules.size()];
       SlotRule& rule = rules.emplace_back(slot_rule(column, first, seed));

@@ -149,7 +149,7 @@ struct DataSection {
   std::string source, eval_source;  ///< files; mappings of feature_spec where given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;       ///< expected property of the files
-  LabelPart label;                  ///< with `sample_weight` its label_dim counts the weight, once the section is read
+  LabelPart label;                  ///< once the section is read, label_dim counts the weight of `sample_weight` too
   SampleWeightPart sample_weight;
   DensePart dense;
   std::vector<SparseInput> sparse;

@@ -48,7 +48,7 @@ std::optional<StatedColumns> stated_columns(DataSection& section) {
 
 struct FormatType {
   DataFormat format;
-  std::vector<std::string> aliases{};  ///< other words for `format` in a config
+  std::vector<std::string> aliases{};  ///< other words that a config may have for `format`
   std::string source_text;             ///< meaning of `source`, for messages: "the path of a file list"
   /// The data files that a path names: the file itself, or the files of a list. Null: `source` names no file.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;

@@ -32,7 +32,7 @@ struct LabelColumn {
   LabelColumn(const char* name) : column(name) {}
 
   std::string column;
-  Positive positive;                            ///< not given: the label is the number in the column
+  Positive positive;                            ///< empty: the label is the number in the column
   std::optional<NumberFormat> number_format{};  ///< format of texts; none: the section's
   std::string unit{};                           ///< unit in texts
 

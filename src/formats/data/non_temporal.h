@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // that sanitizer does not see them
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not see such writes
 #include <emmintrin.h>
 namespace hctr {
 inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }

@@ -14,7 +14,7 @@ struct FilePosition;
 /// Output columns for rows with one key in each slot. Row 0 of each pointer is row 0 of the batch.
 struct OneHotRows {
   float *label, *dense;              ///< [rows, label_dim], [rows, dense_dim]
-  std::span<std::byte* const> keys;  ///< for each slot of the record its keys, [rows]
+  std::span<std::byte* const> keys;  ///< [slots of the record] their keys, [rows] each
   int64_t row = 0;                   ///< the first row to be written
   bool narrow = false;               ///< keys are uint32_t, which they are known to fit; else int64_t
 };

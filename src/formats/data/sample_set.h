@@ -35,7 +35,7 @@ class SampleSet;
 struct FilePosition {
   int64_t record = 0;  ///< records before it, where the format counts them
   int64_t offset = 0;  ///< bytes before it (of the content, where the file is compressed); 0: before the first record,
-                       ///< after any header
+                       ///< behind any header
 
   bool operator==(const FilePosition&) const = default;
 };

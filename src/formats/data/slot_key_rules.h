@@ -13,9 +13,9 @@ namespace hctr {
 struct SlotKeyRule {
   std::string column;
   KeyRule rule = KeyRule::number;
-  std::string place{};  ///< for messages: "'a.parquet' (int64)"; empty: not known
+  std::string place{};  ///< how messages name the place: "'a.parquet' (int64)"; empty: not known
   bool stated = false;
-  bool times = false;  ///< of timestamps or times of day, whose texts have a notation of their own
+  bool times = false;  ///< keys are timestamps or times of day, whose texts have a notation of their own
 
   bool operator==(const SlotKeyRule& other) const {
     return column == other.column && rule == other.rule && stated == other.stated && times == other.times;

@@ -34,7 +34,7 @@ class FeatureParser : public Parser {
   std::vector<std::byte> bytes_;  // rows of a binary group
   FeatureCells cells_;            // cells of a line
   bool names_bad_ = false;
-  std::map<int64_t, BadRecord> named_;  // by row, where every bad one is to be named
+  std::map<int64_t, BadRecord> named_;  // by row; filled where every bad row is to be named
   std::vector<uint8_t> is_bad_;         // [rows]
   int64_t rows_ = 0;                    // number of parsed rows
   int64_t bad_ = 0, first_bad_ = 0;

@@ -25,10 +25,10 @@ struct SavedTable {
 /// The tables in the manifest of a delta.
 struct SavedDelta {
   int64_t base = 0;   ///< the iteration of the earlier model, full or a delta, whose changes this has
-  int key_bytes = 8;  ///< in files of rows of version 2
+  int key_bytes = 8;  ///< bytes of a key in row files of version 2
   struct Table {
     int64_t rows = 0;     ///< rows of the whole table at this iteration
-    int64_t changed = 0;  ///< in the delta's file, new ones included
+    int64_t changed = 0;  ///< rows in the delta's file, new ones included
     int64_t removed = 0;
   };
   std::vector<Table> tables{};
@@ -44,7 +44,7 @@ struct ModelManifest {
   std::string run_folder{};  ///< the folder's name; empty: unknown
   int64_t iteration = 0;     ///< finished updates, skipped ones included
   int64_t updates = 0;       ///< t of Adam
-  Json config{}, data{};     ///< with every default filled in; fingerprint of the training data
+  Json config{}, data{};     ///< the config with every default filled in; the fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns in the model's training
   std::optional<SavedDelta> delta{};           ///< none: the model is whole

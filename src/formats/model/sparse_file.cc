@@ -326,7 +326,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, from.key_bytes};
   std::optional<OptStatesReader> states;
-  const auto open_states = [&](int64_t rows) {  // whose number is known when the layout is
+  const auto open_states = [&](int64_t rows) {  // the number of rows is known once the layout is
     if (!from.states.empty() && !states) states.emplace(from.states, spec, rows, path);
   };
   const auto twice = [&](int64_t rows, int64_t different) {

@@ -117,7 +117,8 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
   RangeBytes read(info, range, chunk.buffer);
   const size_t lead = read.lead(), stop = lead + static_cast<size_t>(range.end - range.begin);
   chunk.begins.clear();
-  if (range.before.wait_for(std::chrono::seconds(0)) != std::future_status::ready)  // else nothing need be guessed
+  // if the range before is done, nothing need be guessed
+  if (range.before.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
     if (const auto guess = guess_record(info, read.buffer().subspan(lead), range.begin)) {
       chunk.begins.assign(1, static_cast<uint32_t>(lead) + *guess);
       walk_records(info, read.buffer(), stop, info.header.number_of_records, chunk.begins);

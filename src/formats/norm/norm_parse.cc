@@ -243,7 +243,7 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  const bool summed = rows.some() && !policy;  // and records that failed are not among the rows
+  const bool summed = rows.some() && !policy;  // count() has checked them, and no failed record is among the rows
   if (block.may_pack && (!summed || scratch.failed.count == 0) &&
       parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))
     return {};

@@ -16,7 +16,7 @@ struct ParseScratch {
   std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
   std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
   BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
-  std::vector<int64_t> failed_records;   // and which they are
+  std::vector<int64_t> failed_records;   // the numbers of the failed records
   NormPattern pattern;                   // pattern of blocks that may be packed
 };
 

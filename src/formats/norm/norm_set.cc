@@ -44,7 +44,8 @@ class NormSet : public SampleSet {
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-        if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);  // else count() has
+        // if only some rows are wanted, count() has found them
+        if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }
       const NormSet& set;
@@ -64,7 +65,7 @@ class NormSet : public SampleSet {
   NormDemands demands_;
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
-  std::vector<std::shared_ptr<const NormInfo>> infos_;  // by file; null: not opened yet
+  std::vector<std::shared_ptr<const NormInfo>> infos_;  // headers by file; null: not opened yet
   int64_t samples_ = 0;
   bool sums_ = false;               // a file has check sums
   std::atomic<int> key_bytes_ = 0;  // the widest of the files opened; 0: none

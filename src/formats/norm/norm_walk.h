@@ -14,7 +14,7 @@ namespace hctr {
 struct RecordWalk {
   enum class End { stop, most, short_of_bytes, bad };
   End end = End::stop;
-  std::string problem{};  ///< problem of the record there, when bad
+  std::string problem{};  ///< what is wrong with the record there, if it is bad
 };
 
 /// Walks whole records of `bytes` from begins.back() on and appends where each of them ends, which is where the next

@@ -19,7 +19,7 @@ struct ParquetMetadata {
     int64_t index = -1;  ///< index of the column in the files; -1: not stated
   };
   fs::path path;
-  std::map<std::string, int64_t> rows;  ///< by the file's name, without folders
+  std::map<std::string, int64_t> rows;  ///< rows by file name without folders
   std::vector<Column> labels, conts, cats;
 };
 

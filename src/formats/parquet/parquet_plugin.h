@@ -44,7 +44,7 @@ struct ParquetField {
   ParquetType type;  ///< type; for a list, of its items
   bool list;
   const char* said;        ///< the type in Arrow's words, for messages
-  bool nullable = false;   ///< for a column to be written
+  bool nullable = false;   ///< whether a column to write may have nulls
   bool formatted = false;  ///< a text that ParquetForm makes
 };
 
@@ -69,10 +69,11 @@ struct ParquetValues {
   const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;
-  const uint8_t* valid_items = nullptr;  ///< for lists: bit valid_items_at + i; null: all
+  /// lists only: item i is valid if bit valid_items_at + i is set; null: all are
+  const uint8_t* valid_items = nullptr;
   int64_t valid_items_at = 0;
   const void* values = nullptr;
-  int64_t bits_at = 0;  ///< for booleans: the bit of the first in `values`
+  int64_t bits_at = 0;  ///< booleans only: the bit of the first one in `values`
   const int32_t* text = nullptr;
 };
 

@@ -52,7 +52,7 @@ class ParquetRows {
   int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
   int64_t added_ = 0;            // rows of the current column
   bool many_ = false;            // a slot has other than one key somewhere
-  std::vector<KeptCells> kept_;  // for each passed-on column, a cell for each row
+  std::vector<KeptCells> kept_;  // [passed-on columns] a cell for each row
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;
   std::string first_problem_;

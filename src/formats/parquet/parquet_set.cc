@@ -203,7 +203,7 @@ class ParquetSet : public SampleSet {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   ParquetPlan plan_;
-  std::vector<std::vector<int64_t>> fields_;  // for each file: the fields of the plan's columns
+  std::vector<std::vector<int64_t>> fields_;  // [files] the fields of the plan's columns
   std::vector<SlotKeyRule> slot_key_rules_;
   int64_t samples_ = 0;
   bool has_labels_ = true;

@@ -21,7 +21,7 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
 /// One slot of a table.
 struct SlotColumn {
   size_t table = 0;
-  int64_t slot = 0, record_slot = 0;  // in the table, and in the record
+  int64_t slot = 0, record_slot = 0;  // slot numbers in the table and in the record
   int64_t begin = 0;                  // begin of its keys in the table
   bool ones = true;                   // each row has one key in it
 };

@@ -43,7 +43,7 @@ class ChunkSource {
 
   SampleSet& set_;
   PassOptions pass_options_;
-  std::vector<size_t> order_;  // not of a set that grows
+  std::vector<size_t> order_;  // empty for a set that grows
   FilePosition begin_;         // begin of the next file to open
   std::atomic<bool> closed_ = false;
   std::unique_ptr<Cutter> open_;

@@ -66,7 +66,7 @@ struct BadRecordReport {
   std::optional<int64_t> most{};               ///< more bad records than these are an error; none: any number
   Log log = Log::silent();                     ///< receives the warnings
   std::set<size_t> files{};                    ///< the files that a warning named
-  std::shared_ptr<BadRecordsFile> aside = {};  ///< where they are set aside; null: nowhere
+  std::shared_ptr<BadRecordsFile> aside = {};  ///< the file to which bad records are written; null: none
 };
 
 /// A stream's rule that drops samples, and the widths of its blocks.
@@ -101,9 +101,9 @@ class ParsedChunkStream {
  private:
   struct Work {  // state of one thread
     Chunk chunk;
-    std::vector<RowSpan> selected;  // with a slice, shuffled or not: its rows of the chunk
+    std::vector<RowSpan> selected;  // if a slice is selected, shuffled or not: its rows of the chunk
     std::unique_ptr<Parser> parser;
-    SampleBlock all;  // with negative sampling: every row of the chunk
+    SampleBlock all;  // if negatives are sampled: every row of the chunk
     int64_t pass = 0, file = 0;
     // With a slice: the number of the chunk's first row, from the thread that has the chunk before; and of the next
     // chunk's, a promise that is dropped when this chunk cannot be read.
@@ -113,7 +113,7 @@ class ParsedChunkStream {
   struct Result {
     ParsedChunk chunk;
     BadRecords bad;
-    size_t file;  // in SampleSet::files()
+    size_t file;  // index in SampleSet::files()
   };
   bool cut(Work&);
   Result parse(Work&);

@@ -20,8 +20,8 @@ struct BatchRows {
   int64_t skipped;
 };
 
-/// This rank's rows, where only these are parsed. With negative sampling a row's place in its batch depends on the
-/// labels before it.
+/// This rank's rows, if only these are parsed. Negative sampling parses all, since a row's place in its batch depends
+/// on the labels before it.
 std::optional<RankSlice> slice_of(const ReaderSet& set) {
   if (set.options.ranks == 1 || set.negatives.samples() || !set.samples->can_select_rows()) return {};
   return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};

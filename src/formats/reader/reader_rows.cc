@@ -198,7 +198,7 @@ class RowRun : public ReaderRun {
   RowTasks tasks_;
   std::vector<Buffer> buffers_;
   size_t turn_ = 0, delivering_ = 0;  // buffers: of the batch whose tasks are issued; and of the one next() waits for
-  Buffer* filling_ = nullptr;         // whose tasks are not all issued
+  Buffer* filling_ = nullptr;         // the buffer whose tasks are not all issued
   bool stopped_ = false;
   int64_t parsed_ = 0;
   std::vector<std::thread> workers_;

@@ -39,7 +39,7 @@ class Cursor {
   }
   const std::shared_ptr<const SampleBlock>& samples() const { return chunk_.samples; }
   int64_t pass() const { return chunk_.begin.pass; }
-  int64_t left() const { return chunk_.rows - row_; }  // in the chunk
+  int64_t left() const { return chunk_.rows - row_; }  // rows left in the chunk
   int64_t bad_records() const { return chunk_.samples ? chunk_.bad_records : start_.bad_records; }
   /// The next `count` rows, which must be left; with a slice, those of them that belong to it.
   RowRange next(int64_t count) {
@@ -83,8 +83,8 @@ class Cursor {
   ReaderPosition start_;
   ParsedChunk chunk_;
   int64_t row_ = 0, skip_;   // skip: rows after the chunk position of start_ that were delivered before
-  size_t next_bad_ = 0;      // in chunk_.rows_before_bad: the next that is passed on
-  size_t span_ = 0;          // in chunk_.own: the first that does not end before the next row
+  size_t next_bad_ = 0;      // index in chunk_.rows_before_bad of the next bad record to pass on
+  size_t span_ = 0;          // index in chunk_.own of the first span that does not end before the next row
   int64_t before_span_ = 0;  // rows of the block before it
   int64_t behind_ = 0;       // bad records after the last row of the chunks before
 };

@@ -5,8 +5,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kAlignedRows = 64;  // tasks begin at multiples of this in a batch, where they are that long: the keys
-                                      // of one slot then fill whole cache lines
+// if tasks are that long, they begin at multiples of this in a batch: the keys of one slot then fill whole cache lines
+constexpr int64_t kAlignedRows = 64;
+// of one slot then fill whole cache lines
 
 /// The most rows of a task. Every batch is divided among all workers, as few buffers may be free.
 int64_t rows_of_task(const ReaderSet& set, int64_t max_rows) {

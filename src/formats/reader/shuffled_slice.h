@@ -45,9 +45,9 @@ class ShuffledSlice {
   const bool known_;  // from the start
   std::optional<int64_t> pass_rows_;
   int64_t pass_, row_;         // position of the next row; row_ counts from the start of the pass
-  int64_t begin_ = 0;          // in passes after the first: rows delivered before the pass
+  int64_t begin_ = 0;          // after the first pass: rows delivered before the current pass
   int64_t window_ = -1;        // the one that own_ is of; -1: none
-  std::vector<uint8_t> own_;   // by row of the window: not 0 where it is the rank's
+  std::vector<uint8_t> own_;   // [rows of the window] not 0 where the row is the rank's
   std::vector<RowSpan> took_;  // this rank's rows of the window in the order of delivery
 };
 

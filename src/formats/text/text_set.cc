@@ -66,7 +66,7 @@ class TextSet : public SampleSet {
     hctr::find_records(reinterpret_cast<const char*>(chunk.buffer.data()), static_cast<size_t>(chunk.bytes),
                        format_.grammar, splitter, chunk.begins);
     chunk.records = static_cast<int64_t>(chunk.begins.size()) - 1;
-    chunk.begin.offset += chunk.begins.front();  // after blank lines
+    chunk.begin.offset += chunk.begins.front();  // the chunk begins behind blank lines
     return true;
   }
   bool counts_records() const override { return false; }
@@ -167,7 +167,7 @@ class TextChunkParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!rows.some()) read(chunk);  // otherwise count() has read it
+    if (!rows.some()) read(chunk);  // if only some rows are wanted, count() has read it
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kFmThreads)
       second.row(begin + sample)[0] = static_cast<T>(pairs);
       first.row(begin + sample)[0] = static_cast<T>(sums[sample * width + dim]);
     }
-    __syncthreads();  // before the next samples
+    __syncthreads();  // the next samples overwrite shared memory
   }
 }
 
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kFmThreads)
     if (gradients.weights.data)
       write_rows(gradients.weights, begin, here, false,
                  [&](int sample, int) { return [value = d_first.row(begin + sample)[0]] { return value; }; });
-    __syncthreads();  // before the next samples
+    __syncthreads();  // the next samples overwrite shared memory
   }
 }
 

@@ -94,13 +94,13 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
           vectors[s * dim] = static_cast<T>(gradient * (sum - static_cast<float>(vectors[s * dim])));
       } else {
         y.row(first + row)[k] =
-            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);  // as above: one slot gives exactly 0
+            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);  // as above, one slot gives exactly 0
       }
     }
     __syncthreads();
     if constexpr (kBackward) {
       cuda::move_rows<false>(dx, first, here, shared);
-      __syncthreads();  // before the next samples
+      __syncthreads();  // the next samples overwrite shared memory
     }
   }
 }

@@ -21,8 +21,8 @@ namespace hctr::ops {
 /// the 8 rows of a matrix load lie in different banks.
 struct InteractionLayout {
   int chunks;        ///< chunks per vector
-  int stride;        ///< from vector to vector
-  int pairs_stride;  ///< from row to row of S, where that is kept
+  int stride;        ///< elements from one vector to the next
+  int pairs_stride;  ///< elements from one row of S to the next, if S is kept
   int pairs_begin;   ///< begin of S, after the vectors, if it is kept
   int dy_begin;      ///< begin of the row of dy, after zeros on tensor cores
   int sums_begin;    ///< begin of the sums of the dense gradient, f32, after the row

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(1024)
       const float total = cuda::warp_sum(of_warps[lane][warp]);
       if (lane == 0) q[first + warp] = total;
     }
-    __syncthreads();  // before the sums of warps are overwritten
+    __syncthreads();  // the next samples overwrite the sums of warps
   }
 }
 

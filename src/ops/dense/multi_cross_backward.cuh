@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registe
         }
         if (dx.data != nullptr) write<V>(dx.row(first + r) + k, left, out);
       }
-    __syncthreads();  // before the scalars are overwritten
+    __syncthreads();  // the next samples overwrite the scalars
   }
 
   float* sums = parts + blockIdx.x * part_width;

@@ -72,7 +72,7 @@ __global__ void move_slots_kernel(T* x, int64_t samples, int slots, int width,
     __syncthreads();
     if constexpr (!kSplit) {
       cuda::copy_block(shared, memory, elements);
-      __syncthreads();  // before the next samples
+      __syncthreads();  // the next samples overwrite shared memory
     }
   }
 }

@@ -15,7 +15,7 @@ template <class T>
 struct MaskRows {
   LastRows<const T> mask;
   int64_t inner, lower;            // rows of x in a sample, and in its second dimension of three
-  int64_t upper_step, lower_step;  // from row to row of the mask along each
+  int64_t upper_step, lower_step;  // elements from one row of the mask to the next, along each
   HCTR_HD const T* row(int64_t r) const {
     if (!mask.data) return nullptr;
     const int64_t sample = r / inner, at = r % inner;

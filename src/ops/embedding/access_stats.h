@@ -16,7 +16,7 @@ struct AccessStats {
   uint32_t* occurrences = nullptr;  // [rows] in all batches; saturates
   uint8_t* changed = nullptr;       // [rows] set to kRowChanged
 
-  const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
+  const uint32_t* steps_before = nullptr;  // device memory: steps before this run, modulo 2^32; null: none
 
   bool any() const { return last_seen || occurrences || changed; }
   /// The number that a step is recorded as.

@@ -9,7 +9,7 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kSweepPack = 4;
-constexpr int kSweepBlocks = 2;                             // on a multiprocessor
+constexpr int kSweepBlocks = 2;                             // blocks on a multiprocessor
 constexpr int kSweepAtOnce = 4;                             // packs of a thread whose loads are in flight together
 constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;  // elements of a tile, about: a warp loads it at once
 constexpr int64_t kWidestSwept = 8192;  // elements of a row: those of a tile are small numbers (SmallDivisor)

@@ -67,7 +67,7 @@ struct Group {
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
 
-constexpr int kThreadsToFar = 768;  // at most, of a block
+constexpr int kThreadsToFar = 768;  // most threads of a block
 
 /// Number of blocks for kernels that access memory of other devices. The links are the bound: more blocks only take
 /// multiprocessors from other kernels. For long vectors somewhat less than half of the multiprocessors saturate the

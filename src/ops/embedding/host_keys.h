@@ -23,7 +23,8 @@ struct HostColumn {
   int32_t most_keys = 1;     // maximum keys of a bag
   int32_t bags = 0;          // ranks of the sender's host * samples
   bool sums_of_keys = true;  // whether the sum of a bag's sent vectors equals the bag's vector
-  bool answered = true;      // with vectors; not if sender and owner are on one host, and keys are not made unique then
+  // owners answer with vectors. If sender and owner are on one host they do not, and keys are not made unique
+  bool answered = true;
 };
 
 /// Messages, each of some columns: those of one sender to all of its owners, or those of all hosts to one owner. All
@@ -41,11 +42,12 @@ struct HostMessages {
 
 /// The contents of a received message.
 struct HostColumnPlan {
-  int32_t keys = 0, occurrences = 0, bags = 0;         // sent; all; bags with a key
-  bool vector_a_key = false, gradient_a_key = false;   // else a bag
+  int32_t keys = 0, occurrences = 0, bags = 0;  // sent; all; bags with a key
+  // whether a key has a vector or gradient of its own; otherwise a bag has
+  bool vector_a_key = false, gradient_a_key = false;
   int32_t first_vector = 0, first_gradient = 0;        // numbered over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // bytes from the first message
-  int64_t counted = 0;                                 // at an owner: keys of the bags, which should be `occurrences`
+  int64_t counted = 0;  // an owner's count of the keys of bags, which should be `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // words of 64 bits

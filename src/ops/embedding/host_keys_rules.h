@@ -275,7 +275,7 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
 /// The part of a column in a message that has been read so far.
 struct ColumnFindings {
   int64_t keys = 0;  // keys of its bags so far
-  int32_t bags = 0;  // with a key
+  int32_t bags = 0;  // bags with a key so far
   bool good = true;  // no number is too large, or out of order
 };
 

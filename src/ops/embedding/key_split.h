@@ -40,7 +40,7 @@ struct OwnerKeys {
 struct KeySplit {
   int32_t ranks = 1;                     // owners; some may have no column
   int32_t count = 0;                     // number of columns
-  const OwnedColumn* columns = nullptr;  // by owner, then as in the batch
+  const OwnedColumn* columns = nullptr;  // sorted by owner, then in the batch's order
   const OwnerKeys* owners = nullptr;     // [ranks]
   const int32_t* local_rows = nullptr;   // [key_capacity] or null; a key with a row here (not 0) is not sent
   int64_t* const* messages = nullptr;    // [ranks] where split_keys writes the message to each owner, on any device

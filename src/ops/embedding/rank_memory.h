@@ -16,7 +16,7 @@ struct RankMemory {
   DType dtype = DType::f32;           // dtype of the vectors
   size_t alignment = kMostAligned;    // alignment of every vector, in bytes: a power of two
   bool remote = false;                // some of the memory belongs to other devices
-  const uint32_t* aborted = nullptr;  // on the device: nothing may be written once it is not 0. Null: always writable
+  const uint32_t* aborted = nullptr;  // device memory: once it is not 0, nothing may be written. Null: always writable
 
   HCTR_HD bool writable() const { return !aborted || *aborted == 0; }
   /// Reduces `alignment` to that of `address`: the address of a vector, or a distance between vectors in bytes.

@@ -77,7 +77,7 @@ __global__ void write_tiles_kernel(UseRange range, int64_t tiles, const int32_t*
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     int64_t position = before[tile];
-    if (position >= most) return;  // so are those of later tiles
+    if (position >= most) return;  // later tiles are beyond it too
     for (int64_t i = 0; i < kTile; i += kSwapThreads) {
       const int64_t row = range.first + tile * kTile + i + threadIdx.x;
       const bool chosen = range.holds(row);

@@ -106,7 +106,8 @@ class BlasMemory {
     if (products <= most_) return;
     std::unique_lock lock(mutex_);
     if (products <= most_) return;
-    void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));  // else compilers may leave both out
+    // compilers may otherwise leave both out
+    void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));
     const bool there = memory != nullptr;
     std::free(memory);
     if (there) {

@@ -94,7 +94,7 @@ struct BackwardInput {
   View<T, 2> d_x;  // null: not requested
   const T* w;
   float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless through a ReLU
-  float factor;                   // of dropout after the ReLU
+  float factor;                   // dropout's factor after the ReLU
   bool packs;
 };
 

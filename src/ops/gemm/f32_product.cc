@@ -105,7 +105,7 @@ bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t mult
   constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds of a multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
                     kLeastWeights = 150'000;
-  constexpr double kGap = 1;  // in us: the library often needs several kernels, which cost more within a step
+  constexpr double kGap = 1;  // microseconds: the library often needs several kernels, which cost more within a step
   if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
                       (1e6 * static_cast<double>(multiprocessors));

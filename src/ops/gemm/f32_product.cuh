@@ -142,9 +142,9 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   }
 }
 
-/// Adds the products of a group's part of a step. a and b: addresses of this thread's first numbers. Loops of four k:
-/// the loop should fit into the instruction cache of a processor part, and if registers of one iteration are those of
-/// the next, the compiler finds ones in the right banks.
+/// Adds the products of a group's part of a step. a and b: addresses of this thread's first numbers. Loops go over four
+/// k: the loop should fit into the instruction cache of a processor part. If two iterations use the same registers, the
+/// compiler finds registers in the right banks.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;

@@ -117,7 +117,7 @@ struct PartSize {
 template <class T>
 struct Epilogue {
   const T* addend;
-  int64_t stride;  ///< from one row of the addend to the next: 0 if all get the same
+  int64_t stride;  ///< elements from one row of the addend to the next; 0 if all rows get the same
   bool relu;
   bool ordered = false;  ///< Context::ordered_products()
 };

@@ -27,7 +27,7 @@ ProductPart product_tile(int64_t rows, int64_t columns) {
 }
 
 ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads) {
-  constexpr int64_t kPartsOfThread = 2;  // so that threads end together although one was delayed
+  constexpr int64_t kPartsOfThread = 2;  // threads then end together, although one was delayed
   const ProductPart tile = product_tile(rows, columns);
   const int64_t least_rows = last_part(rows, tile.rows), least_columns = last_part(columns, tile.columns);
   if (std::min(least_rows, least_columns) < kUnit || least_rows * least_columns * depth < kLeastLargeProduct)

@@ -11,7 +11,7 @@ namespace hctr::ops {
 void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
   const RuntimeOptions& options = ctx.runtime().options();
   const auto has_memory = [&] {
-    if (size_of(x.dtype()) == 2) return true;  // which needs none
+    if (size_of(x.dtype()) == 2) return true;  // types of two bytes need no memory
     return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
   };
   const bool merges = ctx.last_launches() && ctx.last_launches()->collects() && has_memory();

@@ -206,7 +206,7 @@ int64_t weight_rounds(const WeightProducts& list) {
   return (tiles + processors - 1) / processors;
 }
 
-/// How many boxes a block copies of each kSamples samples.
+/// Number of boxes in which a block copies kSamples samples.
 template <class Tiles>
 int64_t boxes_of_block(WeightProducts list) {
   set_first_blocks<Tiles>(list);
@@ -244,7 +244,7 @@ void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* c
 
 void hopper::add_weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
   using hctr::cuda::tensor_map;
-  using Tiles = SmallWeightTiles;  // whose boxes are those of all
+  using Tiles = SmallWeightTiles;  // every tile size has the same boxes
   const CUtensorMap map_x = tensor_map(x, Tiles::kBoxColumns, Tiles::kSamples);
   const CUtensorMap map_d_y = tensor_map(d_y, Tiles::kBoxColumns, Tiles::kSamples);
   add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w),

@@ -55,7 +55,7 @@ struct Tf32Ring {
   __device__ explicit Tf32Ring(std::byte* dynamic_shared) {
     const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
     boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
-    asm("" : "+l"(boxes));  // else it is computed again in each step
+    asm("" : "+l"(boxes));  // without this the compiler computes it again in each step
     full = reinterpret_cast<uint64_t*>(boxes + Tf32Tiles::kStages * Tf32Tiles::kStageBytes);
     turned = full + Tf32Tiles::kStages;
     empty = turned + Tf32Tiles::kStages;
@@ -140,7 +140,7 @@ struct TransposedPlace {
 
 /// Runs in a warp: transposes a box of 32 columns in place.
 __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
-  uint4 four[2][4];  // columns, of each sample
+  uint4 four[2][4];  // columns of each sample
   const uint32_t from = box + place.read, to = box + place.write;
 #pragma unroll
   for (uint32_t block = 0; block < 2; ++block)

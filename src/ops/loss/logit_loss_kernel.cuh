@@ -44,7 +44,7 @@ __device__ A tree_sum(const A (&of)[N]) {
 /// Shared memory through which threads of a block communicate.
 template <int K, int V, int R>
 struct LogitShared {
-  static constexpr int kStride = kLogitThreads + 32 / V;  // so that a warp reads adjacent columns from all banks
+  static constexpr int kStride = kLogitThreads + 32 / V;  // a warp then reads adjacent columns from all banks
   float products[2][kLogitWarps][R];
   double losses[kMostLogitGroups][R];
   float d_sums[kMostLogitGroups][R];

@@ -32,7 +32,7 @@ struct LogitInput {
   View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
-  float factor;  // of dropout after the ReLU
+  float factor;  // dropout's factor after the ReLU
   bool packs_of_w, relu;
 };
 
@@ -44,7 +44,7 @@ struct LogitPass {
   int count, lane_bits;                  // inputs; the log of the number of threads that have a row together
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
-  LogitColumn<const T> terms[kMostTerms];  // with y at number `of_layer`
+  LogitColumn<const T> terms[kMostTerms];  // y is the term with number `of_layer`
   LogitColumn<T> d_terms[kMostTerms];      // gradients other than d_logits
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;
@@ -61,7 +61,7 @@ struct LogitPass {
 struct LogitPlace {
   int thread, lane, lanes, groups, group;  // lanes: threads that have a row together, a group
   int64_t begin, end;                      // rows of the block
-  int64_t last;                            // to load: a row of the matrix even where the block has none
+  int64_t last;                            // last row to load: a row of the matrix even where the block has none
 
   template <class T>
   __device__ explicit LogitPlace(const LogitPass<T>& pass)

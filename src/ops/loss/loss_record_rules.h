@@ -18,7 +18,8 @@ HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoil
     total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
     total.skipped = scale->skipped;
   }
-  if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;  // by the step before
+  // the step before has spoiled it
+  if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;
   if (!stop) return;
   if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;
   if (total.stopped != 0 || total.spoiled != 0) stop->skip = 1;

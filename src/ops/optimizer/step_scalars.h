@@ -8,9 +8,9 @@ namespace hctr::ops {
 
 struct StepInput {
   float learning_rate = 0;
-  const float* rate = nullptr;  // on the device, instead of learning_rate; null: not given
+  const float* rate = nullptr;  // device memory; replaces learning_rate; null: not given
   float loss_scale = 1;
-  const float* skip = nullptr;  // on the device; not 0: the step is skipped
+  const float* skip = nullptr;  // device memory; not 0: the step is skipped
 };
 
 /// Sets rate, scale and skip of a state on the device, before an update.

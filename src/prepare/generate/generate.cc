@@ -258,7 +258,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   if (options.written_as == WrittenAs::parquet) parquet_plugin();  // load it before anything is removed
   for (const Part& part : parts) {
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // otherwise they would describe other data if this run is interrupted
+                         true);  // if this run is interrupted, they would otherwise describe other data
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;

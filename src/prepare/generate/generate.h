@@ -32,7 +32,7 @@ struct GenerateOptions {
   fs::path folder;     ///< output folder for train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
   bool force = false;  ///< overwrite existing data
   fs::path config{};   ///< the file that the section was read from, which is not overwritten
-  Environment environment{};  ///< for the files that the config includes
+  Environment environment{};  ///< environment that the config's included files may use
   int threads = 1;
   ShowProgress progress{};  ///< shows each written set; null: not shown
 };

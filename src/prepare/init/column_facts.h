@@ -55,13 +55,13 @@ class ColumnFacts {
 
   std::string unread_type;  ///< reason why a Parquet column is not read; empty: it is
   bool fractions = false;   ///< a Parquet column of floats, of which whole numbers alone have keys
-  double whole_below = 0;   ///< for such a column: whole numbers from here on may have been rounded
+  double whole_below = 0;   ///< floats of a Parquet column: whole numbers from here on may have been rounded
   bool instants = false;    ///< a Parquet column of dates or times, as seconds since 1970
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, marks included
   int64_t padded = 0;                    ///< cells with blanks around them, also in rows to evaluate on
   std::map<std::string, int64_t> marks;  ///< texts that mean a missing value, and how many, also there
-  int64_t numbers = 0, integers = 0;     ///< of the values; a number like 4.0 is an integer, too
+  int64_t numbers = 0, integers = 0;     ///< counts of values; a number like 4.0 is an integer, too
   int64_t negative = 0;
   int64_t leading_zeros = 0;       ///< integers with leading zeros
   int64_t times = 0;               ///< values that are a date or a time of day

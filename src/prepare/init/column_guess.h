@@ -20,16 +20,16 @@ enum class GuessedKind {
 struct ColumnGuess {
   std::string name;
   GuessedKind kind = GuessedKind::left_out;
-  std::string why;            ///< for people: the word for the kind, and the reason
-  bool log = false;           ///< for a number: most values are small and some are large
-  char separator = 0;         ///< for a list in a text
+  std::string why;            ///< the word for the kind and the reason, for people to read
+  bool log = false;           ///< number: most values are small and some are large
+  char separator = 0;         ///< list in a text: its separator
   bool brackets = false;      ///< a list in a text stands in brackets
-  size_t form = 0;            ///< for a list in a text: its index in ColumnFacts::lists
-  int64_t most_items = 1;     ///< for a list: items of the longest one
+  size_t form = 0;            ///< list in a text: its index in ColumnFacts::lists
+  int64_t most_items = 1;     ///< list: items of the longest one
   bool integers = false;      ///< all values, or all of the lists, are integers of at least 0
   bool missing = false;       ///< some rows have no value
-  NumberNotation notation{};  ///< for a number in a text; no format: plain
-  bool has_points = false;    ///< for a plain number: some are written with a point
+  NumberNotation notation{};  ///< number in a text; no format: plain
+  bool has_points = false;    ///< plain number: some are written with a point
 
   bool is_number() const {
     return kind == GuessedKind::number || kind == GuessedKind::number_and_category || kind == GuessedKind::time;

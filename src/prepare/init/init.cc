@@ -161,7 +161,7 @@ class Initializer {
                               [&] { return guess_layout(start, options_.label); });
     add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
-    if (options_.positive) return;  // which may be rare
+    if (options_.positive) return;  // a positive that the user names may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // missing input is detected before gigabytes are read
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },

@@ -24,7 +24,7 @@ struct InitOptions {
   std::vector<std::string> categories, numbers, lists;
   std::optional<NumberFormat> number_format;  ///< the notation of all numbers; none: detected for each column
   std::string out;                            ///< the config; empty: only returned
-  LogSink log{};                              ///< for warnings about lists of files; null: dropped
+  LogSink log{};                              ///< receives warnings about lists of files; null: they are dropped
   ShowProgress progress{};                    ///< shows the passes over the rows; null: not shown
 };
 

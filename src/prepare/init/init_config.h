@@ -25,13 +25,13 @@ struct InitPlan {
   std::vector<int64_t> distinct;          ///< [columns] different values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
   std::optional<size_t> history, item;    ///< din: a list column, and the column that shares its values
-  bool item_numbers = false;              ///< these are integers, which are keys themselves
+  bool item_numbers = false;              ///< whether the items are integers, which are keys themselves
 };
 
 /// The shares of a run that are its epochs and its batches.
 struct InitSchedule {
   int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
-  bool rare_keys = false;  ///< so many keys are rare that they would only learn noise
+  bool rare_keys = false;  ///< whether so many keys are rare that they would only learn noise
 };
 InitSchedule schedule_of(const InitPlan&);
 

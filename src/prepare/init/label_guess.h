@@ -22,7 +22,7 @@ class LabelFacts {
 
   int64_t rows = 0, numbers = 0;
   double sum = 0;                         ///< sum of the numbers
-  NotationFacts notation;                 ///< in which notation they are written
+  NotationFacts notation;                 ///< notation in which they are written
   std::map<std::string, int64_t> counts;  ///< counts of the first different values, at most kMostLabels + 1
   static constexpr size_t kMostLabels = 1000;
 };
@@ -33,7 +33,7 @@ bool is_missing_label(std::string_view text, const std::optional<std::string>& p
 struct LabelChoice {
   std::string column;
   std::optional<std::string> text;  ///< the positive label
-  std::optional<double> at_least;   ///< or the minimum of one; without both the numbers 0 and 1 are the labels
+  std::optional<double> at_least;   ///< the minimum of a positive; without it and `text`, 0 and 1 are the labels
   std::string why;
   NumberNotation notation{};  ///< notation of numbers that are not plain
 

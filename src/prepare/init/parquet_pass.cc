@@ -338,11 +338,11 @@ class ParquetTableReader {
   std::set<std::string> wide_;        // columns of whole decimals beyond 64 bits
   std::deque<std::string> texts_;     // texts of the fields
   std::vector<size_t> read_;          // the columns that are read
-  std::vector<ParquetField> fields_;  // and their fields, of the first file
+  std::vector<ParquetField> fields_;  // fields of these columns in the first file
   size_t label_ = 0;                  // index of the label among them
   std::vector<char> features_;        // whether they are features: neither the label nor named in --leave-out
   HoldOut hold_out_;
-  std::vector<size_t> floats_;  // and of those that may hold infinities
+  std::vector<size_t> floats_;  // columns that may hold infinities
   std::optional<ParquetSplitWriter> train_, eval_;
 };
 

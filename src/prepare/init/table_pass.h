@@ -28,7 +28,7 @@ struct TablePass {
   std::string first_bad;
   int64_t eval_without_label = 0, eval_bad_rows = 0;  ///< the same of a file of rows to evaluate on
   std::string first_bad_eval;
-  bool held_out_by_number = false;    ///< else by a hash of the features
+  bool held_out_by_number = false;    ///< whether the row's number decides; otherwise a hash of the features does
   std::set<std::string> label_marks;  ///< texts of labels that mean none
 };
 

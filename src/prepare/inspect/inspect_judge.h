@@ -20,7 +20,7 @@ class SampleJudge {
 
   RecordShape shape_;
   bool limits_, binary_;
-  std::vector<int64_t> sizes_, offsets_;  // from slot_size_array; empty: not checked
+  std::vector<int64_t> sizes_, offsets_;  // limits from slot_size_array; empty: not checked
 };
 
 }  // namespace hctr

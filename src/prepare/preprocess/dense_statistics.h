@@ -23,7 +23,7 @@ struct DenseOptions {
 /// Statistics of a dense column over the training rows, of the values that are not missing. Merging in a fixed order
 /// makes the result reproducible bit by bit.
 struct DenseColumn {
-  NumberStatistics raw, scaled;  ///< before and after the logarithm
+  NumberStatistics raw, scaled;  ///< statistics before and after the logarithm
   int64_t missing = 0;
 
   void add(std::span<const double> values, bool log);

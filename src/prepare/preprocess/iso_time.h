@@ -7,7 +7,7 @@
 namespace hctr {
 
 struct IsoTime {
-  double seconds = 0;                     ///< since 1970, of the time as it is written
+  double seconds = 0;                     ///< seconds since 1970 of the time as it is written
   std::optional<int> minutes_from_utc{};  ///< offset of its zone, if it has one
 
   double utc_seconds() const { return seconds - 60.0 * minutes_from_utc.value_or(0); }

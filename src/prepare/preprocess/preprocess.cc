@@ -202,7 +202,7 @@ void check_width(const PreprocessOptions& options, const FittedColumns& fitted) 
   if (options.key_bytes != 4 || options.criteo) return;  // keys of Criteo rows are reduced to the width
   int64_t keys = 0;
   for (const int64_t size : fitted.slot_sizes)
-    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // in Parquet, slots share one table
+    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // slots share one table in Parquet
   const int64_t most =
       options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most)

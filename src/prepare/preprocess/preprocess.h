@@ -24,7 +24,7 @@ struct FittedColumns;
 
 struct PreprocessOptions {
   TextTable table = criteo_table();
-  std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
+  std::vector<std::string> inputs, eval_inputs;  ///< files in order; "-": the standard input
   fs::path folder;
   int passes = 2;           ///< 1: values are hashed to `range` keys; 2: values are counted in a first pass
   int64_t range = 1000000;  ///< one pass only: keys per slot

@@ -159,7 +159,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
   TextSource source({options.input});
-  source.expect_readable();  // before older lists are removed
+  source.expect_readable();  // an error must come before older lists are removed
   const FileLock list_lock(options.list, "the file list"), data_lock(options.prefix + ".", "the prefix");
   const std::vector<fs::path> old = old_lists(options);
   for (const fs::path& list : old) expect_no_input(list, "the file list", {options.input});

@@ -14,7 +14,7 @@
 namespace hctr {
 
 enum class ColumnKind {
-  skip,     ///< not read
+  skip,     ///< a column that is not read
   label,    ///< a number
   click,    ///< a label that is 0 or 1
   number,   ///< a dense value; empty: missing
@@ -41,7 +41,7 @@ struct TextTable {
   bool quotes = false;                          ///< fields may be quoted as in CSV
   SplitCells split_cells = SplitCells::numbers;
   std::optional<std::string> header;      ///< the first line of every file, if files have one
-  std::vector<TextColumn> columns;        ///< in file order, then those of partitions
+  std::vector<TextColumn> columns;        ///< columns in file order, then those of partitions
   std::vector<std::string> partitions{};  ///< the names of the latter, which records do not contain
 
   /// Cells of each record.

@@ -23,7 +23,7 @@ TEST(HeldMemory, IsTakenInPiecesThatDoNotOverlapAndIsFreeAgainBehindTheLast) {
     first = a.data();
     EXPECT_EQ(b.data(), a.data() + 1024) << "aligned to 256 bytes";
     std::vector<HeldBuffer> more;
-    for (int i = 0; i < 3; ++i) more.emplace_back(held, kHost, 512);  // they move as the vector grows
+    for (int i = 0; i < 3; ++i) more.emplace_back(held, kHost, 512);  // the buffers move as the vector grows
     for (const HeldBuffer& each : more) EXPECT_TRUE(lies_in(each.data(), first, 4096));
     EXPECT_NE(more[1].data(), more[2].data());
   }

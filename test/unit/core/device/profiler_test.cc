@@ -219,7 +219,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
       ASSERT_EQ(traced.size(), 3u * (1 + 2 * 4));
       ASSERT_EQ(profiler.spans().size(), 3u);
       std::map<std::string, int> runs;
-      std::map<uint32_t, std::set<uint32_t>> recordings;  // by launch
+      std::map<uint32_t, std::set<uint32_t>> recordings;  // recordings by launch
       double before = 0;
       for (const TracedWork& work : traced) {
         ASSERT_TRUE(work.mark.has_value());

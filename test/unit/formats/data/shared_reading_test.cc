@@ -89,7 +89,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
       EXPECT_EQ(found.skipped[i], whole.skipped[at + i]);
       EXPECT_EQ(found.behind[i + 1], whole.behind[at + i + 1]);
     }
-    if (options.repeat) continue;  // then a reader runs ahead
+    if (options.repeat) continue;  // with repeat a reader runs ahead
     if (shared) {
       EXPECT_EQ(found.parsed, found.count) << "a rank parses its own rows, and no other";
     } else if (at == 0) {
@@ -192,7 +192,7 @@ void expect_shared_after_a_pass(const DataSection& section, const fs::path& sour
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
     SCOPED_TRACE(cat("rank ", options.rank, ", windows of ", shuffle));
     Rig rig(section, source, options);
-    ReaderPosition second;  // after the first batch
+    ReaderPosition second;  // position after the first batch
     const auto expect_pass = [&](const ReaderPosition& from, bool shared) {
       rig.reader->reset(from);
       rig.expected_buffer = 0;

@@ -340,7 +340,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
 TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
   table.values[6][20001] = 70000;  // no id
   table.values[1][5] = NAN;
-  table.values[4][5] = -1;  // of the same row
+  table.values[4][5] = -1;  // a second bad value of the same row
   table.values[3][29999] = 3;
   auto good = rows;
   for (const size_t bad : {29999, 20001, 5}) good.erase(good.begin() + static_cast<ptrdiff_t>(bad));

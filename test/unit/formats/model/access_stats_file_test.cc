@@ -89,7 +89,7 @@ TEST_P(AccessStatsFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
       const auto expected = batches.stats(by_slot, 20);
       ASSERT_EQ(stats.size(), expected.size());
       size_t i = 0;
-      for (const auto& [owner, row] : expected) {  // in the order of (slot, key)
+      for (const auto& [owner, row] : expected) {  // `expected` is in the order of (slot, key)
         EXPECT_EQ(std::pair(stats[i].slot, stats[i].key), owner);
         EXPECT_EQ(stats[i].last_seen, head.last_seen ? row.last_seen : 0);
         EXPECT_EQ(stats[i].occurrences, head.occurrences ? row.occurrences : 0) << "each time in a bag counts";
@@ -211,7 +211,7 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   save_sparse(folder / "later", *rig.table, 8);
   EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
   std::string other_key = stats;
-  other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // of the first row's key
+  other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // a byte of the first row's key
   EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file next to it"),
             std::string::npos);
   std::string too_often = stats;

@@ -127,7 +127,7 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   step(rig, 8, 8);
   save(rig, 1);
   step(rig, 0, 1);
-  step(rig, 0, 1);  // before it keys 1 to 7 have expired
+  step(rig, 0, 1);  // keys 1 to 7 have expired before it
   ASSERT_EQ(rig.table->rows(), 9);
   EXPECT_EQ(save(rig, 2, 1), 9);
   EXPECT_TRUE(rows_in(2, expiring) == rig.bytes());
@@ -135,7 +135,7 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   load(next, 2);
   EXPECT_EQ(save(next, 3, 1), 9);
   EXPECT_TRUE(rows_in(3, expiring) == rig.bytes()) << "of a table that goes on";
-  step(rig, 30, 10);  // as many rows again, of other keys; those of 8 to 15 have expired
+  step(rig, 30, 10);  // other keys add as many rows again; those of 8 to 15 have expired
   EXPECT_EQ(save(rig, 4, 1), 1);
   EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
 }

@@ -97,7 +97,7 @@ TEST_P(NormPatterns, AKeyThatNeeds64BitsWidensAll) {
   for (const int64_t key : {kBig, int64_t{-1}, int64_t{1} << 32, std::numeric_limits<int64_t>::min()}) {
     std::vector<Row> rows = some_rows(500, GetParam().bags);
     rows[251].slots[4] = {key};
-    rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);  // so that the limits are kept
+    rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);  // slots 4 and 5 together keep the limits
     const SampleBlock block = read(rows);
     EXPECT_FALSE(block.narrow);
     EXPECT_FALSE(block.fits_32);

@@ -127,7 +127,7 @@ TEST_F(ParquetRowGroupTest, ALongTaskHoldsNobodyUpWhileThereAreOthers) {
   std::atomic<int64_t> decoded_meanwhile = -1;
   file->on_read = [&](int64_t column, int64_t piece) -> const char* {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    if (column == 0 && piece == 0) {  // as long as all else takes
+    if (column == 0 && piece == 0) {  // takes as long as all other work
       while (file->decoded() < kOthers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
       decoded_meanwhile = file->decoded();
     }

@@ -195,7 +195,7 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
   Rig by_blocks(skipping, file.path, {.batch = 100, .workers = 1});
   by_blocks.next();
   const ReaderPosition saved = by_blocks.reader->position();
-  EXPECT_EQ(saved.rows, 100);  // which are 101 records
+  EXPECT_EQ(saved.rows, 100);  // 100 good rows are 101 records
   Rig rig(file.section, file.path, {.batch = 100, .workers = 3, .from = saved});
   EXPECT_SAYS(message_of([&] { rig.next(); }), "record 6 of 3000, at byte 120: dense value 1 is nan");
 }

@@ -278,7 +278,7 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
       std::vector<ReadBatch> batches;
       std::vector<ReaderPosition> behind = {whole.reader->position()};
       std::vector<int64_t> skipped = {0};
-      for (int i = 0; i < 130; ++i) {  // of some 53 in a pass
+      for (int i = 0; i < 130; ++i) {  // a pass has about 53 batches
         auto seen = whole.next();
         if (!seen) break;
         batches.push_back(std::move(*seen));

@@ -146,7 +146,7 @@ void first_cross_gate_cases(auto& test, int layers) {
 
 OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
 OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
-OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // in several rounds of loads
+OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // takes several rounds of loads
 
 /// The sum over all layers alone.
 void cross_gates_gradient_cases(auto& test, int layers) {

@@ -330,7 +330,7 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
       expected.resize(static_cast<size_t>(at.back()));
       got.resize(expected.size());
       EXPECT_EQ(got, expected) << "owner " << owner;
-      std::vector<int32_t> list;  // by rank, column and sample
+      std::vector<int32_t> list;  // in the order of rank, column, sample
       for (int32_t r = 0; r < kSplitRanks; ++r)
         for (int32_t c = 0; c < block.count; ++c)
           for (int32_t b = r * kSplitSamples; b < (r + 1) * kSplitSamples; ++b)
@@ -608,7 +608,8 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
           for (int64_t e = 0; e < kSplitDim; ++e) {
             float sum = 0;
             const auto i = static_cast<size_t>((b * kSplitSlots + s) * kSplitDim + e);
-            for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {  // by owner
+            // columns are in the order of owners
+            for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {
               if (split.columns[static_cast<size_t>(c)].column != s) continue;
               sum += travelled[at(c, b) + static_cast<size_t>(e)];
               ASSERT_EQ(got_back[at(c, b) + static_cast<size_t>(e)], rounded(weight * dy_values[i]))

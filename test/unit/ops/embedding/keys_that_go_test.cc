@@ -1,4 +1,4 @@
-// Keys that leave the index and others that take their marks, against a map; initial values of listed rows.
+// Some keys leave the index and others take their marks, compared with a map. Listed rows get initial values.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -264,7 +264,7 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
         for (int64_t b = 0; b < kEach; ++b)
           for (int64_t s = 0; s < kSlots; ++s) {
             const auto bag = static_cast<size_t>(s * kSamples + r * kEach + b);
-            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // not written
+            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // bags without keys are not written
             std::copy_n(all.begin() + ((r * kEach + b) * kSlots + s) * kDim, kDim,
                         expected[static_cast<size_t>(r)].begin() + shift + b * kStride +
                             columns[static_cast<size_t>(s)] * kDim);

@@ -110,7 +110,7 @@ void backward_through_relu(Rig& t, const Tensor& d_bias_below) {
 OP_TEST(ConcatLinearBackwardThroughRelu) {
   backward_rows(*this);
   forward([](Rig& t) {
-    const Tensor wide = t.out("d_w2", {1, 1}, Type::wide);  // for the dtype of what is not compared
+    const Tensor wide = t.out("d_w2", {1, 1}, Type::wide);  // not compared; only its dtype matters
     backward_through_relu(t, t.scratch("d_bias_below", TensorSpec(wide.dtype(), {t["x0"].dim(1)})));
     ops::fill(t.ctx, 0, wide);
   });

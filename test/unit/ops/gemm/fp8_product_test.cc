@@ -265,7 +265,7 @@ TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
               sizes[static_cast<size_t>(j)] += std::abs(z);
             }
             most = std::max(most, std::abs(z));
-            const auto code = code_of(Fp8Format::e5m2, 64 * z) & (z == 0 ? 0x7f : 0xff);  // of a zero without its sign
+            const auto code = code_of(Fp8Format::e5m2, 64 * z) & (z == 0 ? 0x7f : 0xff);  // ignores the sign of a zero
             ASSERT_EQ(by_row[static_cast<size_t>(i * wide + j)] & (z == 0 ? 0x7f : 0xff), code) << i << "," << j;
             ASSERT_EQ(by_column[static_cast<size_t>(j * high + i)], by_row[static_cast<size_t>(i * wide + j)]);
           }

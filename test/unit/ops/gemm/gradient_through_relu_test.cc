@@ -94,7 +94,8 @@ TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   expect_near(t, "d_bias", "d_bias2", c.in, std::sqrt(static_cast<double>(c.batch * c.out)));
 }
 
-// Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.
+// Which tiles a shape gets depends on the number of multiprocessors. With 132 these shapes get the tiles in their
+// names.
 INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                          testing::Combine(testing::Values(ReluCase{"128 x 256", 16900, 256, 40},
                                                           ReluCase{"128 x 256, deep, part of a tile", 8600, 512, 600},

@@ -82,7 +82,8 @@ TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   EXPECT_GT(std::count(other_values.begin(), other_values.end(), 0), std::ssize(other_values) / 3);
 }
 
-// Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.
+// Which tiles a shape gets depends on the number of multiprocessors. With 132 these shapes get the tiles in their
+// names.
 INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
                          testing::Combine(testing::Values(LayerCase{"128 x 256", 16900, 40, 512},
                                                           LayerCase{"128 x 256, deep, part of a tile", 8600, 600, 512},

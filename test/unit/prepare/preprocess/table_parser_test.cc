@@ -120,7 +120,7 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     for (const char* name : {"a", "b", "c"}) {
       std::string text = cat(round % 3 == 0 ? "\xEF\xBB\xBF" : "", header ? "name,name\r\n" : "");
       for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
-      if (text.find('\n') == text.npos) text += '\n';  // not of carriage returns alone, which are refused
+      if (text.find('\n') == text.npos) text += '\n';  // a text with carriage returns alone is refused
       write_text(folder / name, text);
       files.push_back(folder / name);
     }
