@@ -13,16 +13,16 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = ["numpy", "pandas", "pyarrow", "scikit-learn"]
+PACKAGES = ["numpy", "pandas", "scikit-learn"]
 
 
 def run(*command, **options):
     return subprocess.run([str(one) for one in command], check=True, **options)
 
 
-def site_packages(python):
-    """Where a Python has NumPy; None: it has none."""
-    code = "import numpy, pathlib; print(pathlib.Path(numpy.__file__).parents[1])"
+def folder_of(python, package):
+    """Where a Python has a package; None: it has none."""
+    code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
     found = subprocess.run([python, "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
@@ -48,8 +48,8 @@ def files_of(folder):
 def main():
     bin_folder, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     python = os.environ.get("HCTR_PYTHON") or sys.executable
-    packages = site_packages(python) or installed_packages(python)
-    if packages is None:
+    packages = [folder_of(python, "numpy") or installed_packages(python), folder_of(python, "pyarrow")]
+    if packages[0] is None:
         print(f"SKIPPED: {python} has no NumPy, and pip cannot get it; HCTR_PYTHON names a Python that has it")
         return 77
     with tempfile.TemporaryDirectory(dir=work) as folder:
@@ -71,7 +71,7 @@ def main():
             return 77
         inside = environment / "bin/python"
         site = next((environment / "lib").glob("python*/site-packages"))
-        (site / "packages.pth").write_text(f"{packages}\n")
+        (site / "packages.pth").write_text("".join(f"{one}\n" for one in packages if one))
         before = files_of(environment)
         pip = [inside, "-m", "pip", "--quiet", "--disable-pip-version-check"]
         run(*pip, "install", "--no-index", "--no-deps", wheel)

@@ -274,5 +274,28 @@ TEST(CInterface, DlpackThereAndBack) {
   EXPECT_TRUE(released);
 }
 
+TEST(CInterface, SaysWhatDoesNotFitATableOrASavedModel) {
+  hctr_frame* frame = nullptr;
+  EXPECT_EQ(hctr_frame_create(nullptr, nullptr, 0, &frame), HCTR_USAGE);
+  EXPECT_STREQ(hctr_error_message(), "hctr_frame_create(): the schema is NULL");
+  EXPECT_EQ(hctr_frame_from_stream(nullptr, &frame), HCTR_USAGE);
+  EXPECT_EQ(hctr_frame_rows(nullptr), 0);
+  hctr_frame_destroy(nullptr);
+
+  hctr_use_options options{};
+  EXPECT_EQ(hctr_evaluate(&options, nullptr, nullptr, nullptr), HCTR_USAGE) << "without a size";
+  options.size = sizeof options;
+  EXPECT_EQ(hctr_evaluate(&options, nullptr, nullptr, nullptr), HCTR_USAGE);
+  EXPECT_STREQ(hctr_error_message(), "hctr_use_options: model is NULL");
+  options.model = "there is no such model";
+  EXPECT_EQ(hctr_evaluate(&options, nullptr, nullptr, nullptr), HCTR_IO);
+  EXPECT_EQ(hctr_export(&options, 9, "out", 0, nullptr, nullptr), HCTR_USAGE);
+  EXPECT_STREQ(hctr_error_message(), "hctr_export(): the format is 9");
+  hctr_stop* stop = nullptr;
+  ASSERT_EQ(hctr_stop_create(&stop), HCTR_OK);
+  hctr_stop_set(stop);
+  hctr_stop_destroy(stop);
+}
+
 }  // namespace
 }  // namespace hctr::test
