@@ -339,6 +339,16 @@ void RowFile::clear_replaced() {
 
 void RowFile::roll_back() {
   std::vector<int64_t> records = std::exchange(replaced_, {});
+  if (fresh_) {
+    std::vector<int64_t> all;
+    index_.each([&](std::span<const int64_t> keys, std::span<const uint32_t>) {
+      all.insert(all.end(), keys.begin(), keys.end());
+    });
+    for (const int64_t key : all) {
+      records.push_back(*record_of(key));
+      index_.remove(key);
+    }
+  }
   for (const auto& [key, record] : pending_)
     if (record != kGone) records.push_back(record);
   pending_.clear();

@@ -41,7 +41,9 @@ TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
     FileLevel level(folder / "store");
     const auto table = level.table("t", 3, 0);
     EXPECT_EQ(rows_in(*table), committed);
-    if (round > 0) EXPECT_EQ(level.note(), std::to_string(round % 4 == 0 ? round - 2 : round - 1));
+    if (round > 0) {
+      EXPECT_EQ(level.note(), std::to_string(round % 4 == 0 ? round - 2 : round - 1));
+    }
     for (float i = 0; i < 300; ++i) {
       const auto key = static_cast<int64_t>(random() % 500);
       if (random() % 3 == 0) {
@@ -113,7 +115,9 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
       const Plain rows = rows_in(*level.table(name, kDim, 0));
       for (int64_t key = 0; key < kKeys; ++key) {
         ASSERT_EQ(rows.contains(key), (key + commit) % 7 != 0) << commit << " " << key;
-        if (rows.contains(key)) ASSERT_EQ(rows.at(key), row_of_floats(kDim, static_cast<float>(commit)));
+        if (rows.contains(key)) {
+          ASSERT_EQ(rows.at(key), row_of_floats(kDim, static_cast<float>(commit)));
+        }
       }
     }
   }

@@ -57,7 +57,9 @@ TEST(RowMap, IsWhatAPlainMapIsAfterRandomOperations) {
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto there = plain.find(keys[i]);
       ASSERT_EQ(found[i] != 0, there != plain.end()) << keys[i];
-      if (found[i]) ASSERT_EQ(rows[i * static_cast<size_t>(words)], there->second);
+      if (found[i]) {
+        ASSERT_EQ(rows[i * static_cast<size_t>(words)], there->second);
+      }
     }
     std::map<int64_t, uint32_t> passed;
     map.each([&](std::span<const int64_t> of, std::span<const uint32_t> values) {
@@ -74,8 +76,9 @@ TEST(RowMap, TakesAtMostAQuarterMoreThanKeysAndRows) {
       const std::vector<uint32_t> row = row_of(words, 1);
       for (int64_t key = 0; key < 40000; ++key) {
         map.put(key * 977, row.data());
-        if (key > 10000 && expected == 0 && key % 1000 == 0)
+        if (key > 10000 && expected == 0 && key % 1000 == 0) {
           ASSERT_LE(static_cast<double>(map.bytes()), 1.25 * static_cast<double>((key + 1) * (8 + 4 * words)));
+        }
       }
       EXPECT_LE(static_cast<double>(map.bytes()), 1.25 * static_cast<double>(40000 * (8 + 4 * words))) << words;
     }
