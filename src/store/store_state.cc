@@ -6,11 +6,21 @@
 
 #include "config/problems.h"
 #include "core/base/expect.h"
+#include "hctr/formats.h"
 
 namespace hctr {
 namespace {
 
 constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
+
+/// By the size of a model file; 0: not known.
+int64_t expected_rows(const StoreTableSource& from) {
+  std::error_code error;
+  const fs::path keys = from.model_file / formats::kFolderKeys;
+  const bool folder = fs::is_directory(from.model_file, error);
+  const auto bytes = from.model_file.empty() ? 0 : fs::file_size(folder ? keys : from.model_file, error);
+  return error ? 0 : static_cast<int64_t>(bytes) / (folder ? 8 : 8 + 4 * from.dim);
+}
 
 }  // namespace
 
@@ -69,7 +79,7 @@ std::shared_ptr<StoreTable> Store::State::make_table(StoreTable::About about) {
 void Store::State::fill(StoreTable& table, const StoreTableSource& from) {
   const auto dim = static_cast<size_t>(table.dim());
   int64_t rows = 0;
-  if (!from.by_slot) table.open(0, 0);
+  if (!from.by_slot) table.open(0, expected_rows(from));
   read_table(from, [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> values) {
     rows += static_cast<int64_t>(keys.size());
     const auto put = [&](int32_t slot, std::span<const int64_t> some, const float* of) {
