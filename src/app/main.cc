@@ -12,6 +12,7 @@
 #include "app/report_command.h"
 #include "app/restarts.h"
 #include "app/stop_signals.h"
+#include "app/store_command.h"
 #include "app/verbs.h"
 #include "config/problems.h"
 #include "config/sections/config_manual.h"
@@ -83,6 +84,10 @@ const Belongs kBelongs[] = {
     {"--no-scores", {"--report"}},
     {"--importance", {"--report"}},
     {"--score-rows", {"--report"}},
+    {"--store-model", {"huge_ctr store"}},
+    {"--table", {"huge_ctr store"}},
+    {"--keys", {"huge_ctr store"}},
+    {"--slot", {"huge_ctr store"}},
 };
 
 std::string list_of(const std::vector<const char*>& commands) {
@@ -94,7 +99,8 @@ std::string list_of(const std::vector<const char*>& commands) {
 
 /// Errors: Error(usage) for an option without its command, and for two commands.
 void expect_one_command(const hctr::CommandLine& app) {
-  const auto given = [&](const char* name) {
+  const auto given = [&](const std::string& name) {
+    if (!name.starts_with("--")) return app.verb() && cat("huge_ctr ", app.verb()->name) == name;
     return app.count(name) > 0 || (app.verb() && cat("--", app.verb()->name) == name);
   };
   std::string first;
@@ -178,6 +184,7 @@ int run(int argc, char** argv) {
   hctr::ModelCommands with_model(app);
   hctr::InitCommand init(app);
   hctr::ReportCommand report(app);
+  hctr::StoreCommand store(app);
   app.add_option("--out", out,
                  "Of --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; of --init: "
                  "the config, on the standard output if left out; of --export: a folder that is new or empty; of "
@@ -249,6 +256,8 @@ int run(int argc, char** argv) {
   if (verb == "export") place_arguments(app, arguments, {&with_model.export_format(), &with_model.subject()}, 1);
   if (verb == "init") place_arguments(app, arguments, {&init.data()}, 1);
   if (verb == "report") place_arguments(app, arguments, {}, 1, &report.runs());
+  std::vector<std::string> of_store(2);
+  if (verb == "store") place_arguments(app, arguments, {&of_store[0], &of_store[1]}, 2);
   std::string step_config;  // of explain step
   if (verb == "explain") place_arguments(app, arguments, {&topic, &step_config}, 1);
   if (verb.empty()) {
@@ -272,6 +281,7 @@ int run(int argc, char** argv) {
   expect_one_command(app);
   options.config = train;
   options.command.assign(argv, argv + argc);
+  if (verb == "store") return store.run(of_store, options.surroundings);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval_config(), out);
   if (restarts > 0)

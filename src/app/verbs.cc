@@ -104,6 +104,15 @@ Verb report() {
           {"huge_ctr report runs/first runs/second --out runs.html"}};
 }
 
+Verb store() {
+  return {"store",
+          "load|get|stats|verify|compact FILE.json",
+          "Keep the tables of models for inference: load them, look up keys, show, check or shrink what is there. "
+          "FILE.json is a store.json or a ps.json.",
+          {{"Look up", {{"--store-model"}, {"--table"}, {"--keys"}, {"--slot"}}}},
+          {"huge_ctr store load store.json", "huge_ctr store get store.json --table deep_emb --keys 7,42"}};
+}
+
 Verb explain() {
   return {
       "explain",
@@ -117,7 +126,7 @@ Verb explain() {
 }  // namespace
 
 std::vector<Verb> verbs_of_huge_ctr() {
-  return {init(), check(), train(), evaluate(), predict(), report(), export_model(), explain()};
+  return {init(), check(), train(), evaluate(), predict(), report(), export_model(), store(), explain()};
 }
 
 }  // namespace hctr

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "config/problems.h"
+#include "config/sections/pretrained_files.h"
 #include "core/base/expect.h"
 #include "core/base/not_finite.h"
 #include "engine/exchange/rank_embedding.h"
@@ -126,6 +127,15 @@ Schema<Pretrained> pretrained_schema() {
         if (npy == !p.file.empty() || p.keys.empty() != p.vectors.empty())
           problems.error(pointer, "needs either \"file\", or \"keys\" and \"vectors\"");
       });
+}
+
+void read_pretrained(const Pretrained& from, int64_t dim,
+                     const std::function<void(std::span<const int64_t>, std::span<const float>)>& sink) {
+  const auto pass = [&](const VectorBlock& block) { sink(block.keys, block.vectors); };
+  if (from.file.empty())
+    read_npy(from, dim, pass);
+  else
+    read_parquet(from, dim, pass);
 }
 
 bool load_pretrained(const Pretrained& from, Embedding& table, const Log& log) {

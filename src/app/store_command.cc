@@ -1,0 +1,99 @@
+#include "app/store_command.h"
+
+#include <algorithm>
+
+#include "config/problems.h"
+#include "core/base/expect.h"
+#include "core/base/log.h"
+#include "hctr/store.h"
+#include "infer/store_models.h"
+#include "program/terminal.h"
+#include "store/store_config.h"
+
+namespace hctr {
+namespace {
+
+/// Loads the models of the config that the store lacks, makes those of the config the ones that answer, and applies
+/// their deltas.
+void load_models(Store& store, const StoreConfig& config, const Surroundings& around) {
+  const Log log(around.log);
+  for (const StoreModelSection& section : config.models) {
+    if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
+    if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
+    if (!section.updates.empty()) store.update(section.name, section.updates);
+  }
+}
+
+void print_store(const Store& store) {
+  for (const StoreModelStatistics& model : store.models()) {
+    print(cat("model '", model.model, "' version '", model.version, "'", model.active ? ", active" : ""));
+    if (model.iteration >= 0) print(cat(", iteration ", model.iteration));
+    print(cat(", updates ", model.updates, ", rows changed ", model.updated_rows, ", removed ", model.removed_rows,
+              ", deltas waiting ", model.waiting));
+    if (model.age_seconds >= 0) print(cat(", newest delta ", model.age_seconds, " s old"));
+    print("\n");
+    for (const StoreTableStatistics& table : store.tables()) {
+      if (table.model != model.model || table.version != model.version) continue;
+      print(cat("  table '", table.table, "': ", table.rows, " rows"));
+      for (const auto& level : table.levels)
+        print(cat("; ", level.name, " ", level.rows, " rows, ", level.bytes, " bytes"));
+      print("\n");
+    }
+  }
+}
+
+void print_rows_of(const Store& store, const std::string& model, const std::string& table,
+                   const std::vector<int64_t>& keys, int slot) {
+  const StoreView view = store.view(model);
+  const size_t number = table.empty() && view.tables().size() == 1 ? 0 : view.table(table);
+  const auto dim = static_cast<size_t>(view.tables()[number].dim);
+  std::vector<float> rows(keys.size() * dim);
+  std::vector<uint8_t> found(keys.size());
+  view.get(number, keys, rows.data(), 0, found.data(), slot);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    print(cat(keys[i], found[i] ? "" : " (no row)"));
+    for (size_t e = 0; e < dim; ++e) print_formatted(" %.9g", static_cast<double>(rows[i * dim + e]));
+    print("\n");
+  }
+}
+
+}  // namespace
+
+StoreCommand::StoreCommand(CommandLine& app) {
+  app.add_option("--store-model", model_, "Of store get: the model; left out where the store has one")
+      .type_name("NAME");
+  app.add_option("--table", table_, "Of store get: the table; left out where the model has one").type_name("NAME");
+  app.add_option("--keys", keys_, "Of store get: the keys whose rows are printed; several with commas")
+      .type_name("KEY")
+      .comma_separated();
+  app.add_option("--slot", slot_, "Of store get: the slot, where rows belong to slot and key").non_negative();
+}
+
+int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundings& around) {
+  const std::string& what = arguments.at(0);
+  const std::vector<std::string> words = {"load", "get", "stats", "verify", "compact"};
+  if (std::find(words.begin(), words.end(), what) == words.end())
+    throw Error(Kind::usage,
+                cat("huge_ctr store does ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
+  std::vector<std::string> notes;
+  const StoreConfig config = read_store_config(arguments.at(1), notes);
+  for (const std::string& note : notes) print_note(cat(note, "\n"));
+  if (config.folder.empty() && (what == "verify" || what == "compact"))
+    throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
+  Store store(config.options());
+  // What is in memory alone is loaded by each command; files have what store load has left in them.
+  if (what == "load" || config.folder.empty()) load_models(store, config, around);
+  if (what == "get") {
+    if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
+    const std::vector<StoreModelStatistics> models = store.models();
+    if (models.empty()) throw Error(Kind::usage, "the store has no model; huge_ctr store load loads those of the file");
+    print_rows_of(store, model_.empty() ? models[0].model : model_, table_, keys_, slot_);
+    return 0;
+  }
+  if (what == "verify") print(cat(store.verify(), " rows are as they were written\n"));
+  if (what == "compact") print(cat(store.compact(), " bytes freed\n"));
+  if (what == "load" || what == "stats") print_store(store);
+  return 0;
+}
+
+}  // namespace hctr

@@ -1,0 +1,82 @@
+#include "infer/store_models.h"
+
+#include <utility>
+
+#include "core/base/expect.h"
+#include "core/base/thread_pool.h"
+#include "core/comm/self_comm.h"
+#include "formats/model/model_manifest.h"
+#include "infer/config_of_model.h"
+#include "infer/loaded_model.h"
+#include "infer/saved_model.h"
+#include "ops/gemm/blas.h"
+
+namespace hctr {
+namespace {
+
+StoreTableSource source_of(const StoreTableSection& from) {
+  return {.name = from.name,
+          .dim = from.dim,
+          .by_slot = from.by_slot,
+          .default_value = static_cast<float>(from.default_value),
+          .model_file = from.model_file,
+          .file = from.file,
+          .keys = from.keys,
+          .vectors = from.vectors};
+}
+
+/// The rows of table e of a checkpoint.
+std::function<void(const StoreRowSink&)> rows_of_checkpoint(std::shared_ptr<LoadedModel> model, size_t e) {
+  return [model, e](const StoreRowSink& sink) {
+    model->replica().embedding(e).export_rows(
+        false, [&](const RowBlock& block) { sink(block.slots, block.keys, block.vectors); });
+  };
+}
+
+/// It outlives what refers to it.
+struct LoadedAlone {
+  SelfComm comm;
+  std::optional<LoadedModel> model;
+};
+
+void add_tables_of_model(const std::string& name, const Surroundings& around, const Log& log, StoreModel& to) {
+  ModelOptions options;
+  options.model = name;
+  options.device = DeviceChoice::cpu;
+  options.surroundings = around;
+  const Config config = config_of_model(options, log);
+  const SavedModel saved = find_saved_model(name, config, around.environment, log);
+  to.iteration = saved.iteration;
+  if (!saved.dense.empty())
+    if (const auto manifest = manifest_of(saved.dense)) to.run = manifest->run;
+  std::shared_ptr<LoadedModel> loaded;
+  if (saved.checkpoint) {
+    ops::load_blas(around);
+    const auto alone = std::make_shared<LoadedAlone>();
+    alone->model.emplace(config, saved, alone->comm, LoadOnRank{.threads = usable_cores()}, log);
+    loaded = std::shared_ptr<LoadedModel>(alone, &*alone->model);
+  }
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const EmbeddingSection& section = config.embeddings[e].section;
+    StoreTableSource table{.name = section.top(), .dim = section.dim, .by_slot = section.identity_by_slot()};
+    if (loaded)
+      table.rows = rows_of_checkpoint(loaded, e);
+    else
+      table.model_file = saved.tables.at(e);
+    to.tables.push_back(std::move(table));
+  }
+}
+
+}  // namespace
+
+StoreModel store_model(const StoreModelSection& from, const Surroundings& around, const Log& log) {
+  StoreModel model{.name = from.name,
+                   .version = from.version,
+                   .on_miss = from.miss_is_error ? OnMiss::error : OnMiss::default_vector,
+                   .tables = {}};
+  for (const StoreTableSection& table : from.tables) model.tables.push_back(source_of(table));
+  if (!from.model.empty()) add_tables_of_model(from.model, around, log, model);
+  return model;
+}
+
+}  // namespace hctr

@@ -1,0 +1,14 @@
+// Saved models as sources of a store's tables.
+#pragma once
+
+#include "core/base/log.h"
+#include "hctr/surroundings.h"
+#include "store/store_config.h"
+
+namespace hctr {
+
+/// The version that a section of store.json describes. Of a "model" all tables are served, from its files, or where it
+/// is a checkpoint, from memory in which it is loaded when its rows are read. Errors: those of find_saved_model().
+StoreModel store_model(const StoreModelSection&, const Surroundings&, const Log&);
+
+}  // namespace hctr

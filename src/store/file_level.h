@@ -1,0 +1,58 @@
+// The level in files of a folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/file_lock.h"
+#include "store/row_file.h"
+
+namespace hctr {
+
+/// A folder with a RowFile for each namespace and "catalog.json", which says which commit is the last, the rows that
+/// each file has in it, and the note of the owner. Replacing that file is the commit, of all tables at once: a process
+/// killed at any point leaves what the last commit has made, whole. One process at a time has the folder.
+class FileLevel : public StoreLevel {
+ public:
+  /// Opens the folder, or makes it. Reads each file once, front to back. Errors: Error(io), also when another process
+  /// has it; Error(data) naming what is damaged.
+  explicit FileLevel(const fs::path& folder);
+
+  std::string name() const override { return "file"; }
+  std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
+  std::vector<std::string> namespaces() const override;
+  void drop(const std::string& space) override;
+  bool persistent() const override { return true; }
+  std::string note() const override { return note_; }
+  void commit(const std::string& note) override;
+  void roll_back() override;
+
+  /// Reads every row and compares it with its checksum. Returns the rows. Errors: Error(data) naming the first that is
+  /// damaged.
+  int64_t verify();
+  /// Writes files that have free records anew, without them. Returns the bytes that this has freed. No other call may
+  /// be under way.
+  int64_t compact();
+
+ private:
+  struct Member {
+    std::string file;
+    std::shared_ptr<RowFile> rows;
+  };
+  std::string next_file();
+  void write_catalog(const std::map<std::string, Member>&, uint64_t commit, const std::string& note) const;
+
+  fs::path folder_;
+  FileLock lock_;
+  uint64_t committed_ = 0;
+  int64_t files_ = 0;  // that were ever made, for names
+  std::string note_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Member> members_;
+  std::vector<fs::path> dropped_;  // files to remove once the catalog does not name them
+};
+
+}  // namespace hctr

@@ -1,0 +1,29 @@
+// The level in memory of this process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "store/level.h"
+
+namespace hctr {
+
+/// Tables are RowMaps. With `most_rows`, each table keeps at most so many: a new row takes the place of another one
+/// then, so that it is a cache of the levels below.
+class MemoryLevel : public StoreLevel {
+ public:
+  explicit MemoryLevel(int64_t most_rows = 0) : most_rows_(most_rows) {}
+  std::string name() const override { return "memory"; }
+  std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
+  std::vector<std::string> namespaces() const override;
+  void drop(const std::string& space) override;
+
+ private:
+  int64_t most_rows_;  // 0: all
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<LevelTable>> tables_;
+};
+
+}  // namespace hctr

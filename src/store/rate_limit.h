@@ -1,0 +1,28 @@
+// A limit of work in a second.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+namespace hctr {
+
+class RateLimit {
+ public:
+  /// 0: none.
+  explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
+  /// Waits until `amount` more may be done.
+  void wait_for(int64_t amount) {
+    if (per_second_ <= 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (free_at_ > now) std::this_thread::sleep_for(free_at_ - now);
+    free_at_ = std::max(free_at_, now) + std::chrono::nanoseconds(amount * 1'000'000'000 / per_second_);
+  }
+
+ private:
+  int64_t per_second_;
+  std::chrono::steady_clock::time_point free_at_{};
+};
+
+}  // namespace hctr

@@ -1,0 +1,88 @@
+// Rows of one table in a file: fixed records with checksums, and an index of them in memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/files.h"
+#include "store/level.h"
+
+namespace hctr {
+
+/// A record is: key 8 bytes, the number of the commit that it belongs to 8, dim floats, checksum 4; a record without a
+/// valid checksum is free. Nothing that is committed is overwritten: a changed row gets another record, and the one
+/// before is cleared once the commit is on the disk. So a process killed at any point leaves the rows of the last
+/// commit. What decides which commit is the last is FileLevel's catalog.
+///
+/// In the index a row takes 16 bytes / 0.83 at most. get() may be called at any time by any thread; the others by one
+/// thread at a time.
+class RowFile : public LevelTable {
+ public:
+  /// Opens the file as of commit `committed`, or makes a new one where `rows` is empty. `rows`: that it had then.
+  /// Errors: Error(io); Error(data) naming a file that is damaged or of another table.
+  RowFile(fs::path, int64_t dim, int64_t expected, uint64_t committed, std::optional<int64_t> rows);
+  ~RowFile() override;
+
+  int64_t dim() const override { return dim_; }
+  int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) override;
+  bool contains(int64_t key) override { return index_.contains(key); }
+  void put(std::span<const int64_t> keys, const float* rows) override;
+  void remove(std::span<const int64_t> keys) override;
+  int64_t size() const override { return index_.size(); }
+  void each(const RowSink&) override;
+  LevelStatistics statistics() const override;
+
+  const fs::path& path() const { return path_; }
+  /// Rows once what was put and removed since the last commit is committed.
+  int64_t size_of_next() const;
+  bool changed() const { return !pending_.empty() || fresh_.load(); }
+  // A commit in three calls: the new records reach the disk; they become the rows, once the catalog has the commit;
+  // records that they replace are cleared.
+  void sync();
+  void publish();
+  void clear_replaced();
+  /// Takes back what was put and removed since the last commit.
+  void roll_back();
+  /// Errors: Error(data) naming the first record that is damaged.
+  void verify();
+  /// Records that hold no row.
+  int64_t free_records() const { return static_cast<int64_t>(free_.size()); }
+
+ private:
+  struct Record;
+  int64_t offset(int64_t record) const { return kHead + record * bytes_; }
+  static constexpr int64_t kHead = 4096, kGone = -1;
+  bool decode(std::span<const std::byte> record, Record&) const;
+  void read(int64_t record, std::span<std::byte> to) const;
+  void write(int64_t first, std::span<const std::byte> records);
+  void encode(int64_t key, uint64_t commit, const float* row, std::byte* to) const;
+  void clear(const std::vector<int64_t>& records);
+  void write_head();
+  void read_head();
+  void scan();
+  void put_index(int64_t key, int64_t record);
+  std::optional<int64_t> record_of(int64_t key) const;
+  bool read_row(int64_t key, std::span<std::byte> buffer, float* to) const;
+  std::vector<int64_t> take_records(size_t count);
+
+  fs::path path_;
+  int64_t dim_, bytes_;
+  int descriptor_ = -1;
+  RowMap index_;  // key to record number
+  std::atomic<uint64_t> committed_;
+  std::atomic<bool> fresh_ = false;  // no commit has it yet: the index may have its rows at once
+  std::atomic<int64_t> records_ = 0;
+  std::vector<int64_t> free_;
+  std::unordered_map<int64_t, int64_t> pending_;  // key to its new record, or kGone
+  std::vector<int64_t> removals_, replaced_;      // records that say that keys are gone; records to clear
+  std::atomic<int64_t> asked_{0}, found_{0};
+};
+
+}  // namespace hctr

@@ -1,0 +1,282 @@
+#include "store/row_map.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "core/base/prefetch.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+constexpr int64_t kRowsOfPartition = 2048;
+constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
+constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;  // how full a partition is after it has grown, and when it grows
+constexpr int64_t kFewSlots = 8;
+constexpr size_t kAhead = 32;  // keys that are looked up together, so that they wait for memory together
+
+/// The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, 2014).
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+int64_t slots_for(int64_t rows) {
+  return std::max(kFewSlots, static_cast<int64_t>(static_cast<double>(rows) / kFreshLoad) + 1);
+}
+
+}  // namespace
+
+/// Rows of an even number of words are read and written in pairs of words.
+struct RowMap::Block {
+  Block(int64_t slots_, int64_t words) : slots(slots_), keys(new std::atomic<int64_t>[static_cast<size_t>(slots_)]) {
+    for (int64_t i = 0; i < slots; ++i) keys[i].store(kNone, std::memory_order_relaxed);
+    rows.reset(new uint64_t[static_cast<size_t>((slots * words + 1) / 2)]);
+  }
+  int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
+  uint64_t slots64() const { return static_cast<uint64_t>(slots); }
+  int64_t next(int64_t slot) const { return slot + 1 == slots ? 0 : slot + 1; }
+  /// The slot of the key, or where it has none, one that is free.
+  int64_t slot_of(int64_t key, uint32_t hash) const {
+    int64_t slot = first(hash);
+    for (int64_t tries = 0; tries < slots; ++tries, slot = next(slot)) {
+      const int64_t there = keys[slot].load(std::memory_order_acquire);
+      if (there == key || there == kNone) return slot;
+    }
+    return slot;
+  }
+  uint32_t* row(int64_t slot, int64_t words) const { return reinterpret_cast<uint32_t*>(rows.get()) + slot * words; }
+
+  int64_t slots;
+  std::unique_ptr<std::atomic<int64_t>[]> keys;
+  std::unique_ptr<uint64_t[]> rows;
+};
+
+RowMap::RowMap(int64_t words, int64_t expected)
+    : words_(words),
+      partitions_(static_cast<size_t>(
+          std::clamp(static_cast<int64_t>(
+                         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(expected, 0)) / kRowsOfPartition + 1)),
+                     kLeastPartitions, kMostPartitions))) {
+  const int64_t slots = slots_for(expected / static_cast<int64_t>(partitions_.size()));
+  const auto start = [&](Partition& partition, int64_t count) {
+    partition.owner = std::make_shared<Block>(count, words_);
+    partition.block.store(partition.owner.get());
+  };
+  for (Partition& partition : partitions_) start(partition, slots);
+  start(special_, 2);
+}
+
+RowMap::~RowMap() = default;
+
+RowMap::Home RowMap::home_of(int64_t key) const {
+  if (key == kNone) return {&special_, 0, 0};
+  const uint64_t hash = mixed(static_cast<uint64_t>(key));
+  const size_t partition = ((hash >> 32) * partitions_.size()) >> 32;
+  return {&partitions_[partition], key, static_cast<uint32_t>(hash)};
+}
+
+void RowMap::copy_row(const Block& block, int64_t slot, uint32_t* to) const {
+  uint32_t* const row = block.row(slot, words_);
+  if (words_ % 2 == 0) {
+    auto* const pairs = reinterpret_cast<uint64_t*>(row);
+    for (int64_t i = 0; i < words_ / 2; ++i) {
+      const uint64_t pair = std::atomic_ref(pairs[i]).load(std::memory_order_acquire);
+      std::memcpy(to + 2 * i, &pair, sizeof pair);
+    }
+  } else {
+    for (int64_t i = 0; i < words_; ++i) to[i] = std::atomic_ref(row[i]).load(std::memory_order_acquire);
+  }
+}
+
+void RowMap::write(Block& block, int64_t slot, int64_t key, const uint32_t* from) const {
+  uint32_t* const row = block.row(slot, words_);
+  if (words_ % 2 == 0) {
+    auto* const pairs = reinterpret_cast<uint64_t*>(row);
+    for (int64_t i = 0; i < words_ / 2; ++i) {
+      uint64_t pair;
+      std::memcpy(&pair, from + 2 * i, sizeof pair);
+      std::atomic_ref(pairs[i]).store(pair, std::memory_order_release);
+    }
+  } else {
+    for (int64_t i = 0; i < words_; ++i) std::atomic_ref(row[i]).store(from[i], std::memory_order_release);
+  }
+  block.keys[slot].store(key, std::memory_order_release);
+}
+
+bool RowMap::read(const Home& home, uint32_t* to) const {
+  const Partition& partition = *home.partition;
+  for (int tries = 1;; ++tries) {
+    const uint64_t before = partition.sequence.load(std::memory_order_acquire);
+    if (before % 2 == 0) {
+      const Block& block = *partition.block.load();
+      const int64_t slot = block.slot_of(home.key, home.hash);
+      const bool found = block.keys[slot].load(std::memory_order_acquire) == home.key;
+      if (found && to) copy_row(block, slot, to);
+      // Behind the reads before, since those acquire.
+      if (partition.sequence.load(std::memory_order_relaxed) == before) return found;
+    }
+    if (tries % 64 == 0) std::this_thread::yield();
+  }
+}
+
+int64_t RowMap::find(KeysToFind wanted, uint32_t* rows, int64_t stride, uint8_t* found) const {
+  const ReadEpochs::Reader reading(epochs_);
+  const size_t count = wanted.keys.size();
+  int64_t hits = 0;
+  Home homes[kAhead];
+  int64_t slots[kAhead];
+  for (size_t begin = 0; begin < count; begin += kAhead) {
+    const size_t some = std::min(kAhead, count - begin);
+    for (size_t i = 0; i < some; ++i) {
+      homes[i] = home_of(wanted.keys[begin + i]);
+      prefetch(homes[i].partition);
+    }
+    for (size_t i = 0; i < some; ++i) {
+      const Block& block = *homes[i].partition->block.load();
+      slots[i] = block.first(homes[i].hash);
+      prefetch(&block.keys[slots[i]]);
+    }
+    for (size_t i = 0; i < some; ++i) {
+      const Block& block = *homes[i].partition->block.load();
+      prefetch(block.row(block.slot_of(homes[i].key, homes[i].hash), words_), static_cast<size_t>(words_) * 4);
+    }
+    for (size_t i = 0; i < some; ++i) {
+      const size_t at = begin + i;
+      if (found[at]) continue;
+      const int64_t place = wanted.places ? wanted.places[at] : static_cast<int64_t>(at);
+      found[at] = read(homes[i], rows + place * stride);
+      hits += found[at];
+    }
+  }
+  return hits;
+}
+
+bool RowMap::contains(int64_t key) const {
+  const ReadEpochs::Reader reading(epochs_);
+  return read(home_of(key), nullptr);
+}
+
+void RowMap::grow(Partition& partition) {
+  const Block& old = *partition.owner;
+  const auto next = std::make_shared<Block>(slots_for(partition.size + 1), words_);
+  std::vector<uint32_t> row(static_cast<size_t>(words_));
+  for (int64_t s = 0; s < old.slots; ++s) {
+    const int64_t key = old.keys[s].load(std::memory_order_relaxed);
+    if (key == kNone) continue;
+    copy_row(old, s, row.data());
+    write(*next, next->slot_of(key, static_cast<uint32_t>(mixed(static_cast<uint64_t>(key)))), key, row.data());
+  }
+  const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
+  partition.sequence.store(sequence + 1, std::memory_order_relaxed);
+  partition.block.store(next.get());
+  partition.sequence.store(sequence + 2, std::memory_order_release);
+  epochs_.retire(std::exchange(partition.owner, next));
+}
+
+void RowMap::insert(Partition& partition, const Home& home, const uint32_t* row) {
+  Block& block = *partition.owner;
+  const int64_t slot = block.slot_of(home.key, home.hash);
+  const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
+  partition.sequence.store(sequence + 1, std::memory_order_relaxed);
+  write(block, slot, home.key, row);
+  partition.sequence.store(sequence + 2, std::memory_order_release);
+}
+
+bool RowMap::put(int64_t key, const uint32_t* row) {
+  const std::lock_guard lock(changing_);
+  const Home home = home_of(key);
+  Partition& partition = *home.partition;
+  const bool is_new = !read(home, nullptr);
+  if (is_new && static_cast<double>(partition.size + 1) > kFullLoad * static_cast<double>(partition.owner->slots) &&
+      &partition != &special_)
+    grow(partition);
+  insert(partition, home, row);
+  if (!is_new) return false;
+  ++partition.size;
+  size_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool RowMap::put_in_place(int64_t key, const uint32_t* row) {
+  {
+    const std::lock_guard lock(changing_);
+    const Home home = home_of(key);
+    Partition& partition = *home.partition;
+    if (partition.size > 0 && !read(home, nullptr)) {
+      const Block& block = *partition.owner;
+      auto slot = static_cast<int64_t>(mixed(++victims_) % block.slots64());
+      while (block.keys[slot].load(std::memory_order_relaxed) == kNone) slot = block.next(slot);
+      remove_slot(partition, slot);
+    }
+  }
+  return put(key, row);
+}
+
+void RowMap::remove_slot(Partition& partition, int64_t slot) {
+  Block& block = *partition.owner;
+  std::vector<uint32_t> row(static_cast<size_t>(words_));
+  const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
+  partition.sequence.store(sequence + 1, std::memory_order_relaxed);
+  // Rows behind it move up to where a search from their own first slot passes (Knuth, volume 3, 6.4, algorithm R).
+  for (int64_t from = block.next(slot);; from = block.next(from)) {
+    const int64_t key = block.keys[from].load(std::memory_order_relaxed);
+    if (key == kNone) break;
+    const int64_t first = block.first(static_cast<uint32_t>(mixed(static_cast<uint64_t>(key))));
+    const bool stays = slot <= from ? slot < first && first <= from : slot < first || first <= from;
+    if (stays) continue;
+    copy_row(block, from, row.data());
+    write(block, slot, key, row.data());
+    slot = from;
+  }
+  block.keys[slot].store(kNone, std::memory_order_release);
+  partition.sequence.store(sequence + 2, std::memory_order_release);
+  --partition.size;
+  size_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool RowMap::remove(int64_t key) {
+  const std::lock_guard lock(changing_);
+  const Home home = home_of(key);
+  if (!read(home, nullptr)) return false;
+  Partition& partition = *home.partition;
+  remove_slot(partition, partition.owner->slot_of(home.key, home.hash));
+  return true;
+}
+
+int64_t RowMap::bytes() const {
+  const std::lock_guard lock(changing_);
+  int64_t slots = special_.owner->slots;
+  for (const Partition& partition : partitions_) slots += partition.owner->slots;
+  return slots * (8 + words_ * 4) + static_cast<int64_t>(partitions_.size() * (sizeof(Partition) + sizeof(Block)));
+}
+
+void RowMap::each(const Sink& sink) const {
+  std::vector<int64_t> keys;
+  std::vector<uint32_t> rows;
+  const auto pass = [&](const Partition& partition, bool special) {
+    keys.clear();
+    rows.clear();
+    {
+      const std::lock_guard lock(changing_);
+      const Block& block = *partition.owner;
+      for (int64_t s = 0; s < block.slots; ++s) {
+        const int64_t key = block.keys[s].load(std::memory_order_relaxed);
+        if (key == kNone) continue;
+        keys.push_back(special ? kNone : key);
+        rows.resize(rows.size() + static_cast<size_t>(words_));
+        copy_row(block, s, rows.data() + rows.size() - words_);
+      }
+    }
+    if (!keys.empty()) sink(keys, rows);
+  };
+  for (const Partition& partition : partitions_) pass(partition, false);
+  pass(special_, true);
+}
+
+}  // namespace hctr

@@ -1,0 +1,85 @@
+// A hash map from keys to rows of one size that readers use without locks while a writer changes it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "store/read_epochs.h"
+
+namespace hctr {
+
+/// Keys of a request and where their rows go: row i to element places[i] * stride of an array, or i * stride.
+struct KeysToFind {
+  std::span<const int64_t> keys;
+  const int32_t* places = nullptr;
+};
+
+/// Open addressing in partitions of a few thousand rows, each of which grows alone by about a tenth: memory is at most
+/// 1.25 * (8 + bytes of a row) a row, also while it grows, but for a few KiB. Any key is valid. A partition has a
+/// sequence number that is odd while it changes (a seqlock: H.-J. Boehm, "Can seqlocks get along with programming
+/// language memory models?", 2012): readers repeat what they have read meanwhile, so each row is whole.
+///
+/// Any thread calls any member; changes follow each other.
+class RowMap {
+ public:
+  /// `words`: of 4 bytes, of a row. `expected`: rows that memory is reserved for; more may come.
+  RowMap(int64_t words, int64_t expected);
+  RowMap(const RowMap&) = delete;
+  RowMap& operator=(const RowMap&) = delete;
+  ~RowMap();
+
+  /// Copies the rows of keys whose found[i] is 0 and sets it to 1 where there is one. Returns how many it has set.
+  int64_t find(KeysToFind, uint32_t* rows, int64_t stride, uint8_t* found) const;
+  bool contains(int64_t key) const;
+
+  /// Adds or replaces. Returns whether the key is new.
+  bool put(int64_t key, const uint32_t* row);
+  /// The same, but a new key takes the place of another one of its partition, if there is one: then it returns false.
+  bool put_in_place(int64_t key, const uint32_t* row);
+  bool remove(int64_t key);
+
+  int64_t words() const { return words_; }
+  int64_t size() const { return size_.load(std::memory_order_relaxed); }
+  int64_t bytes() const;
+  /// Passes all rows, partition by partition, each as it is at one time: keys, and rows one behind the other.
+  using Sink = std::function<void(std::span<const int64_t> keys, std::span<const uint32_t> rows)>;
+  void each(const Sink&) const;
+
+ private:
+  struct Block;
+  struct alignas(64) Partition {
+    std::atomic<uint64_t> sequence{0};
+    std::atomic<Block*> block{nullptr};
+    int64_t size = 0;                // of writers
+    std::shared_ptr<Block> owner{};  // of writers
+  };
+  /// The partition of a key, and the key by which it has the row.
+  struct Home {
+    Partition* partition;
+    int64_t key;
+    uint32_t hash;
+  };
+  Home home_of(int64_t key) const;
+  void copy_row(const Block&, int64_t slot, uint32_t* to) const;
+  /// Writes into the free slot or the key's own, in a partition that has a free one. The sequence is odd.
+  void write(Block&, int64_t slot, int64_t key, const uint32_t* row) const;
+  bool read(const Home&, uint32_t* to) const;
+  void grow(Partition&);
+  void insert(Partition&, const Home&, const uint32_t* row);
+  void remove_slot(Partition&, int64_t slot);
+
+  int64_t words_;
+  mutable ReadEpochs epochs_;
+  mutable std::vector<Partition> partitions_;
+  mutable Partition special_;  // of the one key that stands for "none" elsewhere
+  std::atomic<int64_t> size_{0};
+  uint64_t victims_ = 0;
+  mutable std::mutex changing_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,110 @@
+// What a level of files keeps of the store: versions and their tables.
+#include "config/checked_json.h"
+#include "core/base/expect.h"
+#include "store/store_state.h"
+
+namespace hctr {
+namespace {
+
+const Json& member_of(const Json& json, const char* name) {
+  const Json* const found = json.find(name);
+  if (!found) throw Error(Kind::data, cat("the catalog of a store lacks '", name, "'"));
+  return *found;
+}
+
+std::string text_of_member(const Json& json, const char* name) {
+  const std::string* const text = member_of(json, name).string();
+  if (!text) throw Error(Kind::data, cat("the catalog of a store has no text in '", name, "'"));
+  return *text;
+}
+
+int64_t number_of_member(const Json& json, const char* name) {
+  const int64_t* const number = member_of(json, name).integer();
+  if (!number) throw Error(Kind::data, cat("the catalog of a store has no number in '", name, "'"));
+  return *number;
+}
+
+const Json::Array& list_of_member(const Json& json, const char* name) {
+  const Json::Array* const list = member_of(json, name).array();
+  if (!list) throw Error(Kind::data, cat("the catalog of a store has no list in '", name, "'"));
+  return *list;
+}
+
+Json to_json_note(const StoreTable& table) {
+  const StoreTable::About about = table.about();
+  Json json, slots(Json::Array{});
+  json.set("name", about.name);
+  json.set("dim", about.dim);
+  json.set("by_slot", about.by_slot);
+  json.set("default", static_cast<double>(about.default_value));
+  json.set("content", about.content);
+  json.set("namespace", about.space);
+  for (const auto& [slot, name] : table.spaces()) slots.add(static_cast<int64_t>(slot));
+  json.set("slots", std::move(slots));
+  return json;
+}
+
+}  // namespace
+
+std::string Store::State::note() const {
+  Json note, models(Json::Array{});
+  note.set("next", next_space_);
+  const std::lock_guard lock(pointers_);
+  for (const auto& [name, model] : models_) {
+    Json of_model, versions(Json::Array{});
+    of_model.set("name", name);
+    of_model.set("active", model.active);
+    for (const auto& [version_name, version] : model.versions) {
+      Json of_version, tables(Json::Array{});
+      of_version.set("name", version_name);
+      of_version.set("run", version->run);
+      of_version.set("iteration", version->progress->iteration.load());
+      of_version.set("newest", version->progress->newest.load());
+      of_version.set("on_miss_error", version->on_miss == OnMiss::error);
+      for (const auto& table : version->tables) tables.add(to_json_note(*table));
+      of_version.set("tables", std::move(tables));
+      versions.add(std::move(of_version));
+    }
+    of_model.set("versions", std::move(versions));
+    models.add(std::move(of_model));
+  }
+  note.set("models", std::move(models));
+  return note.text();
+}
+
+void Store::State::read_note(const std::string& text) {
+  if (text.empty()) return;
+  const Json note = Json::parse(text, "the note of a store");
+  next_space_ = number_of_member(note, "next");
+  std::map<std::string, std::shared_ptr<StoreTable>> tables;  // by namespace: versions share them
+  for (const Json& of_model : list_of_member(note, "models")) {
+    Model& model = models_[text_of_member(of_model, "name")];
+    model.active = text_of_member(of_model, "active");
+    for (const Json& of_version : list_of_member(of_model, "versions")) {
+      const auto version = std::make_shared<Version>();
+      version->model = text_of_member(of_model, "name");
+      version->name = text_of_member(of_version, "name");
+      version->run = text_of_member(of_version, "run");
+      version->progress->iteration = number_of_member(of_version, "iteration");
+      version->progress->newest = member_of(of_version, "newest").number();
+      if (*member_of(of_version, "on_miss_error").boolean()) version->on_miss = OnMiss::error;
+      for (const Json& json : list_of_member(of_version, "tables")) {
+        std::shared_ptr<StoreTable>& table = tables[text_of_member(json, "namespace")];
+        if (!table) {
+          table = make_table({.name = text_of_member(json, "name"),
+                              .dim = number_of_member(json, "dim"),
+                              .by_slot = *member_of(json, "by_slot").boolean(),
+                              .default_value = static_cast<float>(member_of(json, "default").number()),
+                              .content = text_of_member(json, "content"),
+                              .space = text_of_member(json, "namespace")});
+          for (const Json& slot : list_of_member(json, "slots")) table->open(static_cast<int32_t>(*slot.integer()), 0);
+          table->warm();
+        }
+        version->tables.push_back(table);
+      }
+      model.versions[version->name] = version;
+    }
+  }
+}
+
+}  // namespace hctr

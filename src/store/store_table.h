@@ -1,0 +1,86 @@
+// One table of a version: its rows in the levels of a store, and look-ups that pass through them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hctr/store.h"
+#include "store/level.h"
+
+namespace hctr {
+
+/// Any number of versions may share it. Where rows belong to slot and key, each slot has a namespace of its own.
+class StoreTable {
+ public:
+  struct About {
+    std::string name;
+    int64_t dim = 0;
+    bool by_slot = false;
+    float default_value = 0;
+    std::string content{};  ///< as StoreTableSource; empty once it has been updated
+    std::string space{};    ///< the namespace, or what those of slots start with
+  };
+  /// `levels`: in the order in which they are asked; they outlive it.
+  StoreTable(About about, std::vector<StoreLevel*> levels) : about_(std::move(about)), levels_(std::move(levels)) {}
+
+  About about() const;
+  const std::string& name() const { return about_.name; }
+  int64_t dim() const { return about_.dim; }
+  float default_value() const { return about_.default_value; }
+
+  /// As StoreView::get(); found: [keys]. Returns how many unique keys have no row.
+  int64_t get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found);
+  bool contains(int32_t slot, int64_t key) const;
+  int64_t rows() const;
+  /// Passes all rows on, slot by slot.
+  void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
+  StoreTableStatistics statistics() const;
+  /// The slots there are, with their namespaces.
+  std::vector<std::pair<int32_t, std::string>> spaces() const;
+
+  // Of one thread at a time. `level`: by its number in `levels`.
+  /// Makes the namespace of a slot. `expected`: rows.
+  void open(int32_t slot, int64_t expected);
+  /// Before and after the calls below of an update: look-ups between take no rows into levels above.
+  void begin_update();
+  void end_update();
+  void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
+  /// The same of an update: a level that is a cache changes only what it has.
+  void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
+  void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
+  /// Copies the rows of the lowest level to those above.
+  void warm();
+  /// Takes the tables of the levels anew, as they are named.
+  void reopen();
+  void drop();
+
+ private:
+  using Tables = std::vector<std::shared_ptr<LevelTable>>;  // of the levels
+  struct Space {
+    std::string name;
+    std::shared_ptr<const Tables> levels;
+  };
+  /// Null: the slot has none.
+  std::shared_ptr<const Tables> find(int32_t slot) const;
+  Tables open_levels(const std::string& space, int64_t expected) const;
+  void offer(const Tables&, size_t answered_by, std::span<const int64_t> keys, std::span<const int32_t> places,
+             const float* rows, int64_t stride, uint64_t updates);
+
+  About about_;
+  std::vector<StoreLevel*> levels_;
+  mutable std::shared_mutex slots_;  // guards `spaces_` and about_.content
+  std::map<int32_t, Space> spaces_;
+  std::mutex changing_;               // who offers rows, and who updates
+  std::atomic<uint64_t> updates_{0};  // odd during an update
+  std::atomic<int64_t> asked_{0}, unique_{0}, defaults_{0};
+};
+
+}  // namespace hctr

@@ -1,0 +1,33 @@
+// Rows of tables from files, and deltas of training.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+#include "formats/model/model_manifest.h"
+#include "hctr/store.h"
+
+namespace hctr {
+
+/// Passes all rows of a source on. Errors: Error(config) where not exactly one is given; Error(io); Error(data) naming
+/// what is wrong, also a number that is not finite.
+void read_table(const StoreTableSource&, const StoreRowSink&);
+/// What it has, where the source does not say: a checksum of its files. Empty: not known.
+std::string content_of(const StoreTableSource&);
+
+/// The rows of a slot that an update changes.
+struct ChangedRows {
+  std::vector<int64_t> keys, removed;
+  std::vector<float> rows;
+};
+/// Of one table, by slot; 0 where rows belong to keys alone.
+using ChangesOfTable = std::map<int32_t, ChangedRows>;
+/// Errors: Error(io), Error(data).
+ChangesOfTable changes_of(const ModelManifest& delta, size_t table);
+
+/// The deltas at a snapshot_prefix, by their iterations.
+std::map<int64_t, fs::path> deltas_at(const std::string& prefix);
+
+}  // namespace hctr

@@ -1,0 +1,46 @@
+// huge_ctr store: tables in memory and files, from the command line.
+#include <gtest/gtest.h>
+
+#include "core/base/files.h"
+#include "support/run_program.h"
+#include "support/temporary_folder.h"
+
+namespace hctr::test {
+namespace {
+
+void write_table(const fs::path& path) {
+  const std::string header =
+      R"({"key":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},"vector":{"dtype":"F32","shape":[2,1],)"
+      R"("data_offsets":[16,24]}})";
+  const auto length = static_cast<uint64_t>(header.size());
+  const int64_t keys[2] = {7, -8};
+  const float values[2] = {1.5f, 2};
+  write_text(path, std::string(reinterpret_cast<const char*>(&length), 8) + header +
+                       std::string(reinterpret_cast<const char*>(keys), 16) +
+                       std::string(reinterpret_cast<const char*>(values), 8));
+}
+
+TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
+  const TemporaryFolder folder;
+  write_table(folder / "t.safetensors");
+  write_text(folder / "store.json", R"({"folder": "rows", "models": [{"name": "m", "tables":
+    [{"name": "t", "dim": 1, "file": "t.safetensors"}]}]})");
+  const auto store = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "store");
+    return run_program("huge_ctr", arguments, folder.path());
+  };
+  const Outcome loaded = store({"load", "store.json"});
+  ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_NE(loaded.out.find("table 't': 2 rows"), std::string::npos) << loaded.out;
+  fs::remove(folder / "t.safetensors");  // the files have it now
+  const Outcome got = store({"get", "store.json", "--keys", "7,9"});
+  EXPECT_EQ(got.out, "7 1.5\n9 (no row) 0\n") << got.err;
+  EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows are as they were written\n");
+  EXPECT_EQ(store({"compact", "store.json"}).exit_code, 0);
+  const Outcome wrong = store({"lod", "store.json"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("did you mean \"load\"?"), std::string::npos) << wrong.err;
+}
+
+}  // namespace
+}  // namespace hctr::test
