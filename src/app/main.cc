@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/check_command.h"
+#include "app/explain_step.h"
 #include "app/init_command.h"
 #include "app/model_commands.h"
 #include "app/print_results.h"
@@ -145,7 +146,8 @@ int run(int argc, char** argv) {
       .show_default();
   app.add_option(
          "--explain", topic,
-         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them")
+         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
+         "step FILE.json: the plan of a training step, of the GPU there is or of an H200, or of --device cpu")
       .type_name("NAME");
   app.add_option("--set", options.changes,
                  "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null leaves "
@@ -195,17 +197,21 @@ int run(int argc, char** argv) {
   app.add_flag("--sync-launches", options.sync_launches,
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
+  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
+                   : device == "cuda" ? hctr::DeviceChoice::cuda
+                                      : hctr::DeviceChoice::automatic;
+  options.surroundings = hctr::program_surroundings();
+  if (topic == "step") {
+    hctr::print(hctr::explain_step_of(with_model.subject(), options));
+    return 0;
+  }
+  with_model.expect_subject();
   if (!topic.empty()) {
     hctr::print(hctr::explain(topic));
     return 0;
   }
-  with_model.expect_subject();
   expect_one_command(app);
-  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
-                   : device == "cuda" ? hctr::DeviceChoice::cuda
-                                      : hctr::DeviceChoice::automatic;
   options.config = train;
-  options.surroundings = hctr::program_surroundings();
   options.command.assign(argv, argv + argc);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval(), out);

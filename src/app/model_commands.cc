@@ -28,8 +28,10 @@ ModelCommands::ModelCommands(CommandLine& app) {
   app.add_option("--export", format_,
                  "Write a saved model into the folder --out, for other programs: a graph, or weights and tables")
       .one_of({"onnx", "npz", "safetensors", "parquet"});
-  app.add_option("MODEL|FILE.json", subject_,
-                 "Of --export: the model, or where --model names it, its config; left out, the one saved with it");
+  app.add_option(
+      "MODEL|FILE.json", subject_,
+      "Of --export: the model, or where --model names it, its config; left out, the one saved with it. Of --explain "
+      "step: the config");
   app.add_option("--model", options_.model,
                  "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
                  "newest of its models, or that of PREFIX@ITERATION")

@@ -24,6 +24,8 @@ class ModelCommands {
   bool allow_unmatched() const { return unmatched_ == "allow"; }
   /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
+  /// The argument that belongs to --export or --explain step.
+  const std::string& subject() const { return subject_; }
   /// Errors: Error(usage) for an argument that belongs to no option.
   void expect_subject() const;
 
@@ -34,7 +36,7 @@ class ModelCommands {
   void expect_model(const char* command) const;
 
   std::string eval_, predict_, encoding_, format_, unmatched_;
-  std::string subject_;  // of --export
+  std::string subject_;
   std::optional<int64_t> rows_, inline_tables_;
   PredictOptions options_;
 };

@@ -36,7 +36,6 @@ StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator&
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
-      keys_ahead_(model.takes_keys_ahead()),
       feed_(std::move(feed)),
       given_(layout_, ring_.host_blocks(), config.solver.batchsize, comm.rank(), comm.size(),
              !config.solver.compatibility.drop_partial_batches, runtime.threads()),
@@ -125,7 +124,7 @@ void StepPipeline::exchange_keys(int buffer, Recording& recording) {
 
 Program StepPipeline::prepare_program(int buffer) {
   return Program(runtime_.prepare_stream(), records_, [this, buffer](Recording& recording) {
-    if (!keys_ahead_) exchange_keys(buffer, recording);
+    if (!plan_->choices.keys_ahead) exchange_keys(buffer, recording);
     const BatchTensors tensors = batch(buffer);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
     model_.look_up(ctx, &recording, buffer, tensors);
@@ -134,7 +133,9 @@ Program StepPipeline::prepare_program(int buffer) {
 
 void StepPipeline::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
-  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
+  const Replica::Binding bound = model_.bind(Phase::train, tensors);
+  plan_ = bound.plan;
+  const auto compute = [this, buffer, tensors, bound](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     const auto loss_known = [this, buffer, state = tensors.state](Context& known) {
       const ProfiledPart part(known, "download", "loss", "");
@@ -142,14 +143,14 @@ void StepPipeline::record(int buffer) {
                        reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
                        model_.skips_steps() ? nullptr : state, model_.loss_scale_state());
     };
-    const auto embeddings_known = [this, buffer](Context& known) {
-      buffers_[static_cast<size_t>(buffer)].embeddings_known.record(known.stream());
+    const auto prefetch_point = [this, buffer](Context& known) {
+      buffers_[static_cast<size_t>(buffer)].prefetch_point.record(known.stream());
     };
-    model_.train_step(ctx, &recording, buffer, tensors, binding,
-                      {.loss_known = loss_known, .embeddings_known = embeddings_known});
+    model_.train_step(ctx, &recording, buffer, tensors, bound,
+                      {.loss_known = loss_known, .prefetch_point = prefetch_point});
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  if (keys_ahead_)
+  if (plan_->choices.keys_ahead)
     at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
   at.prepare.emplace(prepare_program(buffer));
   // Recording it reads what recording `prepare` has noted of the buffer.
@@ -323,9 +324,8 @@ void StepPipeline::prepare(int buffer, int64_t step) {
     of.exchanged.record(key_stream());
     of.exchanged.make_wait(runtime_.prepare_stream());
   }
-  // Beside the large products of step k-1 it would cost more.
-  if (queued_before_)
-    buffers_[static_cast<size_t>(*queued_before_)].embeddings_known.make_wait(runtime_.prepare_stream());
+  if (queued_before_ && plan_->has_prefetch_point)
+    buffers_[static_cast<size_t>(*queued_before_)].prefetch_point.make_wait(runtime_.prepare_stream());
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
   exchanged = true;

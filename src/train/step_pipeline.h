@@ -44,10 +44,10 @@ struct ReadProgress {
 
 /// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
 /// batch k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
-/// Replica::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
+/// StepChoices::keys_ahead both are done for batch k+1, on the prepare stream.
 ///
-/// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the model calls
-/// StepCallbacks::embeddings_known, look-up and sort wait for that point of step k-1, and have until the end of step k.
+/// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the plan has a prefetch point,
+/// look-up and sort wait for that point of step k-1, and have until the end of step k.
 class StepPipeline {
  public:
   /// Without a source in the config all samples are given. `peers`: of the ranks of this process; null: this rank alone
@@ -158,10 +158,10 @@ class StepPipeline {
  private:
   struct StepBuffer {
     explicit StepBuffer(Device device)
-        : exchanged(device), prepared(device), computed(device), embeddings_known(device) {}
+        : exchanged(device), prepared(device), computed(device), prefetch_point(device) {}
     std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead
     Event exchanged, prepared, computed;            // exchanged: its keys, ahead
-    CrossingEvent embeddings_known;                 // of its last step, if the model tells of them
+    CrossingEvent prefetch_point;                   // of its last step, if the plan has one
   };
   /// Ends reading the source, with no step queued.
   void park();
@@ -174,7 +174,7 @@ class StepPipeline {
   void exchange_keys(int buffer, Recording&);
   Program prepare_program(int buffer);
   /// Where batches are uploaded, and their keys exchanged.
-  StreamRef key_stream() const { return keys_ahead_ ? runtime_.key_stream() : runtime_.prepare_stream(); }
+  StreamRef key_stream() const { return plan_->choices.keys_ahead ? runtime_.key_stream() : runtime_.prepare_stream(); }
   void run(int buffer, int64_t step, double learning_rate, Replay);
   /// Reserves rows for the next step, then looks up and sorts its keys. When a table refuses the batch, all ranks throw
   /// before anything is computed.
@@ -207,8 +207,9 @@ class StepPipeline {
   Buffer loss_total_;          // LossRecord
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
-  bool records_, keys_ahead_, unrecorded_ = false;  // keys_ahead_: Replica::takes_keys_ahead()
-  Profiler* part_times_ = nullptr;                  // what is recorded has its events
+  bool records_, unrecorded_ = false;
+  Profiler* part_times_ = nullptr;        // what is recorded has its events
+  std::shared_ptr<const StepPlan> plan_;  // of the step that was recorded last
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
   std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known

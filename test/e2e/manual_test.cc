@@ -28,6 +28,18 @@ TEST(Manual, OneEntryAndAWordThatIsNone) {
   EXPECT_NE(none.err.find("did you mean \"InnerProduct\"?"), std::string::npos) << none.err;
 }
 
+TEST(Manual, TheStepOfAConfigNeedsNoGpuAndNoData) {
+  const TemporaryFolder folder;
+  const std::string config = (hctr::test::source_dir() / "samples/dlrm/config.json").string();
+  const Outcome step =
+      run_program("huge_ctr", {"--explain", "step", config, "--set", "solver.batchsize=64"}, folder.path());
+  EXPECT_EQ(step.exit_code, 0) << step.err;
+  EXPECT_NE(step.out.find("64 samples"), std::string::npos) << step.out;
+  const Outcome none = run_program("huge_ctr", {"--explain", "step"}, folder.path());
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("huge_ctr --explain step FILE.json"), std::string::npos) << none.err;
+}
+
 TEST(Manual, OptimizersMetricsAndDataFormatsHaveEntriesToo) {
   const TemporaryFolder folder;
   const auto explained = [&](const std::string& name) {

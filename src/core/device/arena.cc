@@ -1,16 +1,18 @@
 #include "core/device/arena.h"
 
+#include <cstdint>
+
 namespace hctr {
 
 size_t Arena::add(const TensorSpec& spec) {
-  HCTR_EXPECT(!buffer_, "a tensor added to an arena that is already built");
+  HCTR_EXPECT(!built_, "a tensor added to an arena that is already built");
   regions_.push_back({spec, bytes_});
   bytes_ = (bytes_ + spec.bytes() + 255) / 256 * 256;
   return regions_.size() - 1;
 }
 
 void Arena::add_alike(const Arena& other, DType dtype) {
-  HCTR_EXPECT(!buffer_ && regions_.empty(), "add_alike on an arena that has tensors");
+  HCTR_EXPECT(!built_ && regions_.empty(), "add_alike on an arena that has tensors");
   const auto scaled = [&](size_t bytes, DType from) { return bytes / size_of(from) * size_of(dtype); };
   for (const Region& region : other.regions_) {
     TensorSpec spec = region.spec;
@@ -20,17 +22,28 @@ void Arena::add_alike(const Arena& other, DType dtype) {
   if (!regions_.empty()) bytes_ = scaled(other.bytes_, other.regions_[0].spec.dtype);
 }
 
-void Arena::build(Device device) { buffer_.emplace(device, bytes_); }
+void Arena::build(Device device) {
+  buffer_.emplace(device, bytes_);
+  data_ = buffer_->data();
+  device_ = device;
+  built_ = true;
+}
+
+void Arena::place(Device device) {
+  data_ = reinterpret_cast<std::byte*>(uintptr_t{1} << 32);
+  device_ = device;
+  built_ = true;
+}
 
 Tensor Arena::get(size_t ticket) const {
-  HCTR_EXPECT(buffer_, "a tensor requested from an arena that is not built");
+  HCTR_EXPECT(built_, "a tensor requested from an arena that is not built");
   const Region& region = regions_.at(ticket);
-  return Tensor(buffer_->data() + region.offset, region.spec, buffer_->device());
+  return Tensor(data_ + region.offset, region.spec, device_);
 }
 
 Tensor Arena::flat(DType dtype) const {
-  HCTR_EXPECT(buffer_, "a tensor requested from an arena that is not built");
-  return Tensor(buffer_->data(), TensorSpec(dtype, {static_cast<int64_t>(bytes_ / size_of(dtype))}), buffer_->device());
+  HCTR_EXPECT(built_, "a tensor requested from an arena that is not built");
+  return Tensor(data_, TensorSpec(dtype, {static_cast<int64_t>(bytes_ / size_of(dtype))}), device_);
 }
 
 }  // namespace hctr

@@ -21,6 +21,9 @@ class Arena {
   /// must be empty.
   void add_alike(const Arena&, DType);
   void build(Device);
+  /// Instead of build(): addresses alone, none of them zero, that nobody may read or write. To plan for a device that
+  /// need not be here.
+  void place(Device);
   Tensor get(size_t ticket) const;
   size_t bytes() const { return bytes_; }
   /// The whole buffer as one tensor of one dimension, padding included. Padding is zero and stays so under element-wise
@@ -35,6 +38,9 @@ class Arena {
   std::vector<Region> regions_;
   size_t bytes_ = 0;
   std::optional<Buffer> buffer_;
+  std::byte* data_ = nullptr;
+  bool built_ = false;  // or placed
+  Device device_;
 };
 
 }  // namespace hctr

@@ -139,6 +139,16 @@ int multiprocessors() {
   });
 }
 
+int compute_capability() {
+  static std::array<std::atomic<int>, 64> answers{};
+  return of_current_device(answers, [](int index) {
+    int major = 0, minor = 0;
+    HCTR_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
+    HCTR_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
+    return 10 * major + minor;
+  });
+}
+
 bool can_start_early() {
   static std::array<std::atomic<int>, 64> answers{};
   return of_current_device(answers, [](int) {

@@ -24,6 +24,7 @@ int64_t free_memory(int index);
 int64_t used_memory(int index);
 // Of the current device; asked once for each.
 int multiprocessors();
+int compute_capability();  // 90 for 9.0
 /// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
 /// of core/device/launch.cuh), and the device can do it.
 bool can_start_early();

@@ -224,15 +224,6 @@ inline size_t most_shared_bytes() {
   return static_cast<size_t>(bytes);
 }
 
-/// The compute capability of the current device: 90 for 9.0.
-inline int compute_capability() {
-  int device = 0, major = 0, minor = 0;
-  HCTR_CHECK(cudaGetDevice(&device));
-  HCTR_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  HCTR_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return 10 * major + minor;
-}
-
 /// The index of this thread in the grid, and the number of threads in it: for grid-stride loops.
 __device__ inline int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t thread_count() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }

@@ -7,7 +7,46 @@ namespace {
 
 __global__ void empty_kernel() {}
 
+/// Null where nothing is recorded.
+cudaGraph_t graph_under_way(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+  unsigned long long id = 0;
+  HCTR_CHECK(cudaStreamGetCaptureInfo(stream_of(stream), &status, &id, &graph));
+  return status == cudaStreamCaptureStatusActive ? graph : nullptr;
+}
+
+/// From CUDA 13 on edges say what of a node another waits for, too.
+template <class Graph>
+size_t get_edges(Graph graph, cudaGraphNode_t* from, cudaGraphNode_t* to, size_t count) {
+  std::vector<cudaGraphEdgeData> data(count);
+  if constexpr (requires { cudaGraphGetEdges(graph, from, to, data.data(), &count); })
+    HCTR_CHECK(cudaGraphGetEdges(graph, from, to, from ? data.data() : nullptr, &count));
+  else
+    HCTR_CHECK(cudaGraphGetEdges(graph, from, to, &count));
+  return count;
+}
+
 }  // namespace
+
+std::vector<const void*> recorded_nodes(StreamRef stream) {
+  const cudaGraph_t graph = graph_under_way(stream);
+  size_t count = 0;
+  if (graph) HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (count > 0) HCTR_CHECK(cudaGraphGetNodes(graph, nodes.data(), &count));
+  return {nodes.begin(), nodes.end()};
+}
+
+std::vector<std::pair<const void*, const void*>> recorded_edges(StreamRef stream) {
+  const cudaGraph_t graph = graph_under_way(stream);
+  const size_t count = graph ? get_edges(graph, nullptr, nullptr, 0) : 0;
+  std::vector<cudaGraphNode_t> from(count), to(count);
+  if (count > 0) get_edges(graph, from.data(), to.data(), count);
+  std::vector<std::pair<const void*, const void*>> edges;
+  for (size_t i = 0; i < count; ++i) edges.emplace_back(from[i], to[i]);
+  return edges;
+}
 
 std::optional<size_t> recorded_so_far(StreamRef stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

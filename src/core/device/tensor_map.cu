@@ -4,13 +4,6 @@
 
 namespace hctr::cuda {
 
-bool takes_tensor_map(const Tensor& t) {
-  const auto step = static_cast<uint64_t>(t.row_stride()) * size_of(t.dtype());
-  const bool known = t.dtype() == DType::f32 || t.dtype() == DType::f16 || t.dtype() == DType::bf16;
-  return known && t.rank() == 2 && t.elements() > 0 && step % 16 == 0 &&
-         reinterpret_cast<uintptr_t>(t.bytes()) % 16 == 0;
-}
-
 CUtensorMap tensor_map(const Tensor& t, int box_columns, int box_rows, Swizzle swizzle) {
   static const auto encode = driver<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   CUtensorMap map;

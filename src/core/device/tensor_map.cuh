@@ -3,12 +3,9 @@
 
 #include <cuda.h>
 
-#include "core/device/tensor.h"
+#include "core/device/tensor_map.h"
 
 namespace hctr::cuda {
-
-/// Whether a tensor can have a map: a matrix of f32, f16 or bf16, with rows at multiples of 16 bytes.
-bool takes_tensor_map(const Tensor&);
 
 /// How the rows of a box lie in shared memory: one after the other, or at 128 bytes each with their units of 16 bytes
 /// exchanged, so that units of adjacent rows are in different banks.

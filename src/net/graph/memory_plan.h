@@ -21,8 +21,10 @@ BatchLayout batch_layout(const Config&, int64_t samples, Device);
 class MemoryPlan {
  public:
   MemoryPlan(const Graph&, Phase, Device);
-  /// The sizes alone: no memory is allocated, and only bytes() may be called.
+  /// The sizes alone: no memory is allocated, and only bytes() may be called, unless place() is.
   MemoryPlan(const Graph&, Phase);
+  /// Arena::place().
+  void place(Device device) { arena_.place(device); }
 
   /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32, or a
   /// Reshape needs them in one piece, which they may not be there.

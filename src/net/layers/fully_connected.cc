@@ -174,7 +174,7 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
   } else if (activation != StageActivation::none) {
     ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
   }
-  const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
+  const Tensor d_sums = gradient_of_sums(io);
   if (!io.d_x) return;
   if (num_output == 1)
     ops::concat_linear_backward(ctx, io.w[0], d_sums, {{io.x, io.d_x, below_relu(io.below)}}, io.d_w[0],
@@ -186,21 +186,16 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
     ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
 
-ops::WeightGradientRun FullyConnected::weights_run(Context& ctx, const Io& io) const {
-  ops::WeightGradientRun run = ops::WeightGradientRun::in_order;
-  if (!fp8 && num_output > 1)
-    ops::choose_weight_gradient_run(ctx, io.x, own_gradient() ? *io.d_z : *io.d_y, io.d_w[0], run);
-  return run;
-}
-
 bool FullyConnected::searches_x(Context& ctx, const Io& io) const {
-  return io.operands.found && io.x.dtype() == DType::f16 && io.d_x && io.below &&
-         weights_run(ctx, io) == ops::WeightGradientRun::together;
+  if (!io.operands.found || io.x.dtype() != DType::f16 || !io.d_x || !io.below || !has_weight_product()) return false;
+  ops::WeightGradientRun run = ops::WeightGradientRun::in_order;
+  ops::choose_weight_gradient_run(ctx, io.x, gradient_of_sums(io), io.d_w[0], run);
+  return run == ops::WeightGradientRun::together;
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
-  const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
+  const Tensor d_sums = gradient_of_sums(io);
   if (fp8)
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
                             ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),

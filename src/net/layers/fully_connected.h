@@ -91,7 +91,9 @@ struct FullyConnected {
   void forward(Context&, const Io&, Phase) const;
   /// Writes d_z and d_x, and those d_w that come with them in one pass.
   void backward(Context&, const Io&) const;
-  ops::WeightGradientRun weights_run(Context&, const Io&) const;
+  /// Whether backward_weights() calls ops::weight_gradient(), of x and gradient_of_sums().
+  bool has_weight_product() const { return !fp8 && num_output > 1; }
+  Tensor gradient_of_sums(const Io& io) const { return own_gradient() ? *io.d_z : *io.d_y; }
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
 

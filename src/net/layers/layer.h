@@ -92,6 +92,12 @@ struct LayerIo {
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
+/// A product x^T d_y that ops::weight_gradient() computes.
+struct WeightProduct {
+  Tensor x, d_y, d_w;
+  bool in_backward = false;  ///< whether backward() calls it, not backward_weights()
+};
+
 /// An invalid shape or value, found when a layer gets its inputs. `field` is its path inside the section
 /// ("leading_dim", "bottom/1"), which completes the JSON pointer.
 class LayerError : public Error {
@@ -125,11 +131,9 @@ class Layer {
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
-  /// How backward_weights() is best run. `together`: its product waits in Context::last_launches(). `apart`: it may run
-  /// on another stream, and uses no memory that other layers use in their backward passes.
-  virtual ops::WeightGradientRun weights_run(Context&, const LayerIo&) const {
-    return ops::WeightGradientRun::in_order;
-  }
+  /// The calls of ops::weight_gradient() in backward() and backward_weights(): when they run is decided by the plan of
+  /// a step (net/plan). What backward_weights() calls uses no memory that other layers use in their backward passes.
+  virtual std::vector<WeightProduct> weight_products(const LayerIo&) const { return {}; }
   /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
   virtual bool writes_weights_in_backward(const LayerIo&) const { return false; }
   /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.

@@ -136,8 +136,13 @@ class Stack : public Layer {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
-  ops::WeightGradientRun weights_run(Context& ctx, const LayerIo& io) const override {
-    return stages_[0].weights_run(ctx, stage_io(io)[0]);
+  std::vector<WeightProduct> weight_products(const LayerIo& io) const override {
+    std::vector<WeightProduct> products;
+    const auto all = stage_io(io);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (stages_[i].has_weight_product())
+        products.push_back({all[i].x, stages_[i].gradient_of_sums(all[i]), all[i].d_w[0], i > 0});
+    return products;
   }
 
   bool writes_weights_in_backward(const LayerIo& io) const override {

@@ -48,16 +48,7 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
       train_(train_graph_, use == ReplicaUse::score ? Phase::evaluate : Phase::train, weights_, state_, runtime, comm,
              &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
-      side_stream_(runtime.exchange_stream()),
-      weights_stream_(runtime.device()),
-      beside_stream_(runtime.device()),
-      signal_stream_(runtime.device()),
-      weights_side_(weights_stream_),
-      beside_(beside_stream_),
-      signal_(signal_stream_),
-      loss_complete_(runtime.device()),
-      loss_known_(runtime.device()),
-      skip_known_(runtime.device()) {
+      streams_(runtime, comm.size() > 1) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   struct Planned {
@@ -109,17 +100,13 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
   for (const size_t e : order)
     tables_[e] = make_embedding(runtime, comm, planned[e].placement, planned[e].spec, ring_size,
                                 {train_.embedding_output(e), evaluation_.embedding_output(e)});
-  if (fixed_sizes()) {
-    loss_complete_.stay_inside();
-    loss_known_.stay_inside();
-    skip_known_.stay_inside();
-  }
+  facts_of_tables_ = {.gpu = gpu_traits(runtime.device()),
+                      .ranks = comm.size(),
+                      .recorded_whole = fixed_sizes(),
+                      .tables = table_facts(tables_)};
   if (comm.size() == 1) {
-    Context weights_side(runtime, weights_stream_);
+    Context weights_side = streams_.on(StepStream::weights, Context(runtime, runtime.compute_stream()));
     ops::add_product_stream(weights_side);
-    schedule_ = local_schedule(tables_, train_, runtime_, side_stream_);
-  } else {
-    schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_, !fixed_sizes());
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
@@ -129,11 +116,38 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
     scaler_.emplace(Precision{}, runtime);  // searches gradients and skips steps at a constant scale of 1
 }
 
-Network::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
+Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
   // Several ranks search the gradients of weights where these are summed, not their operands.
-  const bool searches = phase == Phase::train && scaler_;
-  return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
-                             comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
+  const bool train = phase == Phase::train;
+  Binding binding{network(phase).bind(batch.label, batch.dense,
+                                      train && scaler_ ? scaler_->search() : ops::OverflowSearch{}, comm_.size() == 1,
+                                      train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr)};
+  if (!train) return binding;
+  binding.plan = std::make_shared<const StepPlan>(plan_step(step_facts(binding)));
+  binding.events = std::make_shared<StepEvents>(*binding.plan, runtime_.device());
+  return binding;
+}
+
+StepFacts Replica::step_facts(const Network::Binding& binding) const {
+  StepFacts facts = facts_of_tables_;
+  const DType activations = config_.solver.mixed_precision.activations;
+  const RuntimeOptions& options = runtime_.options();
+  facts.tensor_cores = activations != DType::f32 || options.tf32;
+  facts.may_skip = scaler_.has_value();
+  facts.penalty = has_penalty();
+  facts.copies_dense = binding.dense.has_value();
+  facts.bag_lengths = std::ranges::any_of(train_graph_.lengths, [](const auto& id) { return id.has_value(); });
+  facts.several_losses = train_.sums_losses();
+  facts.fp8 = !fp8_scales_.empty();
+  facts.layers = layer_facts(train_graph_, binding.calls, facts.gpu, options);
+  for (size_t n = 0; comm_.size() > 1 && n < facts.layers.size(); ++n)
+    facts.layers[n].sums_over_ranks = gradients_.sums_at(n);
+  if (!tables_.empty()) {
+    const Tensor vectors = train_.embedding_output(0);
+    facts.lookup_shares =
+        ops::shares_beside_lookup(facts.gpu, vectors.dtype(), options.tf32 && !options.tf32x3, vectors.dim(0));
+  }
+  return facts;
 }
 
 void Replica::freeze(const std::string& name, bool frozen) {

@@ -13,13 +13,14 @@
 #include "config/sections/config.h"
 #include "core/base/log.h"
 #include "core/comm/communicator.h"
+#include "core/device/lockstep.h"
 #include "formats/model/model_manifest.h"
 #include "net/graph/fp8_scales.h"
-#include "net/model/embedding_schedule.h"
 #include "net/model/gradient_exchange.h"
 #include "net/model/loss_scaler.h"
 #include "net/model/network.h"
-#include "net/model/side_stream.h"
+#include "net/model/step_streams.h"
+#include "net/model/table_calls.h"
 #include "net/model/weights.h"
 
 namespace hctr {
@@ -57,10 +58,11 @@ struct BatchTensors {
 struct StepCallbacks {
   /// The loss, before every update. It may set batch.state->skip, unless Replica::skips_steps().
   std::function<void(Context&)> loss_known{};
-  /// The gradients of all embeddings. Called only on one GPU, with tensor cores, where the first layers read no
-  /// embeddings and the products for gradients of weights come last. Few large products are left then, so it is a good
-  /// time to prepare the next batch.
-  std::function<void(Context&)> embeddings_known{};
+  /// The gradients of all embeddings, if the plan of the step has a prefetch point (StepPlan::has_prefetch_point): a
+  /// good time to prepare the next batch.
+  std::function<void(Context&)> prefetch_point{};
+  /// For tests and traces: each call of the plan that is recorded, once it is queued.
+  std::function<void(const PlannedCall&)> queued{};
 };
 
 class Replica {
@@ -71,7 +73,12 @@ class Replica {
   Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
           const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train);
 
-  Network::Binding bind(Phase, const BatchTensors&) const;
+  /// A network bound to a batch; in training with the plan of its step and the plan's events.
+  struct Binding : Network::Binding {
+    std::shared_ptr<const StepPlan> plan{};
+    std::shared_ptr<StepEvents> events{};
+  };
+  Binding bind(Phase, const BatchTensors&) const;
 
   /// Host, between steps: reserves capacity in every table for the queued steps and the next one, `step`, and removes
   /// rows that have expired. Errors: Error(data) after all other tables have reserved theirs; others at once.
@@ -103,13 +110,11 @@ class Replica {
   DiskRows::Fetched disk_fetched() const;
   // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it, and what the
   // host does for rows on a disk.
-  /// Whether exchange_keys() of a batch may run concurrently with look_up() of the one before: on one rank, and where
-  /// ranks exchange keys in kernels of their own, so that look_up() waits for no rank and no host.
-  bool takes_keys_ahead() const;
   /// Host, after reserve_rows(): whether it has changed the work of look_up() alone, so that recorded ones must be
   /// recorded again. Resets that.
   bool consume_look_up_flag();
-  // Both may run concurrently with the previous step.
+  // Both may run concurrently with the previous step; and exchange_keys() with look_up() of the batch before, where the
+  // plan has StepChoices::keys_ahead.
   /// On several ranks: sends the keys of the batch in `buffer` to the owners of their rows.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// After that: looks up, inserts and sorts the keys.
@@ -121,8 +126,7 @@ class Replica {
   }
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
-  void train_step(Context&, Recording*, int buffer, const BatchTensors&, const Network::Binding&,
-                  const StepCallbacks& = {});
+  void train_step(Context&, Recording*, int buffer, const BatchTensors&, const Binding&, const StepCallbacks& = {});
   /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
@@ -234,12 +238,21 @@ class Replica {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
-  /// As Network::BackwardCallbacks has it.
-  size_t products_behind_embeddings() const;
-  /// Network::BackwardCallbacks::weights_reads: penalties are added to them, ranks sum them.
-  std::function<bool(size_t node)> weights_reads() const;
-  /// Once all gradients are queued: with a loss scale the search for overflow, then the updates of tables.
-  void update_tables(Context&, int buffer, StepState*);
+  StepFacts step_facts(const Network::Binding&) const;
+  /// A step that is being queued: what calls outside of the recording need of it, too.
+  struct StepOf {
+    int buffer;
+    BatchTensors batch;
+    std::shared_ptr<const StepPlan> plan;
+    std::shared_ptr<StepEvents> events;
+    StepCallbacks callbacks;
+  };
+  // A call of a plan, with a context of its stream. The first returns whether it is one of tables.
+  bool run_of_tables(Context&, const PlannedCall&, const StepOf&);
+  void run_of_table(Context&, const PlannedCall&, const StepOf&);
+  void run_of_model(Context&, const PlannedCall&, const StepOf&, std::span<const Lockstep::LateResult> grouped);
+  /// For the gradient of a table's vectors, as it is sent.
+  ops::OverflowSearch search_of_table(size_t table, const Tensor& gradient) const;
   /// What is searched for overflow before these gradients of weights are computed: all others, and operands of these.
   std::vector<Tensor> searched_instead_of(std::span<const Lockstep::LateResult>) const;
   void add_penalties(Context&, const Network&) const;
@@ -263,15 +276,11 @@ class Replica {
   Fp8Scales fp8_scales_;
   Network train_;
   Network evaluation_;
-  SideStream side_stream_;
-  Stream weights_stream_, beside_stream_, signal_stream_;
-  SideStream weights_side_, beside_, signal_;  // gradients of weights; layers beside others; embeddings_known()
-  CrossingEvent loss_complete_, loss_known_;   // of this rank; of all
-  CrossingEvent skip_known_;                   // whether the step is skipped
+  StepStreams streams_;
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from
-  std::unique_ptr<EmbeddingSchedule> schedule_;
+  StepFacts facts_of_tables_;      // without layers
 };
 
 }  // namespace hctr

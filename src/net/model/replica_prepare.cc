@@ -7,13 +7,6 @@
 
 namespace hctr {
 
-bool Replica::takes_keys_ahead() const {
-  const bool alone = comm_.size() == 1;
-  return fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [alone](const auto& table) {
-           return (alone || table->exchanges_by_kernels()) && !table->may_be_on_disk();
-         });
-}
-
 bool Replica::consume_look_up_flag() {
   bool any = false;
   for (const auto& table : tables_) any = table->consume_look_up_flag() || any;
@@ -21,14 +14,15 @@ bool Replica::consume_look_up_flag() {
 }
 
 void Replica::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
-  schedule_->for_each_together(ctx, "send keys", [&](Context& own, size_t e) {
+  const auto each = [&](const TableCall& body) {
+    run_tables(tables_, preparation_groups(facts_of_tables_), ctx, "send keys", body);
+  };
+  each([&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
   });
-  schedule_->for_each_together(ctx, "send keys",
-                               [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
-  schedule_->for_each_together(ctx, "send keys",
-                               [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
+  each([&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
+  each([&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
 }
 
 void Replica::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
@@ -43,7 +37,7 @@ void Replica::look_up(Context& ctx, Recording* recording, int buffer, const Batc
     outside(recording, ctx, [this, buffer, batch](Context& own) { bring_rows(own, buffer, batch); });
     if (recording) recording->cut();
   }
-  schedule_->for_each_together(ctx, "prepare", [&](Context& own, size_t e) {
+  run_tables(tables_, preparation_groups(facts_of_tables_), ctx, "prepare", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
   });

@@ -1,10 +1,9 @@
-// A training step of a model, and an evaluation of a batch: in which order, and on which streams, their parts are
-// queued.
+// A training step of a model, as its plan lays it out, and an evaluation of a batch.
 #include <algorithm>
-#include <limits>
 
 #include "core/device/profiler.h"
 #include "net/model/replica.h"
+#include "net/model/step_layers.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -15,132 +14,139 @@ constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in pr
 }  // namespace
 
 void Replica::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
-                         const Network::Binding& binding, const StepCallbacks& callbacks) {
-  side_stream_.stay_outside(fixed_sizes() ? nullptr : recording);
-  const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
-  // Products without tensor cores fill the GPU longer than such layers take.
-  const bool tensor_cores = config_.solver.mixed_precision.activations != DType::f32 || runtime_.options().tf32;
-  SideStream* const beside = comm_.size() == 1 && fixed_sizes() && tensor_cores ? &beside_ : nullptr;
-  std::function<void(Context&)> begin = [scaler, state = batch.state](Context& own) {
-    if (scaler) scaler->begin(own, state);
+                         const Binding& binding, const StepCallbacks& callbacks) {
+  StepLayers layers(train_, binding, ctx);
+  const StepOf step{buffer, batch, binding.plan, binding.events, callbacks};
+  for (const PlannedCall& call : binding.plan->calls) {
+    Context own = streams_.on(call.stream, ctx);
+    if (call.part == StepPart::end_piece) {
+      if (recording) recording->cut();
+    } else if (call.outside) {
+      outside(recording, ctx, [this, call, step](Context& caller) {
+        Context later = streams_.on(call.stream, caller);
+        if (!step.events->run(later, call) && !run_of_tables(later, call, step)) run_of_model(later, call, step, {});
+      });
+    } else if (!step.events->run(own, call) && !layers.run(own, call) && !run_of_tables(own, call, step)) {
+      run_of_model(own, call, step, layers.grouped());
+    }
+    if (callbacks.queued && !call.outside) callbacks.queued(call);
+  }
+}
+
+bool Replica::run_of_tables(Context& own, const PlannedCall& call, const StepOf& step) {
+  const auto group = [&](const char* part, const TableCall& body) {
+    Context ctx = call.multiprocessors > 0 ? own.with_multiprocessors(call.multiprocessors) : own;
+    run_tables(tables_, step.plan->groups[call.index], ctx, part, body);
+    return true;
   };
-  if (beside)  // called at once: several ranks have none
-    begin = [&, begin_scaled = std::move(begin)](Context& own) {
-      begin_scaled(own);
-      train_.before_lookup(ctx, binding, *beside);
+  const int buffer = step.buffer;
+  switch (call.part) {
+    case StepPart::look_up:
+      return group("forward",
+                   [&](Context& each, size_t e) { tables_[e]->forward(each, buffer, train_.embedding_output(e)); });
+    case StepPart::send_vectors:
+      return group("send vectors", [&](Context& each, size_t e) { tables_[e]->send_vectors(each, buffer); });
+    case StepPart::expect_gradients:
+      return group("send gradients", [&](Context& each, size_t e) { tables_[e]->expect_gradients(each); });
+    case StepPart::receive_gradients:
+      return group("sum of gradients", [&](Context& each, size_t e) {
+        tables_[e]->receive_gradients(each, buffer, train_.embedding_gradient(e));
+      });
+    case StepPart::update_rows:
+      return group("update",
+                   [&](Context& each, size_t e) { tables_[e]->update(each, buffer, train_.embedding_gradient(e)); });
+    case StepPart::fill_vectors:
+    case StepPart::combine_vectors:
+    case StepPart::sum_replicated:
+    case StepPart::send_gradients:
+      run_of_table(own, call, step);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Replica::run_of_table(Context& own, const PlannedCall& call, const StepOf& step) {
+  Embedding& table = *tables_[call.index];
+  const Tensor vectors = train_.embedding_output(call.index);
+  const auto profiled = [&](Context& ctx, const char* part) {
+    return ProfiledPart(ctx, part, kEmbedding, table.spec().name);
+  };
+  if (call.part == StepPart::fill_vectors && call.stream == StepStream::compute) {  // zeros, and few
+    table.fill_local_vectors(own, step.buffer, vectors);
+  } else if (call.part == StepPart::fill_vectors) {
+    const ProfiledPart part = profiled(own, "forward");
+    table.fill_local_vectors(own, step.buffer, vectors);
+  } else if (call.part == StepPart::combine_vectors) {
+    const ProfiledPart part = profiled(own, "forward");
+    table.forward(own, step.buffer, vectors);
+  } else if (call.part == StepPart::sum_replicated) {
+    const auto sum = [&](Context& sums) {
+      const ProfiledPart part = profiled(sums, "sum of gradients");
+      table.sum_gradients(sums, step.buffer, train_.embedding_gradient(call.index));
     };
-  schedule_->begin_forward(ctx, buffer, begin);
-  {
-    const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
-    write_lengths(ctx, batch, train_);
+    gradients_.sum_on_side_stream(own, sum, (*step.events)[call.end]);
+  } else {
+    const ProfiledPart part = profiled(own, comm_.size() == 1 ? "overflow search" : "send gradients");
+    const Tensor gradient = train_.embedding_gradient(call.index);
+    table.send_gradients(own, step.buffer, gradient, search_of_table(call.index, gradient));
   }
-  train_.forward(ctx, binding, [&](size_t node) { return schedule_->before_forward(ctx, buffer, node); }, beside);
-  {
-    const ProfiledPart part(ctx, "forward", kWeights, "penalty");
-    add_penalties(ctx, train_);
-  }
-  side_stream_.run_after(ctx, loss_complete_, [this, loss_known = callbacks.loss_known](Context& exchange) {
-    {
-      const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
-      comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
-    }
-    if (loss_known) loss_known(exchange);  // before the updates of tables, which run on this stream or behind it
-    loss_known_.record(exchange.stream());
-  });
+}
 
-  // On one GPU, where the first layers read no embeddings, the gradients of weights are the last to be computed. In f16
-  // they are finite if their operands are. So it is known before them whether the step is skipped, and tables are
-  // updated beside them.
-  bool known_early = false;
-  const auto end_early = [&](Context& others, std::span<const Lockstep::LateResult> late) {
-    schedule_->receive_gradients(others, buffer);
-    Context side = side_stream_.after(others);
-    {
-      const ProfiledPart part(side, "overflow search", kWeights, "all weights");
-      scaler->end(side, searched_instead_of(late), comm_, batch.state);
-    }
-    skip_known_.record(side.stream());
-    schedule_->update(side, buffer, true);
-    known_early = true;
+ops::OverflowSearch Replica::search_of_table(size_t e, const Tensor& gradient) const {
+  if (!scaler_) return {};
+  const bool alone = comm_.size() == 1;
+  const DType exchanged = alone ? DType::f32 : tables_[e]->spec().exchange;
+  // A gradient that is sent as it is has been searched where it was written; between hosts sums are sent.
+  const bool as_it_is = alone || (gradient.dtype() == exchanged && tables_[e]->fixed_sizes());
+  return train_.searches_overflow(e) && as_it_is ? ops::OverflowSearch{} : scaler_->search(exchanged);
+}
+
+void Replica::run_of_model(Context& ctx, const PlannedCall& call, const StepOf& step,
+                           std::span<const Lockstep::LateResult> grouped) {
+  const auto in_part = [&](const char* part, const char* type, const char* name, const auto& body) {
+    const ProfiledPart profiled(ctx, part, type, name);
+    body();
   };
-  using BeforeLate = decltype(Network::BackwardCallbacks::before_late);
-  const bool early = scaler && comm_.size() == 1 && fixed_sizes();
-  // The last node that gradients of tables wait for, and the one behind which their sums begin.
-  const size_t reader = train_.first_reader();
-  const size_t sums_behind = beside && train_.keeps_busy_before_embeddings(binding) ? reader - 1 : reader;
-  bool told = false;
-  const auto tell = [&](Context& own) {
-    Context signal = signal_.after(own);  // a stream that delays nothing
-    callbacks.embeddings_known(signal);
-    told = true;
-  };
-  using Tell = decltype(Network::BackwardCallbacks::embeddings_known);
-
-  train_.backward(ctx, binding,
-                  {.inputs =
-                       [&](size_t node) {
-                         if (node == sums_behind)
-                           schedule_->after_backward(ctx, buffer, reader, scaler);
-                         else if (node != reader)
-                           schedule_->after_backward(ctx, buffer, node, scaler);
-                       },
-                   .weights =
-                       [&](size_t node) {
-                         {
-                           const ProfiledPart part(ctx, "weight gradients", kWeights, "penalty");
-                           add_penalty_gradients(ctx, node);
-                         }
-                         gradients_.node_done(ctx, node, scaler ? scaler->search() : ops::OverflowSearch{});
-                       },
-                   .weights_reads = weights_reads(),
-                   .weights_side = &weights_side_,
-                   .beside = beside,
-                   .products_behind_embeddings = products_behind_embeddings(),
-                   .embeddings_known = beside && callbacks.embeddings_known ? tell : Tell(),
-                   .before_late = early ? end_early : BeforeLate()});
-  if (known_early)
-    skip_known_.make_wait(ctx.stream());
-  else
-    update_tables(ctx, buffer, batch.state);
-  loss_known_.make_wait(ctx.stream());
-  fp8_scales_.finish(ctx, comm_);
-  {
-    const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
-    weights_.update(ctx);
+  switch (call.part) {
+    case StepPart::begin_scale:
+      return scaler_->begin(ctx, step.batch.state);
+    case StepPart::bag_lengths:
+      return in_part("forward", kEmbedding, "lengths of bags", [&] { write_lengths(ctx, step.batch, train_); });
+    case StepPart::penalty:
+      return in_part("forward", kWeights, "penalty", [&] { add_penalties(ctx, train_); });
+    case StepPart::all_reduce_loss:
+      return in_part("all-reduce", kWeights, "loss", [&] { comm_.all_reduce(ctx, train_.loss(), Reduce::sum); });
+    case StepPart::report_loss:
+      if (step.callbacks.loss_known) step.callbacks.loss_known(ctx);
+      return;
+    case StepPart::prefetch_point:
+      if (step.callbacks.prefetch_point) step.callbacks.prefetch_point(ctx);
+      return;
+    case StepPart::penalty_gradients:
+      return in_part("weight gradients", kWeights, "penalty", [&] { add_penalty_gradients(ctx, call.index); });
+    case StepPart::all_reduce_weights:
+      return gradients_.node_done(ctx, call.index, scaler_ ? scaler_->search() : ops::OverflowSearch{});
+    case StepPart::wait_all_reduces:
+      return gradients_.join(ctx);
+    case StepPart::search_operands:
+      return in_part("overflow search", kWeights, "all weights",
+                     [&] { scaler_->end(ctx, searched_instead_of(grouped), comm_, step.batch.state); });
+    case StepPart::search_gradients:
+      return in_part("overflow search", kWeights, "all weights", [&] {
+        const auto searched =
+            gradients_.searches_sums() ? std::vector<Tensor>() : std::vector{weights_.all_gradients()};
+        scaler_->end(ctx, searched, comm_, step.batch.state);
+      });
+    case StepPart::update_fp8_scales:
+      return fp8_scales_.finish(ctx, comm_);
+    case StepPart::update_weights: {
+      const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
+      return weights_.update(ctx);
+    }
+    default:
+      throw Error(Kind::bug, cat("nobody runs '", name_of(call.part), "' of a step"));
   }
-  if (told) signal_.join(ctx);
-  side_stream_.join(ctx);
-}
-
-/// Kernels that send gradients take multiprocessors from the products behind them, copy engines do not.
-size_t Replica::products_behind_embeddings() const {
-  if (comm_.size() == 1) return 0;
-  const auto by_engines = [](const auto& table) { return table->sends_gradients_by_engines(); };
-  return std::ranges::any_of(tables_, by_engines) ? std::numeric_limits<size_t>::max() : 1;
-}
-
-std::function<bool(size_t)> Replica::weights_reads() const {
-  if (has_penalty()) return [](size_t) { return true; };
-  if (comm_.size() == 1) return {};
-  return [this](size_t node) { return gradients_.sums_at(node); };
-}
-
-void Replica::update_tables(Context& ctx, int buffer, StepState* state) {
-  if (!scaler_) {
-    schedule_->receive_gradients(ctx, buffer);
-    schedule_->update(ctx, buffer, false);
-    gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
-    return side_stream_.end_piece();
-  }
-  gradients_.join(ctx);
-  side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
-  schedule_->receive_gradients(ctx, buffer);
-  {
-    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
-    scaler_->end(ctx, gradients_.searches_sums() ? std::vector<Tensor>() : std::vector{weights_.all_gradients()}, comm_,
-                 state);
-  }
-  schedule_->update(ctx, buffer, true);
 }
 
 std::vector<Tensor> Replica::searched_instead_of(std::span<const Lockstep::LateResult> late) const {
@@ -153,7 +159,7 @@ std::vector<Tensor> Replica::searched_instead_of(std::span<const Lockstep::LateR
 }
 
 void Replica::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
-  schedule_->for_each(ctx, "lookup", [&](Context& own, size_t e) {
+  run_tables(tables_, evaluation_groups(facts_of_tables_), ctx, "lookup", [&](Context& own, size_t e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(own, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
   });

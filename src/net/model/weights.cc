@@ -5,6 +5,7 @@
 #include "config/sections/optimizer_catalog.h"
 #include "core/device/copy_bytes.h"
 #include "net/layers/initializer.h"
+#include "net/model/gradient_ranges.h"
 #include "ops/common/copy.h"
 #include "ops/common/fill.h"
 #include "ops/gemm/transposed_weights.h"
@@ -40,6 +41,21 @@ TensorSpec with_zero_rows(const Shape& shape) {
 }
 
 }  // namespace
+
+std::vector<GradientRange> gradient_ranges(const Config& config, const Graph& graph) {
+  Arena gradients;
+  std::vector<GradientRange> ranges;
+  for (const LayerEntry& entry : config.layers)
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (graph.nodes[n].entry != &entry) continue;
+      for (const WeightSpec& weight : graph.nodes[n].spec.weights) {
+        const auto begin = static_cast<int64_t>(gradients.bytes() / sizeof(float));
+        gradients.add(with_zero_rows(weight.shape));
+        ranges.push_back({n, begin, static_cast<int64_t>(gradients.bytes() / sizeof(float))});
+      }
+    }
+  return ranges;
+}
 
 Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, ReplicaUse use)
     : use_(use),

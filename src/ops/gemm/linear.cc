@@ -59,19 +59,18 @@ void matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_
   HCTR_ON_DEVICE(ctx, matmul_plus(ctx, a, of_a, b, of_b, addend, c));
 }
 
-std::optional<MultiprocessorShares> shares_beside_lookup(Device device, [[maybe_unused]] DType dtype,
-                                                         [[maybe_unused]] bool tf32, [[maybe_unused]] int64_t rows) {
-  if constexpr (kCudaBuild)
-    if (device.is_cuda()) return cuda::shares_beside_lookup(dtype, tf32, rows);
-  return std::nullopt;
+std::optional<MultiprocessorShares> shares_beside_lookup(const std::optional<GpuTraits>& gpu, DType dtype, bool tf32,
+                                                         int64_t rows) {
+  if (!gpu || !gpu->is_hopper()) return std::nullopt;
+  const int products = gpu->multiprocessors / 4;
+  const bool held = size_of(dtype) == 2 || (tf32 && rows >= kLeastRowsOfTransposed);
+  if (!held || products == 0) return std::nullopt;
+  return MultiprocessorShares{products, gpu->multiprocessors - products};
 }
 
-bool keeps_gpu_busy(Device device, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns) {
-  [[maybe_unused]] constexpr int64_t kTile = 64;
-  if constexpr (kCudaBuild)
-    if (device.is_cuda())
-      return 2 * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile) > hctr::cuda::multiprocessors();
-  return false;
+bool keeps_gpu_busy(const std::optional<GpuTraits>& gpu, int64_t rows, int64_t columns) {
+  constexpr int64_t kTile = 64;
+  return gpu && 2 * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile) > gpu->multiprocessors;
 }
 
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }

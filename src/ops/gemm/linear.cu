@@ -228,7 +228,7 @@ bool takes_linear_relu(Context& ctx, const Tensor& x, const Tensor& w, const std
                        const Tensor& y) {
   const bool held = ctx.multiprocessors() > 0, gains = held || gains_by_early_start(y);
   if (size_of(y.dtype()) == 2) return gains && hopper::takes_fused_product(ctx, {x, w}, y);
-  const bool worth_transposing = held && x.dim(0) >= cuda::kLeastRowsOfTransposed;
+  const bool worth_transposing = held && x.dim(0) >= kLeastRowsOfTransposed;
   return (transposed ? gains : worth_transposing) && hopper::takes_fused_product(ctx, {x}, y);
 }
 
@@ -278,13 +278,6 @@ void cuda::add_product_stream(Context& ctx) {
   auto& libraries = *ctx.runtime().cuda_libraries();
   if (!libraries.side_workspace) libraries.side_workspace.emplace(ctx.device(), libraries.blas_workspace.bytes());
   libraries.side_streams.insert(ctx.stream().handle);
-}
-
-std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype, bool tf32, int64_t rows) {
-  const int all = hctr::cuda::multiprocessors(), products = all / 4;
-  const bool held = size_of(dtype) == 2 || (tf32 && rows >= kLeastRowsOfTransposed);
-  if (hctr::cuda::compute_capability() != 90 || !held || products == 0) return std::nullopt;
-  return MultiprocessorShares{products, all - products};
 }
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu,

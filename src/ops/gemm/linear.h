@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "core/device/gpu_traits.h"
 #include "core/device/op.h"
 
 namespace hctr::ops {
@@ -34,14 +35,12 @@ struct MultiprocessorShares {
 };
 /// None where no kernel of linear() with ReLU for this type of numbers and so many rows can be held to its share: then
 /// either would wait for the other. `tf32`: products of f32 are those of TF32.
-std::optional<MultiprocessorShares> shares_beside_lookup(Device, DType, bool tf32, int64_t rows);
-namespace cuda {
-std::optional<MultiprocessorShares> shares_beside_lookup(DType, bool tf32, int64_t rows);
-}
+std::optional<MultiprocessorShares> shares_beside_lookup(const std::optional<GpuTraits>&, DType, bool tf32,
+                                                         int64_t rows);
 
 /// Whether a product with a result of so many rows and columns keeps more than half of a GPU busy, divided into the
 /// smallest tiles. On a CPU none does.
-bool keeps_gpu_busy(Device, int64_t rows, int64_t columns);
+bool keeps_gpu_busy(const std::optional<GpuTraits>&, int64_t rows, int64_t columns);
 
 /// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the
 /// first. All such streams of a Runtime share one workspace, so their products must not overlap with each other's.

@@ -4,10 +4,12 @@
 
 namespace hctr::ops {
 
-bool gains_by_transposed_weights([[maybe_unused]] const Runtime& runtime) {
-  if constexpr (kCudaBuild)
-    if (runtime.device().is_cuda()) return cuda::gains_by_transposed_weights(runtime);
-  return false;
+bool gains_by_transposed_weights(const Runtime& runtime) {
+  return gains_by_transposed_weights(gpu_traits(runtime.device()), runtime.options());
+}
+
+bool gains_by_transposed_weights(const std::optional<GpuTraits>& gpu, const RuntimeOptions& options) {
+  return gpu && gpu->is_hopper() && options.tf32 && !options.tf32x3;
 }
 
 TensorSpec transposed_weights_spec(const TensorSpec& w) {

@@ -72,10 +72,6 @@ void start_transposing(Context& ctx, std::span<const TransposedWeights> all) {
 
 }  // namespace
 
-bool cuda::gains_by_transposed_weights(const Runtime& runtime) {
-  return runtime.options().tf32 && !runtime.options().tf32x3 && hctr::cuda::compute_capability() == 90;
-}
-
 void cuda::transpose_weights(Context& ctx, const std::vector<TransposedWeights>& all) { start_transposing(ctx, all); }
 
 bool cuda::takes_transposed_weights(Context& ctx, int64_t rows, const Tensor& w) {

@@ -11,9 +11,6 @@ namespace hctr::ops::cuda {
 /// f32 whose products are TF32, on the compute stream of a GPU of compute capability 9.0.
 bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 
-/// With fewer rows transposing takes as long as what one kernel for a product and its end gains.
-inline constexpr int64_t kLeastRowsOfTransposed = 1024;
-
 /// w^T of transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.
 Tensor transposed_weights(Context&, const Tensor& w);
 

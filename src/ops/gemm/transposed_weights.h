@@ -1,8 +1,10 @@
 // Copies of weights with the inputs of an output adjacent, as Hopper's matrix instruction takes f32.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "core/device/gpu_traits.h"
 #include "core/device/op.h"
 
 namespace hctr::ops {
@@ -15,9 +17,9 @@ struct TransposedWeights {
 /// Whether linear() and linear_relu_dropout() of f32 are faster where the caller keeps such copies: products are TF32,
 /// on a GPU of compute capability 9.0.
 bool gains_by_transposed_weights(const Runtime&);
-namespace cuda {
-bool gains_by_transposed_weights(const Runtime&);
-}
+bool gains_by_transposed_weights(const std::optional<GpuTraits>&, const RuntimeOptions&);
+/// With fewer rows transposing takes as long as what one kernel for a product and its end gains.
+inline constexpr int64_t kLeastRowsOfTransposed = 1024;
 
 /// Of the copy of such weights: zeros follow each row up to a multiple of 16 bytes.
 TensorSpec transposed_weights_spec(const TensorSpec& w);

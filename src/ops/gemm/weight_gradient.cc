@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/device/tensor_map.h"
 #include "ops/common/checks.h"
 #include "ops/gemm/linear.h"
 
@@ -34,6 +35,23 @@ void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOpe
 
 void choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
   HCTR_ON_DEVICE(ctx, choose_weight_gradient_run(ctx, x, d_y, d_w, run));
+}
+
+WeightGradientRun weight_gradient_run(const GpuTraits& gpu, bool tf32x3, bool merges, const Tensor& x,
+                                      const Tensor& d_y, const Tensor& d_w) {
+  using hctr::cuda::takes_tensor_map;
+  if (!leaves_multiprocessors_idle(x.dim(0), x.dim(1), d_y.dim(1), gpu.multiprocessors))
+    return WeightGradientRun::in_order;
+  if (merges && gpu.is_hopper() && d_w.dtype() == DType::f32 && takes_tensor_map(x) && takes_tensor_map(d_y))
+    return WeightGradientRun::together;
+  // The products of TF32x3 share the memory of split operands.
+  return tf32x3 ? WeightGradientRun::in_order : WeightGradientRun::apart;
+}
+
+WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>& gpu, const RuntimeOptions& options,
+                                              const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
+  const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;  // as the compute stream has memory
+  return gpu ? weight_gradient_run(*gpu, options.tf32x3, merges, x, d_y, d_w) : WeightGradientRun::in_order;
 }
 
 void cpu::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands) {

@@ -3,27 +3,19 @@
 #include "ops/gemm/weight_gradient.h"
 
 #include "core/device/launch.cuh"
-#include "core/device/tensor_map.cuh"
 #include "ops/gemm/f32_product.h"
 #include "ops/gemm/linear.h"
 
 namespace hctr::ops {
 
 void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
-  using hctr::cuda::takes_tensor_map;
-  run = WeightGradientRun::in_order;
-  if (!leaves_multiprocessors_idle(x.dim(0), x.dim(1), d_y.dim(1), hctr::cuda::multiprocessors())) return;
   const RuntimeOptions& options = ctx.runtime().options();
-  const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
   const auto has_memory = [&] {
     if (size_of(x.dtype()) == 2) return true;  // which needs none
     return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
   };
-  if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
-      takes_tensor_map(d_y) && has_memory())
-    run = WeightGradientRun::together;
-  else if (!options.tf32x3)  // its products share the memory of split operands
-    run = WeightGradientRun::apart;
+  const bool merges = ctx.last_launches() && ctx.last_launches()->collects() && has_memory();
+  run = weight_gradient_run(*gpu_traits(ctx.device()), options.tf32x3, merges, x, d_y, d_w);
 }
 
 void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched) {

@@ -1,9 +1,11 @@
 // The gradient of the weights of a fully connected layer: a product that nobody reads before the backward pass ends.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/device/gpu_traits.h"
 #include "core/device/op.h"
 
 namespace hctr::ops {
@@ -25,6 +27,13 @@ HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w, Searche
 enum class WeightGradientRun { in_order, together, apart };
 /// The same for equal shapes, dtypes and contexts. On the CPU always in_order.
 HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run))
+/// The same in a backward pass on the compute stream of a GPU that need not be here, and whose launches are collected;
+/// none: a CPU. Tensors are described alone: nothing is read.
+WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>&, const RuntimeOptions&, const Tensor& x,
+                                              const Tensor& d_y, const Tensor& d_w);
+/// `merges`: whether the context collects launches and has memory for parts of sums.
+WeightGradientRun weight_gradient_run(const GpuTraits&, bool tf32x3, bool merges, const Tensor& x, const Tensor& d_y,
+                                      const Tensor& d_w);
 
 /// Whether such a product leaves multiprocessors idle when it runs alone: its result has fewer tiles of 128 x 128 than
 /// there are, and it has too few rows to be divided there. Then it should run with others.

@@ -1,8 +1,12 @@
 // Whether lookups can run while the first layers do: those with weights that come before any embedding is read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
 #include "core/comm/self_comm.h"
 #include "net/model/network.h"
+#include "unit/net/model/planned_layers.h"
 #include "unit/net/model/small_model.h"
 
 namespace hctr::test {
@@ -28,7 +32,12 @@ FirstLayersOf first_layers(const std::string& layers) {
   const Weights weights(config, graph, runtime);
   const LayerState state(config, graph, runtime);
   const Network network(graph, Phase::train, weights, state, runtime, comm);
-  return {network.computes_before_embeddings(), network.has_relu_before_embeddings()};
+  const Buffer memory(Device{}, 8 * 9 * sizeof(float));
+  const Tensor label(memory.data(), TensorSpec(DType::f32, {8, 1}), Device{});
+  const Tensor dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 8}), Device{});
+  const StepFacts facts = facts_of_layers(graph, network.bind(label, dense), runtime);
+  const auto before = std::span(facts.layers).first(facts.first_reader());
+  return {facts.computes_before_embeddings(), std::ranges::any_of(before, &LayerFacts::fused_relu)};
 }
 
 bool computes_before_embeddings(const std::string& layers) { return first_layers(layers).compute; }

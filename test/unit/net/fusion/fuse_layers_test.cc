@@ -111,7 +111,7 @@ StepResults one_step(const Config& config, const Graph& graph, Device device) {
   Context ctx(runtime, runtime.compute_stream(), at);
   const Network::Binding binding = network.bind(label, dense);
   network.forward(ctx, binding);
-  network.backward(ctx, binding, {[](size_t) {}, [](size_t) {}});
+  network.backward(ctx, binding);
   return {to_host<float>(ctx.stream(), network.loss())[0], to_host<float>(ctx.stream(), weights.all_gradients())};
 }
 

@@ -109,7 +109,7 @@ class SmallModel {
   std::vector<Buffer> memory;
   const BatchTensors batch;
   Context ctx;
-  const Network::Binding binding;
+  const Replica::Binding binding;
 
  private:
   Tensor tensor(DType dtype, Shape shape) {

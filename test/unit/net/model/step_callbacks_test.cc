@@ -29,12 +29,12 @@ int told_by(Device device, const char* layers, const char* solver) {
   small.model.reserve_rows(0);
   small.model.prepare(small.ctx, nullptr, 0, small.batch);
   int times = 0, losses = 0;
-  const auto embeddings_known = [&](Context&) {
+  const auto prefetch_point = [&](Context&) {
     EXPECT_EQ(losses, 1) << "the loss comes first";
     ++times;
   };
   small.model.train_step(small.ctx, nullptr, 0, small.batch, small.binding,
-                         {.loss_known = [&](Context&) { ++losses; }, .embeddings_known = embeddings_known});
+                         {.loss_known = [&](Context&) { ++losses; }, .prefetch_point = prefetch_point});
   EXPECT_EQ(losses, 1);
   return times;
 }

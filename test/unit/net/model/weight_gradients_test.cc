@@ -8,6 +8,7 @@
 #include "net/fusion/fuse_layers.h"
 #include "ops/gemm/linear.h"
 #include "support/devices.h"
+#include "unit/net/model/planned_layers.h"
 #include "unit/net/model/tiny_model.h"
 
 namespace hctr::test {
@@ -34,10 +35,7 @@ struct Trained {
   Trained(const Config& config, Device device)
       : graph(wired_for_8(config)),
         runtime(device, {.threads = 2, .seed = 5}),
-        side_stream(device),
-        beside_stream(device),
-        side(side_stream),
-        beside(beside_stream),
+        streams(runtime, false),
         memory(device, 8 * 4 * sizeof(float) + sizeof(StepState)),
         label(memory.data(), TensorSpec(DType::f32, {8, 1}), device),
         dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 3}), device) {
@@ -45,7 +43,7 @@ struct Trained {
     weights.emplace(config, graph, runtime);
     layer_state.emplace(config, graph, runtime);
     network.emplace(graph, Phase::train, *weights, *layer_state, runtime, comm);
-    Context of_side(runtime, side_stream);
+    Context of_side = streams.on(StepStream::weights, Context(runtime, runtime.compute_stream()));
     ops::add_product_stream(of_side);
     write_batch_of_8(runtime.compute_stream(), label, dense, state());
   }
@@ -57,18 +55,12 @@ struct Trained {
     const Network::Binding binding = network->bind(label, dense);
     from_host(ctx.stream(), weights->all_gradients(),
               std::vector<float>(static_cast<size_t>(weights->all_gradients().elements()), NAN));
-    const auto step = [&] {
-      done.clear();
-      SideStream* const runs_beside = read_at_once ? nullptr : &beside;
-      if (runs_beside) network->before_lookup(ctx, binding, *runs_beside);
-      network->forward(ctx, binding, {}, runs_beside);
-      network->backward(ctx, binding,
-                        {.inputs = [](size_t) {},
-                         .weights = [&](size_t node) { done.push_back(node); },
-                         .weights_reads = read_at_once ? [](size_t) { return true; } : std::function<bool(size_t)>(),
-                         .weights_side = &side,
-                         .beside = runs_beside});
-    };
+    StepFacts facts = facts_of_layers(graph, binding, runtime);
+    facts.tensor_cores = !read_at_once;
+    facts.penalty = read_at_once;
+    const StepPlan plan = plan_step(facts);
+    StepEvents events(plan, runtime.device());
+    const auto step = [&] { run_layers(plan, *network, binding, streams, events, ctx); };
     step();  // chooses algorithms, which no recording may
     Program program(ctx.stream(), recorded, step);
     program.run();
@@ -84,14 +76,12 @@ struct Trained {
   Graph graph;
   Runtime runtime;
   SelfComm comm;
-  Stream side_stream, beside_stream;
-  SideStream side, beside;
+  StepStreams streams;
   Buffer memory;
   Tensor label, dense;
   std::optional<Weights> weights;
   std::optional<LayerState> layer_state;
   std::optional<Network> network;
-  std::vector<size_t> done;  // the nodes whose gradients of weights are queued
 };
 
 void expect_close(const std::vector<float>& gradients, const std::vector<float>& expected) {
@@ -105,7 +95,6 @@ TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
   for (const Device device : devices()) {
     Trained model(config, device);
     const std::vector<float> at_once = model.gradients(true, false);
-    std::vector<size_t> done = model.done;
     EXPECT_TRUE(std::none_of(at_once.begin(), at_once.end(), [](float g) { return std::isnan(g); }));
     std::vector<float> before;
     for (const bool recorded : {false, true}) {
@@ -119,9 +108,6 @@ TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
         EXPECT_EQ(at_the_end, before);
       }
       before = at_the_end;
-      std::sort(done.begin(), done.end());
-      std::sort(model.done.begin(), model.done.end());
-      EXPECT_EQ(model.done, done);
     }
   }
 }

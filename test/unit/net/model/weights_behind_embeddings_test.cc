@@ -9,7 +9,9 @@
 #include "core/comm/self_comm.h"
 #include "net/model/network.h"
 #include "support/devices.h"
+#include "unit/net/model/planned_layers.h"
 #include "unit/net/model/small_model.h"
+#include "unit/net/plan/call_order.h"
 
 namespace hctr::test {
 namespace {
@@ -50,7 +52,8 @@ struct TrainedLayers {
         dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 8}), device),
         weights(config, graph, runtime),
         layer_state(config, graph, runtime),
-        network(graph, Phase::train, weights, layer_state, runtime, comm) {
+        network(graph, Phase::train, weights, layer_state, runtime, comm),
+        streams(runtime, true) {
     std::mt19937_64 random(3);
     const auto fill = [&](const Tensor& tensor) {
       std::vector<float> values;
@@ -77,23 +80,30 @@ struct TrainedLayers {
     return all;
   }
 
-  /// One step. Every gradient is NaN before it. `read`: for which nodes somebody reads at once what is there by then.
-  void run(const std::function<bool(size_t)>& read, size_t products_behind) {
+  /// What the plans of two ranks go by; of one with a penalty, which reads all gradients, where nobody is given to
+  /// read. `read`: for which nodes somebody reads at once what is there by then.
+  StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
+    StepFacts facts = facts_of_layers(graph, binding, runtime);
+    facts.ranks = read ? 2 : 1;
+    facts.penalty = !read;
+    facts.tables[0].sends_by_engines = all_products_behind;
+    for (size_t n = 0; read && n < facts.layers.size(); ++n) facts.layers[n].sums_over_ranks = read(n);
+    return plan_step(facts);
+  }
+
+  /// One step. Every gradient is NaN before it.
+  void run(const std::function<bool(size_t)>& read, bool all_products_behind) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network.bind(label, dense);
     from_host(ctx.stream(), weights.all_gradients(),
               std::vector<float>(static_cast<size_t>(weights.all_gradients().elements()), NAN));
-    inputs.clear(), done.clear(), seen.clear();
-    network.forward(ctx, binding);
-    network.backward(ctx, binding,
-                     {.inputs = [&](size_t node) { inputs.push_back({node, done.size()}); },
-                      .weights =
-                          [&](size_t node) {
-                            done.push_back(node);
-                            if (read(node)) seen.emplace_back(node, gradients_from(node));
-                          },
-                      .weights_reads = read,
-                      .products_behind_embeddings = products_behind});
+    done.clear(), seen.clear();
+    const StepPlan step = plan(binding, read, all_products_behind);
+    StepEvents events(step, runtime.device());
+    run_layers(step, network, binding, streams, events, ctx, [&](const PlannedCall& call) {
+      if (call.part == StepPart::weight_gradients) done.push_back(call.index);
+      if (call.part == StepPart::all_reduce_weights) seen.emplace_back(call.index, gradients_from(call.index));
+    });
   }
 
   Graph graph;
@@ -104,7 +114,7 @@ struct TrainedLayers {
   Weights weights;
   LayerState layer_state;
   Network network;
-  std::vector<std::pair<size_t, size_t>> inputs;            // nodes, and how many were done by then
+  StepStreams streams;
   std::vector<size_t> done;                                 // nodes whose gradients of weights are queued
   std::vector<std::pair<size_t, std::vector<float>>> seen;  // what was read of a node and those behind it
 };
@@ -112,16 +122,16 @@ struct TrainedLayers {
 TEST(WeightsBehindEmbeddings, AreCompleteWhenTheyAreRead) {
   for (const Device device : devices())
     for (const ModelLayers& model : kModels)
-      for (const size_t behind : {0, 1, 2, 9})
+      for (const bool all_behind : {false, true})
         for (const size_t every : {1, 2, 3}) {
-          SCOPED_TRACE(cat(model.name, " on ", to_string(device), ", every ", every, ", ", behind, " products behind"));
+          SCOPED_TRACE(cat(model.name, " on ", to_string(device), ", every ", every, all_behind ? ", all behind" : ""));
           const Config config = small_config({}, model.text);
           TrainedLayers trained(config, device);
-          trained.run([](size_t) { return true; }, 0);
+          trained.run({}, false);
           const std::vector<float> expected = trained.gradients_from(0);
-          trained.run([every](size_t node) { return node % every == 0; }, behind);
+          trained.run([every](size_t node) { return node % every == 0; }, all_behind);
           EXPECT_TRUE(std::ranges::is_sorted(trained.done, std::greater<>())) << "sums of ranges go by this order";
-          EXPECT_EQ(trained.done.size(), trained.graph.nodes.size());
+          EXPECT_FALSE(trained.seen.empty());
           for (const auto& [node, gradients] : trained.seen) EXPECT_EQ(gradients, trained.gradients_from(node)) << node;
           const std::vector<float> all = trained.gradients_from(0);
           ASSERT_EQ(all.size(), expected.size());
@@ -131,26 +141,21 @@ TEST(WeightsBehindEmbeddings, AreCompleteWhenTheyAreRead) {
 
 TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
   for (const ModelLayers& model : kModels)
-    for (const size_t behind : {0, 1, 2}) {
+    for (const size_t behind : {0, 1, 9}) {
       SCOPED_TRACE(cat(model.name, ", ", behind, " products behind"));
       const Config config = small_config({}, model.text);
       TrainedLayers trained(config, Device{});
-      trained.run([](size_t) { return true; }, behind);
-      const size_t reader = trained.network.first_reader();
-      const auto is_product = [&](size_t node) {
-        return std::ranges::any_of(trained.weights.gradients_of_node(node), [](const Tensor& gradient) {
-          return gradient.rows() > 1 && gradient.row_elements() > 1;
-        });
-      };
-      const auto at = std::ranges::find(trained.inputs, reader, &std::pair<size_t, size_t>::first);
-      const size_t done_then = at->second;
+      const Network::Binding binding = trained.network.bind(trained.label, trained.dense);
+      const std::function<bool(size_t)> read = [](size_t) { return true; };
+      const StepPlan plan = trained.plan(binding, behind == 0 ? std::function<bool(size_t)>() : read, behind > 1);
+      const CallOrder order(plan);
+      const size_t sent = order.calls(StepPart::send_gradients).at(0), reader = plan.facts.first_reader();
       size_t number = 0;  // of the product, from that which comes last
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
-        if (!is_product(node)) continue;
-        const auto done = static_cast<size_t>(std::ranges::find(trained.done, node) - trained.done.begin());
-        ASSERT_LT(done, trained.done.size());
+        if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
         const bool views_alone = std::string_view(model.name) == "like Wide & Deep" && number == 0;  // between them
-        EXPECT_EQ(done_then <= done, number < behind || views_alone) << "product " << number;
+        EXPECT_EQ(order.calls(StepPart::weight_gradients, node).at(0) > sent, number < behind || views_alone)
+            << "product " << number;
         ++number;
       }
     }

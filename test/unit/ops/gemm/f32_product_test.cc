@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/device/copy_bytes.h"
+#include "core/device/gpu_traits.h"
 #include "ops/common/dropout.h"
 #include "ops/gemm/bias_gradient.h"
 #include "ops/gemm/gradient_through_relu.h"
@@ -36,8 +37,7 @@ const char* name_of(F32Tiles tiles) {
 using F32Param = std::tuple<F32Case, F32Tiles>;
 void PrintTo(const F32Param& p, std::ostream* out) { *out << std::get<0>(p).name << ", " << name_of(std::get<1>(p)); }
 
-/// Kernels beside a look-up are for the same GPUs.
-bool has_hopper() { return ops::shares_beside_lookup(kGpu, DType::bf16, false, 1).has_value(); }
+bool has_hopper() { return devices().size() > 1 && gpu_traits(kGpu)->is_hopper(); }
 
 /// a of [m, k] or, transposed, [k, m]; b likewise.
 std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) {

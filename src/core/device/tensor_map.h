@@ -1,0 +1,18 @@
+// Which tensors the tensor memory accelerator of GPUs from compute capability 9.0 on can copy.
+#pragma once
+
+#include <cstdint>
+
+#include "core/device/tensor.h"
+
+namespace hctr::cuda {
+
+/// Whether a tensor can have a map: a matrix of f32, f16 or bf16, with rows at multiples of 16 bytes.
+inline bool takes_tensor_map(const Tensor& t) {
+  const auto step = static_cast<uint64_t>(t.row_stride()) * size_of(t.dtype());
+  const bool known = t.dtype() == DType::f32 || t.dtype() == DType::f16 || t.dtype() == DType::bf16;
+  return known && t.rank() == 2 && t.elements() > 0 && step % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(t.bytes()) % 16 == 0;
+}
+
+}  // namespace hctr::cuda

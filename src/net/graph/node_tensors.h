@@ -1,0 +1,15 @@
+// The tensors of a layer's call that lie in the memory of a plan, or in the batch.
+#pragma once
+
+#include <optional>
+
+#include "net/graph/memory_plan.h"
+
+namespace hctr {
+
+/// Inputs, outputs, scratch memory and, in training, their gradients: without weights, state and what fusions add.
+/// `dense`: where layers read dense values in the batch; none: they read the plan's copy.
+LayerIo node_tensors(const Graph&, const MemoryPlan&, size_t node, Phase, const Tensor& label,
+                     const std::optional<Tensor>& dense);
+
+}  // namespace hctr

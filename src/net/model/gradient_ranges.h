@@ -1,0 +1,13 @@
+// Where the gradients of weights lie, without memory for them.
+#pragma once
+
+#include <vector>
+
+#include "net/model/weights.h"
+
+namespace hctr {
+
+/// Weights::gradient_ranges() of a model.
+std::vector<GradientRange> gradient_ranges(const Config&, const Graph&);
+
+}  // namespace hctr

@@ -1,0 +1,39 @@
+// The calls of a planned step that belong to layers, and what they leave for the end of the backward pass.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/device/lockstep.h"
+#include "net/model/network.h"
+#include "net/plan/step_plan.h"
+
+namespace hctr {
+
+/// One step. Valid no longer than its arguments.
+class StepLayers {
+ public:
+  /// `caller`: a context of the compute stream.
+  StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
+      : network_(network), binding_(binding), caller_(caller), last_(caller) {}
+
+  /// Queues a call with a context of its stream. Returns whether it is one of layers.
+  bool run(const Context& own, const PlannedCall&);
+  /// What StepPart::grouped_products has started.
+  std::span<const Lockstep::LateResult> grouped() const { return grouped_; }
+
+ private:
+  void weight_gradients(Context&, const PlannedCall&);
+  void start_all();
+  void start_sums(Context&);
+  void start_products();
+
+  const Network& network_;
+  const Network::Binding& binding_;
+  Context caller_;
+  Lockstep last_;
+  std::vector<Lockstep::LateResult> grouped_;
+  double bytes_at_the_end_ = 0;  // for a profile
+};
+
+}  // namespace hctr

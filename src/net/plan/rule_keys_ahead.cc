@@ -1,0 +1,25 @@
+// Keys are exchanged a batch ahead, on a stream of their own.
+#include <algorithm>
+
+#include "net/plan/step_choices.h"
+
+namespace hctr {
+namespace {
+
+/// Where the exchange waits for no host, and neither does the look-up of the batch before it.
+bool take_keys_ahead(const StepFacts& facts, StepChoices& choices) {
+  return choices.keys_ahead = facts.recorded_whole && std::ranges::all_of(facts.tables, [&](const TableFacts& table) {
+                                return (facts.alone() || table.exchanges_by_kernels) && !table.on_disk;
+                              });
+}
+
+}  // namespace
+
+const StepRule kKeysAhead = {
+    .name = "keys a batch ahead",
+    .reason = "Upload and exchange of keys end before the look-up of their batch can begin, and delay it no more.",
+    .gain =
+        "two H100, half precision at 16,384, with merged kernels: Wide & Deep 0.772 to 0.653 ms, DLRM 1.341 to 1.297",
+    .decide = take_keys_ahead};
+
+}  // namespace hctr

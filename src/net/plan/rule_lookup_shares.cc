@@ -1,0 +1,27 @@
+// The look-up of a single table and the first layers have shares of the multiprocessors.
+#include <algorithm>
+
+#include "net/plan/step_choices.h"
+
+namespace hctr {
+namespace {
+
+bool share(const StepFacts& facts, StepChoices& choices) {
+  const std::span<const LayerFacts> before = std::span(facts.layers).first(facts.first_reader());
+  if (choices.lookups_aside && facts.tables.size() == 1 && std::ranges::any_of(before, &LayerFacts::fused_relu))
+    choices.shares = facts.lookup_shares;
+  return choices.shares.has_value();
+}
+
+}  // namespace
+
+const StepRule kLookupShares = {
+    .name = "multiprocessors shared with the look-up",
+    .reason =
+        "The blocks of a look-up fill the GPU, and products waited for them. Products of linear() with ReLU can be "
+        "held "
+        "to a quarter of the multiprocessors, which the look-up leaves free.",
+    .gain = "H100, DLRM in fp16 at 16,384 samples: both in 123 to 131 us, where the layers took 53 behind 110",
+    .decide = share};
+
+}  // namespace hctr

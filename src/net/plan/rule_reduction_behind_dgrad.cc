@@ -1,0 +1,26 @@
+// Sums of the embeddings' gradients begin behind the last product of the first layers, where that fills the GPU.
+#include "net/plan/step_choices.h"
+
+namespace hctr {
+namespace {
+
+bool move_reduction(const StepFacts& facts, StepChoices& choices) {
+  const size_t reader = facts.first_reader();
+  choices.reduction_behind = reader;
+  if (!choices.layers_aside || !facts.computes_before_embeddings() || !facts.layers[reader - 1].dgrad_fills_gpu)
+    return false;
+  choices.reduction_behind = reader - 1;
+  return true;
+}
+
+}  // namespace
+
+const StepRule kReductionBehindDgrad = {
+    .name = "embedding reduction behind the bottom MLP's first dgrad",
+    .reason =
+        "Concurrent with a product that keeps more than half of the GPU busy, the sums hold it up, and it holds them "
+        "up.",
+    .gain = "H100, DLRM, half precision at 2,048: 0.191 to 0.185 ms without preparation",
+    .decide = move_reduction};
+
+}  // namespace hctr

@@ -1,0 +1,90 @@
+// Lays the calls of a step out in the order in which they are queued, as the choices say.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "net/plan/step_plan.h"
+
+namespace hctr {
+
+class StepLayout {
+ public:
+  explicit StepLayout(StepPlan& plan) : plan_(plan), facts_(plan.facts), choices_(plan.choices) {}
+  /// All calls of the step.
+  void lay_out();
+
+ private:
+  using Part = StepPart;
+  using On = StepStream;
+  static constexpr On kCompute = On::compute, kExchange = On::exchange, kElements = On::elements;
+
+  // Of calls.
+  PlannedCall& add(Part, On = kCompute, size_t index = 0);
+  PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);  // outside, where exchanges are
+  size_t record(On, bool outside = false);
+  void wait(On, size_t event, bool outside = false);
+  /// `to` waits for all that is queued on `from`.
+  void order(On from, On to, bool outside = false) { wait(to, record(from, outside), outside); }
+  void end_piece();
+  size_t group(std::vector<size_t> tables, bool merged);
+  /// A call for all tables, those of choices_.element_tables on their stream.
+  void add_tables(Part);
+  bool is_apart(size_t table) const;
+
+  // step_layout_forward.cc
+  void begin_alone();
+  void begin_on_ranks();
+  void send_vectors();
+  void early_weight_copies();
+  void forward();
+  void weight_copies();
+  void before_forward(size_t node);
+  void forward_layer(size_t node);
+  void end_forward();
+
+  // step_layout_backward.cc
+  void backward();
+  void backward_layer(size_t node);
+  void reduce_embeddings(size_t node);
+  void add_wgrads(size_t node);
+  void flush_wgrads();
+  void start_grouped();
+  void flush_apart();
+  void finish_wgrads();
+  void know_skip_early();
+  void update();
+  void update_tables();
+  void wait_all_reduces() {
+    if (!facts_.alone()) add(Part::wait_all_reduces);
+  }
+  void update_rows(bool may_skip, On decided_on);
+
+  StepPlan& plan_;
+  const StepFacts& facts_;
+  const StepChoices& choices_;
+  std::vector<std::optional<size_t>> summed_;  // [table] the event behind its sum_replicated
+  struct Recorded {
+    bool outside;
+    size_t piece;
+  };
+  std::vector<Recorded> recorded_;  // [event]
+  size_t piece_ = 0;
+  std::vector<size_t> all_, main_;            // tables; main_: without those on a stream of their own
+  std::vector<size_t> vectors_sent_;          // [table] event
+  size_t loss_known_ = 0;                     // event
+  std::optional<size_t> skip_known_;          // event; none: it is known once all gradients are
+  std::set<size_t> forward_joins_, started_;  // layers that wait for the layers stream; whose backward pass runs there
+  // Gradients of weights that are not queued yet.
+  struct Waiting {
+    size_t node;
+    bool grouped;
+  };
+  std::vector<Waiting> waiting_;
+  std::vector<size_t> apart_;  // on the weights stream, which already waits for their operands
+  bool holds_ = false, uses_weights_stream_ = false;
+  size_t grouped_ = 0;  // products that wait for the end
+};
+
+}  // namespace hctr

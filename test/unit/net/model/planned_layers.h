@@ -1,0 +1,33 @@
+// The layers of a planned step alone: without tables, an optimizer and other ranks.
+#pragma once
+
+#include <functional>
+
+#include "core/device/gpu_traits.h"
+#include "net/model/step_layers.h"
+#include "net/model/step_streams.h"
+
+namespace hctr::test {
+
+/// Facts of such a step; what else a test wants of them it sets.
+inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& binding, const Runtime& runtime) {
+  StepFacts facts{.gpu = gpu_traits(runtime.device())};
+  facts.copies_dense = binding.dense.has_value();
+  facts.layers = layer_facts(graph, binding.calls, facts.gpu, runtime.options());
+  for (size_t e = 0; e < graph.embeddings.size(); ++e) facts.tables.push_back({.name = "table"});
+  return facts;
+}
+
+/// Queues the calls of layers and events of a plan. `queued`: called behind every call, of others too.
+inline void run_layers(const StepPlan& plan, const Network& network, const Network::Binding& binding,
+                       const StepStreams& streams, StepEvents& events, Context& ctx,
+                       const std::function<void(const PlannedCall&)>& queued = {}) {
+  StepLayers layers(network, binding, ctx);
+  for (const PlannedCall& call : plan.calls) {
+    Context own = streams.on(call.stream, ctx);
+    if (!events.run(own, call)) layers.run(own, call);
+    if (queued) queued(call);
+  }
+}
+
+}  // namespace hctr::test
