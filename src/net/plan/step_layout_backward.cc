@@ -159,7 +159,9 @@ void StepLayout::update_tables() {
     return end_piece();
   }
   wait_all_reduces();
-  order(kExchange, kCompute, choices_.outside);  // the search of sent gradients, but not of received ones
+  // The search of sent gradients, but not of received ones.
+  if (!facts_.alone() && !choices_.element_tables.empty()) order(kElements, kCompute);
+  order(kExchange, kCompute, choices_.outside);
   end_piece();
   add_tables(Part::receive_gradients);
   add(Part::search_gradients);

@@ -162,9 +162,7 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
       EXPECT_TRUE(order.all_before(of_table(plan, StepPart::sum_contributions, e),
                                    of_table(plan, StepPart::send_gradients, e)));
       EXPECT_TRUE(order.all_before(searches, update));
-      if (facts.alone() || !facts.tables[e].by_element) {
-        EXPECT_TRUE(order.all_before(of_table(plan, StepPart::send_gradients, e), searches));
-      }
+      EXPECT_TRUE(order.all_before(of_table(plan, StepPart::send_gradients, e), searches));
       const auto end = order.calls(StepPart::update_weights);
       EXPECT_FALSE(of_table(plan, StepPart::send_gradients, e).empty());
       ASSERT_EQ(end.size(), 1u);
