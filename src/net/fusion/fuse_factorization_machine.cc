@@ -1,8 +1,8 @@
-#include "net/fusion/fuse_factorization_machine.h"
-
+// Finds the layers of a factorization machine in a graph, and lets one layer compute them.
 #include <algorithm>
 #include <optional>
 
+#include "net/fusion/fusion_pattern.h"
 #include "net/layers/factorization_machine_layer.h"
 #include "ops/dense/factorization_machine.h"
 
@@ -99,7 +99,7 @@ bool order_fits(const Graph& graph, const Machine& m) {
   return true;
 }
 
-void join(Graph& graph, const Machine& m) {
+void join_machine(Graph& graph, const Machine& m) {
   Node& node = graph.nodes[m.all_vectors];
   const TensorId x = graph.nodes[m.slice].in[0], weights = graph.nodes[m.all_weights].in[1];
   std::replace(graph.edges[x].readers.begin(), graph.edges[x].readers.end(), m.slice, m.all_vectors);
@@ -120,18 +120,23 @@ void join(Graph& graph, const Machine& m) {
   node.spec = node.layer().spec(inputs);
 }
 
-}  // namespace
-
-std::vector<size_t> join_factorization_machines(Graph& graph) {
-  std::vector<size_t> gone;
+/// A Slice cuts the slots of a table into vectors and single weights. Reshapes put those of a sample into one row, and
+/// Concats others beside them. An FmOrder2 and a ReduceSum of the vectors, and a ReduceSum of the weights, are the
+/// second- and first-order terms. Where a graph has this and nobody else reads what lies between, one node takes the
+/// place of all.
+void join_factorization_machines(FusedGraph& fused) {
+  Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!is(graph.nodes[n], "FmOrder2") || graph.nodes[n].in.empty()) continue;
     const std::optional<Machine> machine = machine_of(graph, n);
     if (!machine || !shapes_fit(graph, *machine) || !order_fits(graph, *machine)) continue;
-    join(graph, *machine);
-    for (const size_t node : machine->all_but_one()) gone.push_back(node);
+    join_machine(graph, *machine);
+    for (const size_t node : machine->all_but_one()) fused.gone[node] = true;
   }
-  return gone;
 }
+
+}  // namespace
+
+const FusionPattern kFactorizationMachines = {"a factorization machine", join_factorization_machines};
 
 }  // namespace hctr

@@ -13,18 +13,6 @@ constexpr float kFirstOfX = 8, kFirstOfW = 16, kFirstOfGradient = 65536;
 
 }  // namespace
 
-void use_fp8_products(Graph& graph, const Precision& precision) {
-  if (!precision.fp8_products) return;
-  for (Node& node : graph.nodes) {
-    Specs inputs;
-    for (const TensorId in : node.in) inputs.push_back(graph.edges[in].spec);
-    auto layer = node.layer().with_fp8_products(inputs, precision.least_fp8_width);
-    if (!layer) continue;
-    node.fused = std::move(layer);
-    node.spec = node.layer().spec(inputs);
-  }
-}
-
 size_t fp8_products(const Graph& graph) {
   size_t products = 0;
   for (const Node& node : graph.nodes) products += node.spec.fp8_products;

@@ -1,4 +1,4 @@
-// Matrix products in FP8: which layers of a graph have them, and the scales of their tensors.
+// Matrix products in FP8: how many a graph has, and the scales of their tensors.
 #pragma once
 
 #include <string>
@@ -13,9 +13,6 @@
 
 namespace hctr {
 
-/// Replaces the layers of a graph for training whose products can be FP8 by layers where they are, if the precision of
-/// the config says so.
-void use_fp8_products(Graph&, const Precision&);
 /// The number of weights whose products are FP8.
 size_t fp8_products(const Graph&);
 

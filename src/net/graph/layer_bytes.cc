@@ -43,8 +43,8 @@ double bytes_forward(const LayerIo& io) {
   return bytes;
 }
 
-double bytes_backward(const LayerSpec& spec, const Layer& layer, const LayerIo& io) {
-  const double weights = layer.writes_weights_in_backward(io) ? bytes_of(io.d_weights) : 0;
+double bytes_backward(const LayerSpec& spec, const LayerIo& io) {
+  const double weights = writes_weights_in_backward(spec, io) ? bytes_of(io.d_weights) : 0;
   const double moved = bytes_between(present(io.d_in), io.d_out) + weights;
   if (spec.memory != LayerSpec::Memory::own) return moved;
   return moved + bytes_of(io.in) + bytes_of(io.out) + bytes_of(io.weights) + bytes_of(io.scratch);

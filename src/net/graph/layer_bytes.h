@@ -8,7 +8,7 @@ namespace hctr {
 double bytes_forward(const LayerIo&);
 /// As if backward() read all that forward() read and wrote, unless outputs share the memory of inputs: then nothing but
 /// what is copied.
-double bytes_backward(const LayerSpec&, const Layer&, const LayerIo&);
+double bytes_backward(const LayerSpec&, const LayerIo&);
 double bytes_backward_weights(const LayerIo&);
 
 }  // namespace hctr

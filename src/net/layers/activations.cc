@@ -24,7 +24,9 @@ class Activation : public Layer {
   Activation(const std::string&, P params) : function_{kFunction, static_cast<float>(params.alpha)} {}
 
   LayerSpec spec(const Specs& inputs) const override {
-    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+    LayerSpec spec{.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+    if constexpr (kFunction == Function::relu) spec.traits.element_function = {ElementFunction::Kind::relu};
+    return spec;
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -35,11 +37,6 @@ class Activation : public Layer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::activate_backward(ctx, function_, io.in[0], io.d_out[0], *io.d_in[0]);
-  }
-
-  std::optional<ElementFunction> element_function() const override {
-    if constexpr (kFunction == Function::relu) return ElementFunction{ElementFunction::Kind::relu};
-    return std::nullopt;
   }
 
  private:

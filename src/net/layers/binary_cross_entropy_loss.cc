@@ -1,4 +1,5 @@
 // BinaryCrossEntropyLoss: the log loss of a click, from logits.
+#include "net/layers/fusable_layer.h"
 #include "net/layers/layer_type.h"
 #include "net/layers/loss_params.h"
 #include "net/layers/onnx_graph.h"
@@ -7,7 +8,7 @@
 namespace hctr {
 namespace {
 
-class BinaryCrossEntropyLoss : public LossLayer {
+class BinaryCrossEntropyLoss : public LogitLoss {
  public:
   BinaryCrossEntropyLoss(const std::string&, LossParams params) : params_(params) {}
 
@@ -51,7 +52,6 @@ class BinaryCrossEntropyLoss : public LossLayer {
     layer->gradient_in_forward_ = true;
     return layer;
   }
-  bool runs_logit_layer() const override { return true; }
 
  private:
   ops::LogitTarget logit_target(const LayerIo& io) const {

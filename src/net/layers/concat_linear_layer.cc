@@ -2,12 +2,13 @@
 
 #include <numeric>
 
+#include "net/layers/fusable_layer.h"
 #include "ops/gemm/concat_linear.h"
 
 namespace hctr {
 namespace {
 
-class ConcatLinear : public Layer {
+class ConcatLinear : public FusableLayer {
  public:
   ConcatLinear(FullyConnected stage, size_t inputs) : stage_(stage), inputs_(inputs) {}
 
@@ -20,6 +21,8 @@ class ConcatLinear : public Layer {
     LayerSpec spec{.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1})}};
     stage_.add_weights(std::accumulate(widths.begin(), widths.end(), int64_t{0}), "", spec.weights);
     spec.scratch.push_back(ops::logit_loss_scratch(inputs[0].rows(), widths));
+    spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::always;
+    for (size_t i = 0; i < inputs.size(); ++i) spec.traits.finishes_relu_of.push_back(i);
     return spec;
   }
 
@@ -33,9 +36,6 @@ class ConcatLinear : public Layer {
     ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], inputs_of(io), io.d_weights[0],
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
-
-  bool writes_weights_in_backward(const LayerIo&) const override { return true; }
-  bool finishes_layer_below(size_t) const override { return true; }
 
   /// Not of one input, which would be multiplied by another operator.
   bool is_logit_layer() const override { return inputs_ > 1; }

@@ -19,7 +19,8 @@ class Dropout : public Layer {
       : stream_(random_stream(name)), rate_(static_cast<float>(params.rate)) {}
 
   LayerSpec spec(const Specs& inputs) const override {
-    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)},
+            .traits = {.element_function = {{ElementFunction::Kind::dropout, rate_, stream_}}}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
@@ -37,10 +38,6 @@ class Dropout : public Layer {
       ops::dropout_backward(ctx, rate_, stream_, io.d_out[0], *io.d_in[0]);
     else
       ops::copy(ctx, io.d_out[0], *io.d_in[0]);
-  }
-
-  std::optional<ElementFunction> element_function() const override {
-    return ElementFunction{ElementFunction::Kind::dropout, rate_, stream_};
   }
 
  private:

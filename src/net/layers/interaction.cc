@@ -28,7 +28,8 @@ class Interaction : public Layer {
                            to_string(dense), ", this one ", to_string(slots), "; make the last InnerProduct ", slots[2],
                            " wide or the embedding's vectors ", dense[1], " long"));
     const int64_t vectors = slots[1] + 1;
-    return {.outputs = {TensorSpec(inputs[0].dtype, {dense[0], dense[1] + vectors * (vectors - 1) / 2 + 1})}};
+    return {.outputs = {TensorSpec(inputs[0].dtype, {dense[0], dense[1] + vectors * (vectors - 1) / 2 + 1})},
+            .traits = {.searches_gradient_of = 1, .finishes_relu_of = {0}}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
@@ -54,9 +55,6 @@ class Interaction : public Layer {
     ops::interaction_backward(ctx, io.in[0], io.in[1], io.d_out[0], io.d_in[0], io.d_in[1], io.overflow,
                               io.below.empty() ? std::nullopt : io.below[0]);
   }
-
-  std::optional<size_t> searched_input() const override { return 1; }
-  bool finishes_layer_below(size_t input) const override { return input == 0; }
 };
 
 }  // namespace

@@ -19,4 +19,10 @@ void need_one_shape(const Specs& inputs, const std::string& layer_type) {
                                               to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
 }
 
+bool writes_weights_in_backward(const LayerSpec& spec, const LayerIo& io) {
+  using When = LayerTraits::WeightsInBackward;
+  const When when = spec.traits.weights_in_backward;
+  return when == When::always || (when == When::with_gradient_of_input && io.d_in[0]);
+}
+
 }  // namespace hctr

@@ -44,6 +44,44 @@ struct StateSpec {
   std::optional<float> when_absent{};  ///< the value if a model file lacks it; none: such a file is an error
 };
 
+/// A function that a layer applies to every element, in terms that another layer can apply it in.
+struct ElementFunction {
+  enum class Kind { relu, dropout } kind = Kind::relu;
+  float rate = 0;       ///< of dropout
+  uint64_t stream = 0;  ///< of dropout's random numbers
+};
+
+/// A call of ops::weight_gradient(), x^T d_y, by where its operands are in a LayerIo.
+struct WeightProduct {
+  struct Operand {
+    enum class In { inputs, scratch, output_gradients } in = In::inputs;
+    size_t index = 0;
+  };
+  Operand x, d_y;
+  size_t weight = 0;
+  bool in_backward = false;  ///< whether backward() calls it, not backward_weights()
+};
+
+/// What a layer lets others do, or does for them, in a fusion (net/fusion) or in the plan of a step (net/plan). A layer
+/// that is fused with nothing declares none of it.
+struct LayerTraits {
+  /// The input whose gradient backward() searches for overflow (LayerIo::overflow) as it writes it, which saves reading
+  /// it again.
+  std::optional<size_t> searches_gradient_of{};
+  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
+  enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
+  /// When these run is decided by the plan of a step. What backward_weights() calls uses no memory that other layers
+  /// use in their backward passes.
+  std::vector<WeightProduct> weight_products{};
+  /// Whether forward() and backward() are best run on another stream, beside the layers that neither read this one's
+  /// output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
+  bool runs_aside = false;
+  /// The function that the layer applies to each element of its only input.
+  std::optional<ElementFunction> element_function{};
+  /// The inputs for whose writer backward() can finish the backward pass of a ReLU, given LayerIo::below.
+  std::vector<size_t> finishes_relu_of{};
+};
+
 /// The tensors of a layer for given inputs, fixed before the first step.
 struct LayerSpec {
   Specs outputs;
@@ -62,12 +100,13 @@ struct LayerSpec {
   bool hands_gradient_on = false;
   /// If each output holds adjacent columns of the only input: the first column of each.
   std::vector<int64_t> first_columns{};
+  LayerTraits traits{};
 };
 
 /// What finishes the backward pass of a layer that ends with ReLU in the layer that reads it.
 using ops::ReluEnd;
 
-/// What a loss runs before itself (LossLayer::runs_logit_layer()): the layer of its logits and, if there is one, the
+/// What a loss runs before itself (LogitLoss): the layer of its logits and, if there is one, the
 /// Add behind that.
 struct LogitIo {
   ops::LogitLayer layer;
@@ -82,20 +121,15 @@ struct LayerIo {
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
   std::vector<std::optional<Tensor>> d_in;    ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;       ///< a loss has no d_out
-  /// Of the layer that wrote each input, if this one finishes it (finished_by_reader()); empty: it finishes none.
+  /// Of the layer that wrote each input, if this one finishes it (FusableLayer::finished_by_reader()); empty: it
+  /// finishes none.
   std::vector<std::optional<ReluEnd>> below{};
-  ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
+  ops::OverflowSearch overflow{};  ///< for the gradient of LayerTraits::searches_gradient_of
   /// For operands of products that wait in Context::last_launches(), where backward() reads them anyhow.
   ops::OverflowSearch operands{};
   std::optional<LogitIo> logit{};  ///< of a loss, in training
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
-};
-
-/// A product x^T d_y that ops::weight_gradient() computes.
-struct WeightProduct {
-  Tensor x, d_y, d_w;
-  bool in_backward = false;  ///< whether backward() calls it, not backward_weights()
 };
 
 /// An invalid shape or value, found when a layer gets its inputs. `field` is its path inside the section
@@ -109,13 +143,6 @@ class LayerError : public Error {
   std::string field_;
 };
 
-/// A function that a layer applies to every element, in terms that another layer can apply it in.
-struct ElementFunction {
-  enum class Kind { relu, dropout } kind = Kind::relu;
-  float rate = 0;       ///< of dropout
-  uint64_t stream = 0;  ///< of dropout's random numbers
-};
-
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -125,53 +152,12 @@ class Layer {
   /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
   /// sums gradients of tensors that several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
-  /// The input whose gradient backward() searches for overflow (LayerIo::overflow) as it writes it, which saves reading
-  /// it again; none: it searches nothing.
-  virtual std::optional<size_t> searched_input() const { return std::nullopt; }
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
-  /// The calls of ops::weight_gradient() in backward() and backward_weights(): when they run is decided by the plan of
-  /// a step (net/plan). What backward_weights() calls uses no memory that other layers use in their backward passes.
-  virtual std::vector<WeightProduct> weight_products(const LayerIo&) const { return {}; }
-  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
-  virtual bool writes_weights_in_backward(const LayerIo&) const { return false; }
   /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.
   /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
-
-  /// Whether forward() and backward() are best run on another stream, beside the layers that neither read this one's
-  /// output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
-  virtual bool runs_beside(const LayerIo&) const { return false; }
-
-  /// The function that the layer applies to each element of its only input, if it is one that others can apply.
-  virtual std::optional<ElementFunction> element_function() const { return std::nullopt; }
-  /// One layer that computes what this one and `function` behind it compute; null if there is none. Outputs and
-  /// gradients of inputs are equal bit for bit.
-  virtual std::shared_ptr<const Layer> followed_by(const ElementFunction&) const { return nullptr; }
-
-  /// This layer for a graph in which the only reader of out[0] writes to d_out[0] not the gradient of that output, but
-  /// that of the input of the ReLU that ends this layer, and its bias's gradient with it; null if it does not end so.
-  virtual std::shared_ptr<const Layer> finished_by_reader() const { return nullptr; }
-  /// Whether backward() does so for the layer that wrote this input, given LayerIo::below.
-  virtual bool finishes_layer_below(size_t input) const { return static_cast<void>(input), false; }
-  /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
-  virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
-
-  /// Whether this is y = x W + b with one output and nothing behind it, which a loss can run together with itself.
-  virtual bool is_logit_layer() const { return false; }
-  /// What such a loss needs of it, given this layer's own tensors in training, with the gradient of an input at least.
-  virtual ops::LogitLayer logit_layer(const LayerIo&) const { throw Error(Kind::bug, "a layer of several outputs"); }
-
-  /// This layer for training with those products in FP8 whose weight has at least so many rows and as many columns;
-  /// null if there is none. Weights are the same.
-  virtual std::shared_ptr<const Layer> with_fp8_products(const Specs& inputs, int64_t least_width) const {
-    return static_cast<void>(inputs), static_cast<void>(least_width), nullptr;
-  }
-
-  /// One layer with this many matrices as inputs that computes what this one computes of them side by side; null if
-  /// there is none. Weights are the same, and values but for the order of sums.
-  virtual std::shared_ptr<const Layer> behind_concat(size_t) const { return nullptr; }
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.
@@ -186,14 +172,10 @@ class LossLayer : public Layer {
     double lambda = 0;
   };
   virtual Regularizer regularizer() const = 0;
-  /// This loss for training, with the gradient of the logits written by forward(), in the pass that computes the loss:
-  /// backward() leaves it alone. Null if there is none. Values and gradients are equal bit for bit.
-  virtual std::shared_ptr<const Layer> with_gradient_in_forward() const { return nullptr; }
-  /// Whether forward() and backward(), given LayerIo::logit, run the layer of the logits too. Such a loss is one
-  /// with_gradient_in_forward().
-  virtual bool runs_logit_layer() const { return false; }
 };
 
+/// Whether backward() writes all gradients of weights.
+bool writes_weights_in_backward(const LayerSpec&, const LayerIo&);
 /// Throws LayerError unless the tensor has `rank` dimensions.
 void need_rank(const TensorSpec&, int rank, const std::string& field, const std::string& layer_type);
 /// Throws LayerError unless all inputs have the shape of the first.

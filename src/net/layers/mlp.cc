@@ -4,6 +4,7 @@
 #include "config/problems.h"
 #include "net/layers/concat_linear_layer.h"
 #include "net/layers/fully_connected.h"
+#include "net/layers/fusable_layer.h"
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/gemm/bias_gradient.h"
@@ -51,7 +52,7 @@ std::optional<StageActivation> activation_of(const std::string& word) {
   return std::nullopt;
 }
 
-class Stack : public Layer {
+class Stack : public FusableLayer {
  public:
   Stack(const std::string&, WidthParams p)
       : type_("InnerProduct"), stages_{{p.num_output, StageActivation::none, true, p.weight_init, p.bias_init}} {}
@@ -79,22 +80,37 @@ class Stack : public Layer {
                 " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
                 "and this one has shape ",
                 to_string(inputs[i].shape)));
+    using Operand = WeightProduct::Operand;
     LayerSpec spec;
+    spec.traits.finishes_relu_of = {0};
+    if (stages_.size() == 1 && stages_[0].num_output == 1)
+      spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
+    WeightProduct product;  // of a stage; the next one reads its output
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
       stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", spec.weights);
       const TensorSpec y(inputs[0].dtype, {inputs[0].rows(), stage.num_output});
+      product.weight = spec.weights.size() - stage.weights();
+      product.in_backward = i > 0;
+      product.d_y = {Operand::In::output_gradients, 0};
       if (stage.keeps_input_of_activation()) spec.scratch.push_back(y);
       const auto of_backward = [&](const TensorSpec& scratch) {
         spec.scratch_of_backward.push_back(spec.scratch.size());
         spec.scratch.push_back(scratch);
       };
-      if (stage.own_gradient()) of_backward(y);
+      const bool own = stage.own_gradient();
+      if (own) product.d_y = {Operand::In::scratch, spec.scratch.size()};
+      if (own) of_backward(y);
+      Operand next{};
       if (i + 1 < stages_.size()) {
+        next = {Operand::In::scratch, spec.scratch.size()};
         spec.scratch.push_back(y);  // its value
-        of_backward(y);             // and gradient
+        if (!own) product.d_y = {Operand::In::scratch, spec.scratch.size()};
+        of_backward(y);  // and gradient
       }
+      if (stage.has_weight_product()) spec.traits.weight_products.push_back(product);
+      product.x = next;
       if (stage.needs_scratch()) of_backward(stage.scratch(y, width));
       if (stage.fp8) {
         stage.add_fp8_memory(y, width, spec.scratch, spec.transient);
@@ -136,19 +152,6 @@ class Stack : public Layer {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
-  std::vector<WeightProduct> weight_products(const LayerIo& io) const override {
-    std::vector<WeightProduct> products;
-    const auto all = stage_io(io);
-    for (size_t i = 0; i < all.size(); ++i)
-      if (stages_[i].has_weight_product())
-        products.push_back({all[i].x, stages_[i].gradient_of_sums(all[i]), all[i].d_w[0], i > 0});
-    return products;
-  }
-
-  bool writes_weights_in_backward(const LayerIo& io) const override {
-    return stages_.size() == 1 && stages_[0].num_output == 1 && io.d_in[0];
-  }
-
   /// Takes ReLU into a last stage that has no activation, and dropout into one that ends with ReLU.
   std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
     const bool is_relu = function.kind == ElementFunction::Kind::relu;
@@ -185,7 +188,6 @@ class Stack : public Layer {
     layer->stages_.back().finished_by_reader = true;
     return layer;
   }
-  bool finishes_layer_below(size_t input) const override { return input == 0; }
   ReluEnd relu_end(const LayerIo& io) const override { return stages_.back().end(stage_io(io).back()); }
 
   bool is_logit_layer() const override {

@@ -42,6 +42,9 @@ class MultiCross : public Layer {
       spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
+      // They need no matrix products, and so no workspace. With more samples the kernels fill a GPU.
+      constexpr int64_t kMostSamples = 2048;
+      spec.traits.runs_aside = batch <= kMostSamples;
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
     } else {
       const TensorSpec like_x(x.dtype, x.shape), none(x.dtype, {0, 1});
@@ -82,12 +85,6 @@ class MultiCross : public Layer {
       }
       y = next;
     }
-  }
-
-  /// Vectors need no matrix products, and so no workspace. With more samples the kernels fill a GPU.
-  bool runs_beside(const LayerIo& io) const override {
-    constexpr int64_t kMostSamples = 2048;
-    return vectors() && io.in[0].rows() <= kMostSamples;
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

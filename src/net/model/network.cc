@@ -8,6 +8,7 @@
 #include "net/graph/layer_bytes.h"
 #include "net/graph/layer_part.h"
 #include "net/graph/node_tensors.h"
+#include "net/layers/fusable_layer.h"
 #include "ops/common/add.h"
 #include "ops/common/copy.h"
 #include "ops/common/fill.h"
@@ -33,12 +34,15 @@ void write_transposed_weights(Context& ctx, const std::vector<ops::TransposedWei
   ops::transpose_weights(ctx, all);
 }
 
+/// A node that a fusion has found to be one.
+const FusableLayer& fusable(const Node& node) { return dynamic_cast<const FusableLayer&>(node.layer()); }
+
 /// The only reader of an embedding, if it searches the gradient that it writes for it.
 std::optional<size_t> searching_node(const Graph& graph, TensorId embedding) {
   const std::vector<size_t>& readers = graph.edges[embedding].readers;
   if (readers.size() != 1) return std::nullopt;
   const Node& node = graph.nodes[readers[0]];
-  const auto input = node.layer().searched_input();
+  const auto input = node.spec.traits.searches_gradient_of;
   return input && node.in[*input] == embedding ? std::optional(readers[0]) : std::nullopt;
 }
 
@@ -79,7 +83,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
       io.d_weights = weights_.gradients_of_node(n);
       if (node.logit) io.logit = logit_io(binding, *node.logit);
       for (const auto& below : node.finishes)
-        io.below.push_back(below ? std::optional(graph_.nodes[*below].layer().relu_end(binding.calls[*below]))
+        io.below.push_back(below ? std::optional(fusable(graph_.nodes[*below]).relu_end(binding.calls[*below]))
                                  : std::nullopt);
     }
     io.sum_over_ranks = [&comm = comm_, gradients = gradients_](Context& ctx, const Tensor& tensor) {
@@ -96,7 +100,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
 }
 
 LogitIo Network::logit_io(const Binding& binding, const Node::LogitNodes& nodes) const {
-  LogitIo io{graph_.nodes[nodes.layer].layer().logit_layer(binding.calls[nodes.layer]), std::nullopt};
+  LogitIo io{fusable(graph_.nodes[nodes.layer]).logit_layer(binding.calls[nodes.layer]), std::nullopt};
   if (nodes.sum) {
     const LayerIo& sum = binding.calls[*nodes.sum];
     io.sum = {sum.in, sum.d_in, sum.out[0]};

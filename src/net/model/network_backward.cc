@@ -10,8 +10,7 @@ namespace hctr {
 
 void Network::backward_node(Context& ctx, const Binding& binding, size_t n) const {
   const Node& node = graph_.nodes[n];
-  const ProfiledPart part =
-      part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
+  const ProfiledPart part = part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, binding.calls[n]); });
   in_context([&] { return cat("running ", label_of(node), " backward"); },
              [&] {
                for (const TensorId out : node.out) sum_gradients(ctx, out);
@@ -35,7 +34,7 @@ void Network::sum_contributions(Context& ctx, size_t embedding) const {
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {
-  if (graph_.nodes[n].layer().writes_weights_in_backward(binding.calls[n])) return;
+  if (writes_weights_in_backward(graph_.nodes[n].spec, binding.calls[n])) return;
   const ProfiledPart part = part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes; });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
              [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });

@@ -6,9 +6,9 @@ namespace hctr {
 namespace {
 
 /// The first node that reads an output of this one, if the node is best run concurrently with others between them.
-std::optional<size_t> concurrent_until(const Graph& graph, size_t n, const LayerIo& io) {
+std::optional<size_t> concurrent_until(const Graph& graph, size_t n) {
   const Node& node = graph.nodes[n];
-  if (!graph.edges[node.out[0]].needs_gradient || !node.layer().runs_beside(io)) return std::nullopt;
+  if (!graph.edges[node.out[0]].needs_gradient || !node.spec.traits.runs_aside) return std::nullopt;
   size_t first = graph.nodes.size();
   for (const TensorId out : node.out)
     for (const size_t reader : graph.edges[out].readers) first = std::min(first, reader);
@@ -23,15 +23,22 @@ bool one_dgrad_fills(const Node& node, const LayerIo& io, const std::optional<Gp
 
 bool is_matrix(const Tensor& gradient) { return gradient.rows() > 1 && gradient.row_elements() > 1; }
 
-void add_weight_gradients(LayerFacts& facts, const Layer& layer, const LayerIo& io, const std::optional<GpuTraits>& gpu,
-                          const RuntimeOptions& options) {
+const Tensor& operand_of(const LayerIo& io, const WeightProduct::Operand& operand) {
+  using In = WeightProduct::Operand::In;
+  return (operand.in == In::inputs ? io.in : operand.in == In::scratch ? io.scratch : io.d_out).at(operand.index);
+}
+
+void add_weight_gradients(LayerFacts& facts, const LayerSpec& spec, const LayerIo& io,
+                          const std::optional<GpuTraits>& gpu, const RuntimeOptions& options) {
   facts.weight_gradients = !io.d_weights.empty();
-  facts.weights_in_backward = layer.writes_weights_in_backward(io);
+  facts.weights_in_backward = writes_weights_in_backward(spec, io);
   facts.matrix_gradient = std::ranges::any_of(io.d_weights, is_matrix);
   if (!facts.weight_gradients) return;
-  for (const WeightProduct& product : layer.weight_products(io)) {
-    const auto run = ops::planned_weight_gradient_run(gpu, options, product.x, product.d_y, product.d_w);
-    if (run == ops::WeightGradientRun::together && product.x.dtype() != DType::f16) facts.finite_products = false;
+  for (const WeightProduct& product : spec.traits.weight_products) {
+    const Tensor& x = operand_of(io, product.x);
+    const auto run =
+        ops::planned_weight_gradient_run(gpu, options, x, operand_of(io, product.d_y), io.d_weights.at(product.weight));
+    if (run == ops::WeightGradientRun::together && x.dtype() != DType::f16) facts.finite_products = false;
     if (!product.in_backward)
       facts.wgrad = facts.weights_in_backward ? ops::WeightGradientRun::in_order : run;
     else if (run == ops::WeightGradientRun::together)
@@ -69,8 +76,8 @@ std::vector<LayerFacts> layer_facts(const Graph& graph, std::span<const LayerIo>
     facts.weight_copies = std::ranges::any_of(io.transposed, [](const auto& copy) { return copy.has_value(); });
     facts.weights = !node.spec.weights.empty();
     facts.transient = !node.spec.transient.empty();
-    facts.concurrent_until = concurrent_until(graph, n, io);
-    add_weight_gradients(facts, node.layer(), io, gpu, options);
+    facts.concurrent_until = concurrent_until(graph, n);
+    add_weight_gradients(facts, node.spec, io, gpu, options);
     for (const auto& below : node.finishes)
       if (below) all[*below].fused_relu = true;
   }
