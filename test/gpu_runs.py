@@ -57,7 +57,9 @@ def page(runs):
     for run in runs:
         what = f"`{run['program']}`" + (f" `{run['filter']}`" if run["filter"] != "*" else "") + (f" under {run['under'].split()[0]}" if run["under"] else "")
         where = run["device"] + (f" x {run['gpus']}" if run["gpus"] > 1 else "") + f", driver {run['driver']}"
-        failed = ", ".join(f"`{name}`" for name in run["failed"]) or "0"
+        failed = ", ".join(f"`{name}`" for name in run["failed"][:2]) or "0"
+        if len(run["failed"]) > 2:
+            failed += f" and {len(run['failed']) - 2} more"
         lines.append(f"| {run['date']} | {run['commit']} | {where} | {what} | {run['passed']} | {failed} | {run['skipped']} | {run['not run']} |")
     return "\n".join(lines) + "\n"
 

@@ -172,7 +172,7 @@ int run(int argc, char** argv) {
   hctr::TrainOptions options;
   hctr::CommandLine app(
       "huge_ctr", "Trains click-through-rate models as a JSON file describes them, and uses what it has trained.",
-      "A command is an option, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
+      "Commands but store are options, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
       "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
       "other ranks, 75 stopped by "
       "SIGTERM, SIGUSR1 or SIGHUP with a checkpoint or the model saved, 130 the same by SIGINT (Ctrl-C).\n"

@@ -84,8 +84,8 @@ std::string all_help(const CLI::App& app, const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) text += cat("\n", verb_help(app, verb));
   text += "\nThe commands as options:\n";
   for (const Verb& verb : verbs) {
-    const CLI::Option& option = *app.get_option("--" + verb.name);
-    text += entry(option, option.get_description());
+    if (const CLI::Option* option = app.get_option_no_throw("--" + verb.name))
+      text += entry(*option, option->get_description());
   }
   return text;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/row_map.h"
+#include "store/concurrent_rows.h"
 
 namespace hctr {
 

@@ -52,7 +52,7 @@ class MemoryTable : public LevelTable {
 
  private:
   int64_t most_rows_;
-  RowMap rows_;
+  ConcurrentRows rows_;
   std::atomic<int64_t> asked_{0}, found_{0};
 };
 

@@ -75,7 +75,7 @@ class RowFile : public LevelTable {
   fs::path path_;
   int64_t dim_, bytes_;
   int descriptor_ = -1;
-  RowMap index_;  // key to record number
+  ConcurrentRows index_;  // key to record number
   std::atomic<uint64_t> committed_;
   std::atomic<bool> fresh_ = false;  // no commit has it yet: the index may have its rows at once
   std::atomic<int64_t> records_ = 0;

@@ -32,8 +32,8 @@ struct Variant {
 std::vector<Variant> variants() {
   return {{"one_gpu", {"solver.gpu=[0]", "solver.mixed_precision=1024", "solver.batchsize=2048"}},
           {"one_gpu_tf32", {"solver.gpu=[0]", "solver.mixed_precision=null", "solver.enable_tf32_compute=true"}},
-          {"two_gpus", {"solver.gpu=[0,1]", "solver.mixed_precision=1024", "solver.batchsize=2048"}},
-          {"two_hosts", {"solver.gpu=[[0],[0]]", "solver.mixed_precision=1024", "solver.batchsize=2048"}},
+          {"two_gpus", {"solver.gpu=[0,1]", "solver.mixed_precision=1024"}},
+          {"two_hosts", {"solver.gpu=[[0],[0]]", "solver.mixed_precision=1024"}},
           {"cpu", {"solver.gpu=[0]", "solver.mixed_precision=null"}, true}};
 }
 

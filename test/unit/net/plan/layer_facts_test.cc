@@ -44,7 +44,7 @@ const Tensor& operand(const LayerIo& io, const WeightProduct::Operand& of) {
 
 /// Each width occurs once, so that a wrong tensor has a wrong shape.
 TEST(LayerFacts, ProductsOfWeightsNameTheirOperands) {
-  for (const char* const activation : {"Relu", "Gelu", "None"})
+  for (const char* const activation : {"Relu", "GELU", "None"})
     for (const bool bias : {true, false}) {
       const PlacedLayers placed(cat(
           R"({"type": "MLP", "bottom": "dense", "top": "mlp", "mlp_param": {"num_outputs": [24, 40, 16], "activation": ")",

@@ -1,4 +1,4 @@
-#include "store/row_map.h"
+#include "store/concurrent_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -33,7 +33,7 @@ int64_t slots_for(int64_t rows) {
 }  // namespace
 
 /// Rows of an even number of words are read and written in pairs of words.
-struct RowMap::Block {
+struct ConcurrentRows::Block {
   Block(int64_t slots_, int64_t words) : slots(slots_), keys(new std::atomic<int64_t>[static_cast<size_t>(slots_)]) {
     for (int64_t i = 0; i < slots; ++i) keys[i].store(kNone, std::memory_order_relaxed);
     rows.reset(new uint64_t[static_cast<size_t>((slots * words + 1) / 2)]);
@@ -57,7 +57,7 @@ struct RowMap::Block {
   std::unique_ptr<uint64_t[]> rows;
 };
 
-RowMap::RowMap(int64_t words, int64_t expected)
+ConcurrentRows::ConcurrentRows(int64_t words, int64_t expected)
     : words_(words),
       partitions_(static_cast<size_t>(
           std::clamp(static_cast<int64_t>(
@@ -72,16 +72,16 @@ RowMap::RowMap(int64_t words, int64_t expected)
   start(special_, 2);
 }
 
-RowMap::~RowMap() = default;
+ConcurrentRows::~ConcurrentRows() = default;
 
-RowMap::Home RowMap::home_of(int64_t key) const {
+ConcurrentRows::Home ConcurrentRows::home_of(int64_t key) const {
   if (key == kNone) return {&special_, 0, 0};
   const uint64_t hash = mixed(static_cast<uint64_t>(key));
   const size_t partition = ((hash >> 32) * partitions_.size()) >> 32;
   return {&partitions_[partition], key, static_cast<uint32_t>(hash)};
 }
 
-void RowMap::copy_row(const Block& block, int64_t slot, uint32_t* to) const {
+void ConcurrentRows::copy_row(const Block& block, int64_t slot, uint32_t* to) const {
   uint32_t* const row = block.row(slot, words_);
   if (words_ % 2 == 0) {
     auto* const pairs = reinterpret_cast<uint64_t*>(row);
@@ -94,7 +94,7 @@ void RowMap::copy_row(const Block& block, int64_t slot, uint32_t* to) const {
   }
 }
 
-void RowMap::write(Block& block, int64_t slot, int64_t key, const uint32_t* from) const {
+void ConcurrentRows::write(Block& block, int64_t slot, int64_t key, const uint32_t* from) const {
   uint32_t* const row = block.row(slot, words_);
   if (words_ % 2 == 0) {
     auto* const pairs = reinterpret_cast<uint64_t*>(row);
@@ -109,7 +109,7 @@ void RowMap::write(Block& block, int64_t slot, int64_t key, const uint32_t* from
   block.keys[slot].store(key, std::memory_order_release);
 }
 
-bool RowMap::read(const Home& home, uint32_t* to) const {
+bool ConcurrentRows::read(const Home& home, uint32_t* to) const {
   const Partition& partition = *home.partition;
   for (int tries = 1;; ++tries) {
     const uint64_t before = partition.sequence.load(std::memory_order_acquire);
@@ -125,7 +125,7 @@ bool RowMap::read(const Home& home, uint32_t* to) const {
   }
 }
 
-int64_t RowMap::find(KeysToFind wanted, uint32_t* rows, int64_t stride, uint8_t* found) const {
+int64_t ConcurrentRows::find(KeysToFind wanted, uint32_t* rows, int64_t stride, uint8_t* found) const {
   const ReadEpochs::Reader reading(epochs_);
   const size_t count = wanted.keys.size();
   int64_t hits = 0;
@@ -157,12 +157,12 @@ int64_t RowMap::find(KeysToFind wanted, uint32_t* rows, int64_t stride, uint8_t*
   return hits;
 }
 
-bool RowMap::contains(int64_t key) const {
+bool ConcurrentRows::contains(int64_t key) const {
   const ReadEpochs::Reader reading(epochs_);
   return read(home_of(key), nullptr);
 }
 
-void RowMap::grow(Partition& partition) {
+void ConcurrentRows::grow(Partition& partition) {
   const Block& old = *partition.owner;
   const auto next = std::make_shared<Block>(slots_for(partition.size + 1), words_);
   std::vector<uint32_t> row(static_cast<size_t>(words_));
@@ -179,7 +179,7 @@ void RowMap::grow(Partition& partition) {
   epochs_.retire(std::exchange(partition.owner, next));
 }
 
-void RowMap::insert(Partition& partition, const Home& home, const uint32_t* row) {
+void ConcurrentRows::insert(Partition& partition, const Home& home, const uint32_t* row) {
   Block& block = *partition.owner;
   const int64_t slot = block.slot_of(home.key, home.hash);
   const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
@@ -188,7 +188,7 @@ void RowMap::insert(Partition& partition, const Home& home, const uint32_t* row)
   partition.sequence.store(sequence + 2, std::memory_order_release);
 }
 
-bool RowMap::put(int64_t key, const uint32_t* row) {
+bool ConcurrentRows::put(int64_t key, const uint32_t* row) {
   const std::lock_guard lock(changing_);
   const Home home = home_of(key);
   Partition& partition = *home.partition;
@@ -203,7 +203,7 @@ bool RowMap::put(int64_t key, const uint32_t* row) {
   return true;
 }
 
-bool RowMap::put_in_place(int64_t key, const uint32_t* row) {
+bool ConcurrentRows::put_in_place(int64_t key, const uint32_t* row) {
   {
     const std::lock_guard lock(changing_);
     const Home home = home_of(key);
@@ -218,7 +218,7 @@ bool RowMap::put_in_place(int64_t key, const uint32_t* row) {
   return put(key, row);
 }
 
-void RowMap::remove_slot(Partition& partition, int64_t slot) {
+void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
   Block& block = *partition.owner;
   std::vector<uint32_t> row(static_cast<size_t>(words_));
   const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
@@ -240,7 +240,7 @@ void RowMap::remove_slot(Partition& partition, int64_t slot) {
   size_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool RowMap::remove(int64_t key) {
+bool ConcurrentRows::remove(int64_t key) {
   const std::lock_guard lock(changing_);
   const Home home = home_of(key);
   if (!read(home, nullptr)) return false;
@@ -249,14 +249,14 @@ bool RowMap::remove(int64_t key) {
   return true;
 }
 
-int64_t RowMap::bytes() const {
+int64_t ConcurrentRows::bytes() const {
   const std::lock_guard lock(changing_);
   int64_t slots = special_.owner->slots;
   for (const Partition& partition : partitions_) slots += partition.owner->slots;
   return slots * (8 + words_ * 4) + static_cast<int64_t>(partitions_.size() * (sizeof(Partition) + sizeof(Block)));
 }
 
-void RowMap::each(const Sink& sink) const {
+void ConcurrentRows::each(const Sink& sink) const {
   std::vector<int64_t> keys;
   std::vector<uint32_t> rows;
   const auto pass = [&](const Partition& partition, bool special) {

@@ -25,13 +25,13 @@ struct KeysToFind {
 /// language memory models?", 2012): readers repeat what they have read meanwhile, so each row is whole.
 ///
 /// Any thread calls any member; changes follow each other.
-class RowMap {
+class ConcurrentRows {
  public:
   /// `words`: of 4 bytes, of a row. `expected`: rows that memory is reserved for; more may come.
-  RowMap(int64_t words, int64_t expected);
-  RowMap(const RowMap&) = delete;
-  RowMap& operator=(const RowMap&) = delete;
-  ~RowMap();
+  ConcurrentRows(int64_t words, int64_t expected);
+  ConcurrentRows(const ConcurrentRows&) = delete;
+  ConcurrentRows& operator=(const ConcurrentRows&) = delete;
+  ~ConcurrentRows();
 
   /// Copies the rows of keys whose found[i] is 0 and sets it to 1 where there is one. Returns how many it has set.
   int64_t find(KeysToFind, uint32_t* rows, int64_t stride, uint8_t* found) const;

@@ -1,4 +1,4 @@
-#include "store/row_map.h"
+#include "store/concurrent_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,21 +10,21 @@
 
 namespace {
 
-using hctr::RowMap;
+using hctr::ConcurrentRows;
 
 std::vector<uint32_t> row_of(int64_t words, uint32_t value) {
   return std::vector<uint32_t>(static_cast<size_t>(words), value);
 }
 
-std::vector<uint8_t> find_all(const RowMap& map, std::span<const int64_t> keys, std::vector<uint32_t>& rows) {
+std::vector<uint8_t> find_all(const ConcurrentRows& map, std::span<const int64_t> keys, std::vector<uint32_t>& rows) {
   std::vector<uint8_t> found(keys.size());
   rows.assign(keys.size() * static_cast<size_t>(map.words()), 0);
   map.find({keys}, rows.data(), map.words(), found.data());
   return found;
 }
 
-TEST(RowMap, EveryKeyIsAKey) {
-  RowMap map(3, 0);
+TEST(ConcurrentRows, EveryKeyIsAKey) {
+  ConcurrentRows map(3, 0);
   const std::vector<int64_t> keys = {0, -1, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
   for (size_t i = 0; i < keys.size(); ++i) EXPECT_TRUE(map.put(keys[i], row_of(3, static_cast<uint32_t>(i)).data()));
   std::vector<uint32_t> rows;
@@ -36,9 +36,9 @@ TEST(RowMap, EveryKeyIsAKey) {
   EXPECT_EQ(map.size(), 3);
 }
 
-TEST(RowMap, IsWhatAPlainMapIsAfterRandomOperations) {
+TEST(ConcurrentRows, IsWhatAPlainMapIsAfterRandomOperations) {
   for (const int64_t words : {1, 2, 7, 16}) {
-    RowMap map(words, words == 7 ? 5000 : 0);
+    ConcurrentRows map(words, words == 7 ? 5000 : 0);
     std::map<int64_t, uint32_t> plain;
     std::mt19937_64 random(static_cast<uint64_t>(words));
     for (uint32_t i = 0; i < 60000; ++i) {
@@ -69,10 +69,10 @@ TEST(RowMap, IsWhatAPlainMapIsAfterRandomOperations) {
   }
 }
 
-TEST(RowMap, TakesAtMostAQuarterMoreThanKeysAndRows) {
+TEST(ConcurrentRows, TakesAtMostAQuarterMoreThanKeysAndRows) {
   for (const int64_t words : {1, 4, 16})
     for (const int64_t expected : {int64_t{0}, int64_t{40000}}) {
-      RowMap map(words, expected);
+      ConcurrentRows map(words, expected);
       const std::vector<uint32_t> row = row_of(words, 1);
       for (int64_t key = 0; key < 40000; ++key) {
         map.put(key * 977, row.data());
@@ -84,8 +84,8 @@ TEST(RowMap, TakesAtMostAQuarterMoreThanKeysAndRows) {
     }
 }
 
-TEST(RowMap, ANewRowInPlaceKeepsTheSize) {
-  RowMap map(2, 1000);
+TEST(ConcurrentRows, ANewRowInPlaceKeepsTheSize) {
+  ConcurrentRows map(2, 1000);
   for (int64_t key = 0; key < 1000; ++key) map.put(key, row_of(2, 1).data());
   for (int64_t key = 1000; key < 3000; ++key) {
     map.put_in_place(key, row_of(2, 2).data());
@@ -94,9 +94,9 @@ TEST(RowMap, ANewRowInPlaceKeepsTheSize) {
   EXPECT_EQ(map.size(), 1000);
 }
 
-TEST(RowMap, ReadersSeeWholeRowsWhileAWriterAddsChangesAndRemoves) {
+TEST(ConcurrentRows, ReadersSeeWholeRowsWhileAWriterAddsChangesAndRemoves) {
   constexpr int64_t kWords = 9, kKeys = 2000;
-  RowMap map(kWords, 0);
+  ConcurrentRows map(kWords, 0);
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, backwards{0};
   for (int64_t key = 0; key < kKeys; key += 2) map.put(key, row_of(kWords, 1).data());  // those stay
