@@ -42,7 +42,7 @@ hctr_status hctr_ranks_create(const hctr_join* join, hctr_rank** ranks) {
     const auto given = hctr::capi::read_struct(join, "hctr_join");
     std::vector<std::unique_ptr<hctr_rank>> made;
     for (const hctr::EmbeddingRank& rank : hctr::EmbeddingRank::of_processes(hctr::capi::join_of(given)))
-      made.push_back(std::make_unique<hctr_rank>(rank));
+      made.push_back(std::make_unique<hctr_rank>(hctr_rank{rank}));
     for (size_t r = 0; r < made.size(); ++r) ranks[r] = made[r].release();
   });
 }

@@ -37,22 +37,23 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
 }
 
 /// Of keys by sample, squares go through shared memory, so that reads and writes are of neighbours.
-constexpr int kSide = 32;
-using Square = int64_t[kSide][kSide + 1];
+constexpr int kSquareSide = 32;
+using Square = int64_t[kSquareSide][kSquareSide + 1];
 template <class Key>
 __device__ void widen_by_slot(const PackedKeys& packed, const std::byte* batch, int64_t* to, int64_t block,
                               int64_t blocks, Square& square) {
   const auto* const from = reinterpret_cast<const Key*>(batch + packed.keys);
-  const int64_t across = (packed.slots + kSide - 1) / kSide, down = (packed.rows + kSide - 1) / kSide;
-  const int lane = static_cast<int>(threadIdx.x) % kSide, warp = static_cast<int>(threadIdx.x) / kSide;
+  const int64_t across = (packed.slots + kSquareSide - 1) / kSquareSide,
+                down = (packed.rows + kSquareSide - 1) / kSquareSide;
+  const int lane = static_cast<int>(threadIdx.x) % kSquareSide, warp = static_cast<int>(threadIdx.x) / kSquareSide;
   for (int64_t i = block; i < across * down; i += blocks) {
-    const int64_t row = i / across * kSide, slot = i % across * kSide;
+    const int64_t row = i / across * kSquareSide, slot = i % across * kSquareSide;
     __syncthreads();
-    for (int r = warp; r < kSide; r += kUnpackThreads / kSide)
+    for (int r = warp; r < kSquareSide; r += kUnpackThreads / kSquareSide)
       if (row + r < packed.rows && slot + lane < packed.slots)
         square[r][lane] = static_cast<int64_t>(from[(row + r) * packed.slots + slot + lane]);
     __syncthreads();
-    for (int s = warp; s < kSide; s += kUnpackThreads / kSide)
+    for (int s = warp; s < kSquareSide; s += kUnpackThreads / kSquareSide)
       if (slot + s < packed.slots && row + lane < packed.rows)
         to[(slot + s) * packed.rows + row + lane] = square[lane][s];
   }
