@@ -11,7 +11,7 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-constexpr int kSplitThreads = 256;
+constexpr int kOwnerSplitThreads = 256;
 
 /// The last of the lengths, behind those of all bags, is 0.
 __global__ void count_owned_kernel(const int64_t* keys, const int32_t* offsets, OwnerSplit split) {
@@ -50,9 +50,9 @@ size_t split_scratch_bytes(int64_t lengths) { return prefix_sums_bytes(lengths);
 
 void split_by_owner(Context& ctx, const int64_t* keys, const int32_t* offsets, OwnerSplit split) {
   const int64_t all = split.ranks * split.bags;
-  launch(ctx, "count_owned", grid_for(all + 1, kSplitThreads), count_owned_kernel, keys, offsets, split);
+  launch(ctx, "count_owned", grid_for(all + 1, kOwnerSplitThreads), count_owned_kernel, keys, offsets, split);
   prefix_sums(ctx, split.lengths, split.begin, all + 1, split.scratch);
-  if (all > 0) launch(ctx, "send_owned", grid_for(all, kSplitThreads), send_owned_kernel, keys, offsets, split);
+  if (all > 0) launch(ctx, "send_owned", grid_for(all, kOwnerSplitThreads), send_owned_kernel, keys, offsets, split);
 }
 
 void add_lengths(Context& ctx, const int32_t* lengths, int64_t count, int32_t* offsets, std::byte* scratch) {
@@ -60,7 +60,7 @@ void add_lengths(Context& ctx, const int32_t* lengths, int64_t count, int32_t* o
 }
 
 void find_sent(Context& ctx, const int32_t* places, const int32_t* rows, int64_t count, int32_t* found) {
-  launch(ctx, "find_sent", grid_for(count, kSplitThreads), find_sent_kernel, places, rows, count, found);
+  launch(ctx, "find_sent", grid_for(count, kOwnerSplitThreads), find_sent_kernel, places, rows, count, found);
 }
 
 }  // namespace cuda
