@@ -7,7 +7,9 @@
 #include <span>
 #include <string>
 
+#include "core/base/expect.h"
 #include "hctr/huge_ctr.h"
+#include "hctr/solver.h"
 #include "hctr/surroundings.h"
 
 namespace hctr::capi {
@@ -32,6 +34,21 @@ hctr_status call(const Body& body) noexcept {
 LogSink log_sink(hctr_log log, void* user);
 /// What a program says of its environment; what it leaves out is as of Surroundings.
 void set_surroundings(Surroundings&, hctr_getenv, hctr_setenv);
+
+/// What options of a trainer and of the use of a model have in common. `what`: the name of the struct. Errors:
+/// Error(usage).
+template <class From, class To>
+void set_job(const From& from, const char* what, To& to) {
+  if (from.change_count > 0 && !from.changes) throw Error(Kind::usage, cat(what, ": changes is NULL"));
+  for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
+  if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
+    throw Error(Kind::usage, cat(what, ": device is ", from.device));
+  to.device = static_cast<DeviceChoice>(from.device);
+  if (from.threads != 0) to.threads = from.threads;
+  to.allow_unmatched = from.allow_unmatched != 0;
+  set_surroundings(to.surroundings, from.getenv, from.setenv);
+  to.surroundings.log = log_sink(from.log, from.log_user);
+}
 
 /// Throws Error(usage) where a pointer is null. `what`: "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);

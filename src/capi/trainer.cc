@@ -28,18 +28,10 @@ TrainerOptions trainer_options(const hctr_trainer_options* given) {
   if (!from.config_text) expect_given(from.config, "hctr_trainer_options: config and config_text");
   if (from.config) to.config = from.config;
   if (from.config_text) to.config_text = from.config_text;
-  if (from.change_count > 0) expect_given(from.changes, "hctr_trainer_options: changes");
-  for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
   to.run_folder = from.run_folder != nullptr;
   if (from.run_folder) to.run_dir = from.run_folder;
   if (from.resume) to.resume = from.resume;
-  if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
-    throw Error(Kind::usage, cat("hctr_trainer_options: device is ", from.device));
-  to.device = static_cast<DeviceChoice>(from.device);
-  if (from.threads != 0) to.threads = from.threads;
-  to.allow_unmatched = from.allow_unmatched != 0;
-  set_surroundings(to.surroundings, from.getenv, from.setenv);
-  to.surroundings.log = log_sink(from.log, from.log_user);
+  set_job(from, "hctr_trainer_options", to);
   return to;
 }
 

@@ -23,17 +23,9 @@ Options use_options(const hctr_use_options* given) {
   Options to;
   to.model = from.model;
   if (from.config) to.config = from.config;
-  if (from.change_count > 0) expect_given(from.changes, "hctr_use_options: changes");
-  for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
   if (from.data) to.data = from.data;
-  if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
-    throw Error(Kind::usage, cat("hctr_use_options: device is ", from.device));
-  to.device = static_cast<DeviceChoice>(from.device);
-  if (from.threads != 0) to.threads = from.threads;
-  to.allow_unmatched = from.allow_unmatched != 0;
-  set_surroundings(to.surroundings, from.getenv, from.setenv);
   if (from.stop) to.stop = &from.stop->value;
-  to.surroundings.log = log_sink(from.log, from.log_user);
+  set_job(from, "hctr_use_options", to);
   return to;
 }
 
