@@ -14,23 +14,6 @@ namespace {
 
 using PlaceWhere = EmbeddingPlacement::Where;
 
-struct RanksResult {
-  RankNumbers numbers;
-  AllRows rows;
-  int64_t updates = 0;
-};
-
-UpdateStep step_number(size_t i) { return {.learning_rate = i % 2 == 0 ? 0.05f : 0.02f}; }
-
-RanksResult run_on_one(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
-  RanksResult result;
-  EmbeddingSet set(options);
-  for (size_t i = 0; i < steps.size(); ++i) run_step(set, joined(steps[i]), step_number(i), result.numbers);
-  result.rows = all_rows(set);
-  result.updates = set.updates();
-  return result;
-}
-
 RanksResult run_on_ranks(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
   std::vector<RankNumbers> numbers(kSetRanks);
   RanksResult result;

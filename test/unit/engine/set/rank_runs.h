@@ -192,6 +192,24 @@ inline std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions
   return all;
 }
 
+struct RanksResult {
+  RankNumbers numbers;
+  AllRows rows;
+  int64_t updates = 0;
+};
+
+inline UpdateStep step_number(size_t i) { return {.learning_rate = i % 2 == 0 ? 0.05f : 0.02f}; }
+
+/// All samples of each step on one rank.
+inline RanksResult run_on_one(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
+  RanksResult result;
+  EmbeddingSet set(options);
+  for (size_t i = 0; i < steps.size(); ++i) run_step(set, joined(steps[i]), step_number(i), result.numbers);
+  result.rows = all_rows(set);
+  result.updates = set.updates();
+  return result;
+}
+
 inline void expect_error_of(Kind kind, const std::string& text, const std::function<void()>& call) {
   try {
     call();
