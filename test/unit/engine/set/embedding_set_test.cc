@@ -737,6 +737,69 @@ TEST_P(EmbeddingSetTest, ARecordedStepIsTheOneThatIsCalled) {
   }
 }
 
+// A look-up that a caller records gives the vectors of one that is called, whatever the table learns in between.
+TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
+  if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";
+  constexpr int64_t kSamples = 64, kMost = 512, kMany = 4000, kDim = 8;
+  for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::none}) {
+    const Stream stream(GetParam());
+    EmbeddingOptions options = small_set(pooling);
+    options.gpu = GetParam().index;
+    options.stream = stream.ref().handle;
+    EmbeddingSet set(options);
+    const int64_t most_vectors = pooling == Pooling::none ? kMost : kSamples;
+    const FixedArrays fixed(GetParam(), kSamples, kMost, most_vectors, kDim);
+    const FixedArrays many(GetParam(), kMany, kMany, kMany, kDim);
+    std::mt19937_64 random(11);
+    // Each sample has one key, which in half of them is new.
+    const auto set_keys = [&](const FixedArrays& arrays, int64_t samples) {
+      std::vector<int64_t> keys, offsets = {0};
+      for (int64_t b = 0; b < samples; ++b) {
+        keys.push_back(static_cast<int64_t>(random() % 30'000));
+        offsets.push_back(b + 1);
+      }
+      copy_bytes(stream, arrays.keys.data(), keys.data(), keys.size() * sizeof(int64_t));
+      copy_bytes(stream, arrays.offsets.data(), offsets.data(), offsets.size() * sizeof(int64_t));
+      stream.ref().synchronize();
+    };
+    const auto look_up = [&](const FixedArrays& arrays, int64_t samples, int64_t count) {
+      const FeatureKeys keys{arrays.keys.data(), ElementType::i64, count, arrays.offsets.data()};
+      const FeatureVectors<float> to{reinterpret_cast<float*>(arrays.y.data())};
+      set.lookup(samples, {&keys, 1}, {&to, 1});
+    };
+    const auto learn = [&] {
+      set_keys(many, kMany);
+      const FeatureKeys keys{many.keys.data(), ElementType::i64, kMany, many.offsets.data()};
+      const FeatureVectors<float> to{reinterpret_cast<float*>(many.y.data())};
+      const FeatureVectors<const float> from{reinterpret_cast<const float*>(many.y.data())};
+      set.update(set.forward(kMany, {&keys, 1}, {&to, 1}), {&from, 1}, {.learning_rate = 0.1f});
+    };
+    const auto vectors = [&] {
+      std::vector<float> have(static_cast<size_t>(kSamples * kDim));
+      copy_bytes(stream, have.data(), fixed.y.data(), have.size() * sizeof(float));
+      stream.ref().synchronize();
+      return have;
+    };
+    learn();
+    set.reserve_lookup(kSamples, std::array{kMost});
+    set_keys(fixed, kSamples);
+    Program program(stream, true, [&] { look_up(fixed, kSamples, kSamples); });
+    bool some = false;
+    for (int i = 0; i < 20; ++i) {
+      learn();
+      look_up(many, kMany, kMany);  // larger than what was reserved
+      set_keys(fixed, kSamples);
+      program.run();
+      const std::vector<float> replayed = vectors();
+      look_up(fixed, kSamples, kSamples);
+      ASSERT_EQ(replayed, vectors()) << "replay " << i;
+      for (const float element : replayed) some = some || element != 0;
+    }
+    EXPECT_TRUE(some);
+    EXPECT_GT(set.rows("items"), 20'000);
+  }
+}
+
 // Sets do not notice each other, and leave nothing behind.
 TEST_P(EmbeddingSetTest, SetsInThreadsGiveWhatEachGivesAlone) {
   const auto alone = rows_after_steps(small_set(), GetParam(), 10);
