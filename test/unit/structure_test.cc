@@ -28,6 +28,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"ops/loss", {"ops/gemm"}},
     {"ops/optimizer", {"ops/common"}},
     {"ops/embedding", {"ops/optimizer"}},
+    {"ops/cache", {"ops/embedding"}},
     {"metrics", {"config"}},
     {"formats/data", {"config"}},
     {"formats/io", {"core/base"}},
@@ -67,8 +68,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"prepare/inspect", {"prepare"}},
     {"prepare/init", {"prepare/inspect"}},
 };
-const std::set<std::string> kCudaRooms = {"core/device", "core/comm", "ops/common",    "ops/gemm",
-                                          "ops/dense",   "ops/loss",  "ops/optimizer", "ops/embedding"};
+const std::set<std::string> kCudaRooms = {"core/device", "core/comm",     "ops/common",    "ops/gemm", "ops/dense",
+                                          "ops/loss",    "ops/optimizer", "ops/embedding", "ops/cache"};
 
 /// A folder of one data format, such as formats/raw: it may use formats/data and formats/io, and need not be listed
 /// above.

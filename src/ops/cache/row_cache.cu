@@ -1,0 +1,623 @@
+// Half a warp looks up a key: its 16 lanes read the 16 entries of a set in one access, and then the row together. It
+// works on kAtOnce keys at a time, so that their lines, heads and rows are in flight together.
+//
+// Rows and heads are read through L2 alone: a line in an L1 cache could be of a row that has retired and come back
+// while the kernel ran. A row is read at the address that its entry gives, so after the entry; writers order the
+// other way by a fence.
+#include "core/device/copy_bytes.h"
+#include "core/device/launch.cuh"
+#include "ops/cache/row_cache_rules.h"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::grid_for;
+using hctr::cuda::launch;
+using hctr::cuda::thread_count;
+using hctr::cuda::thread_index;
+
+constexpr int kThreads = 256, kAtOnce = 4;
+constexpr int kElements = 4;  // of a lane in one pass over a row
+constexpr int kPassElements = kCacheWays * kElements;
+
+__device__ void full_fence() { asm volatile("fence.sc.gpu;" ::: "memory"); }
+
+template <class T>
+__device__ T volatile_load(const T* at) {
+  return *static_cast<const volatile T*>(at);
+}
+
+/// The lanes that share a key.
+struct Lanes {
+  unsigned mask;
+  int lane;
+  __device__ Lanes() : mask(threadIdx.x % 32 < kCacheWays ? 0xffffu : 0xffff0000u), lane(threadIdx.x % kCacheWays) {}
+  __device__ uint32_t ballot(bool value) const {
+    return (__ballot_sync(mask, value) >> (mask == 0xffffu ? 0 : kCacheWays)) & 0xffffu;
+  }
+  template <class T>
+  __device__ T of(T value, int from) const {
+    return __shfl_sync(mask, value, from, kCacheWays);
+  }
+  __device__ void sync() const { __syncwarp(mask); }
+};
+
+__device__ uint64_t load_entry(const CachePool& pool, uint32_t set, int lane) {
+  return volatile_load(pool.entries + int64_t{set} * kCacheWays + lane);
+}
+
+__device__ CacheHead load_head(const CachePool& pool, uint32_t row) {
+  const int4 words = __ldcg(reinterpret_cast<const int4*>(pool.heads + row));
+  CacheHead head;
+  head.key = static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(words.y)) << 32 |
+                                  static_cast<uint32_t>(words.x));
+  head.space = words.z;
+  head.scale = __int_as_float(words.w);
+  return head;
+}
+
+/// Where a key was found. `way` < 0: nowhere.
+struct Found {
+  uint32_t set = 0, row = 0;
+  int way = -1;
+  float scale = 1;
+};
+
+/// Compares the heads of the entries of a set that have the tag. `entry`: that of this lane.
+__device__ Found match_in_set(const CachePool& pool, const Lanes& lanes, uint64_t entry, uint32_t set, uint32_t tag,
+                              int64_t key, int32_t space) {
+  Found found{.set = set};
+  for (uint32_t candidates = lanes.ballot(may_hold(entry, tag)); candidates != 0; candidates &= candidates - 1) {
+    const int way = __ffs(static_cast<int>(candidates)) - 1;
+    const uint32_t row = cache_row(lanes.of(entry, way));
+    const CacheHead head = load_head(pool, row);
+    if (head.key != key || head.space != space) continue;
+    found.row = row;
+    found.way = way;
+    found.scale = head.scale;
+    break;
+  }
+  return found;
+}
+
+/// Looks in the sets after the first, which is full of other keys.
+__device__ Found find_further(const CachePool& pool, const Lanes& lanes, const CacheHash& hash, uint64_t entry,
+                              int64_t key, int32_t space) {
+  for (uint32_t set = hash.set, visited = 1; visited < pool.sets && lanes.ballot(entry == 0) == 0; ++visited) {
+    set = (set + 1) & (pool.sets - 1);
+    entry = load_entry(pool, set, lanes.lane);
+    if (const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space); found.way >= 0) return found;
+  }
+  return {};
+}
+
+__device__ Found find_key(const CachePool& pool, const Lanes& lanes, int64_t key, int32_t space) {
+  const CacheHash hash(pool, key, space);
+  const uint64_t entry = load_entry(pool, hash.set, lanes.lane);
+  const Found found = match_in_set(pool, lanes, entry, hash.set, hash.tag, key, space);
+  return found.way < 0 && pool.whole ? find_further(pool, lanes, hash, entry, key, space) : found;
+}
+
+__device__ float4 four_elements(CachedType type, const std::byte* from) {
+  return {cached_element(type, from, 0, 1.0f), cached_element(type, from, 1, 1.0f), cached_element(type, from, 2, 1.0f),
+          cached_element(type, from, 3, 1.0f)};
+}
+
+/// Elements [i, i + 4) of a row; those past its dim are padding.
+template <bool kOnlyF32>
+__device__ float4 load_elements(const CachePool& pool, uint32_t row, int64_t i, float scale) {
+  const std::byte* const at = pool.rows + int64_t{row} * pool.row_bytes + i * (kOnlyF32 ? 4 : bytes_of(pool.type));
+  if constexpr (kOnlyF32) return __ldcg(reinterpret_cast<const float4*>(at));
+  switch (pool.type) {
+    case CachedType::f32:
+      return __ldcg(reinterpret_cast<const float4*>(at));
+    case CachedType::f16:
+    case CachedType::bf16: {
+      const uint2 words = __ldcg(reinterpret_cast<const uint2*>(at));
+      return four_elements(pool.type, reinterpret_cast<const std::byte*>(&words));
+    }
+    default: {
+      const uint32_t word = __ldcg(reinterpret_cast<const uint32_t*>(at));
+      const float4 codes = four_elements(pool.type, reinterpret_cast<const std::byte*>(&word));
+      // Not fused with a sum: the CPU rounds the product.
+      return {__fmul_rn(codes.x, scale), __fmul_rn(codes.y, scale), __fmul_rn(codes.z, scale),
+              __fmul_rn(codes.w, scale)};
+    }
+  }
+}
+
+__device__ void store_elements(float* to, int64_t i, int64_t dim, float4 values) {
+  if (i + kElements <= dim && reinterpret_cast<uintptr_t>(to + i) % 16 == 0) {
+    *reinterpret_cast<float4*>(to + i) = values;
+    return;
+  }
+  const float list[kElements] = {values.x, values.y, values.z, values.w};
+  for (int e = 0; e < kElements && i + e < dim; ++e) to[i + e] = list[e];
+}
+
+__device__ void add(float4& sum, float4 value) {
+  sum.x += value.x, sum.y += value.y, sum.z += value.z, sum.w += value.w;
+}
+__device__ float4 scaled(float4 value, float by) { return {value.x * by, value.y * by, value.z * by, value.w * by}; }
+__device__ float4 all_equal(float value) { return {value, value, value, value}; }
+
+/// What the thread's block has counted, and who lists misses.
+struct LookupCounts {
+  uint32_t misses = 0, defaults = 0;
+};
+
+/// Where the row of a key is.
+__device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, const Found& found) {
+  if (found.way >= 0) return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
+  return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
+}
+
+/// Marks the entry of a key as used, counts it, and lists it if it is missing. By one lane. `at`: in lookup.keys.
+__device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t part, int64_t at, const Found& found,
+                         int32_t place, uint8_t era, LookupCounts& counts) {
+  if (found.way >= 0) {
+    uint8_t* const used = pool.used + int64_t{found.set} * kCacheWays + found.way;
+    if (volatile_load(used) != era) *used = era;
+  }
+  counts.defaults += place == kPlaceDefault;
+  counts.misses += found.way < 0 && !pool.whole;
+  if (place == kPlaceMissing)
+    lookup.misses[atomicAdd(&lookup.state->sessions[lookup.session].misses, 1u)] = {lookup.keys[at], part,
+                                                                                    static_cast<int32_t>(at)};
+}
+
+/// The keys [at, at + count) of a part, at most kAtOnce.
+__device__ void find_some(const CachePool& pool, const CachePart& part, const int64_t* keys, int count,
+                          const Lanes& lanes, Found (&found)[kAtOnce]) {
+  uint64_t entries[kAtOnce];
+  int64_t key[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) {
+    if (k >= count) break;
+    key[k] = keys[k];
+    entries[k] = load_entry(pool, CacheHash(pool, key[k], part.space).set, lanes.lane);
+  }
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) {
+    if (k >= count) break;
+    const CacheHash hash(pool, key[k], part.space);
+    found[k] = match_in_set(pool, lanes, entries[k], hash.set, hash.tag, key[k], part.space);
+    if (found[k].way < 0 && pool.whole) found[k] = find_further(pool, lanes, hash, entries[k], key[k], part.space);
+  }
+}
+
+/// Elements [i, i + 4) of the row at a place.
+template <bool kOnlyF32 = false>
+__device__ float4 elements_at(const CachePool& pool, const CachePart& part, int32_t place, float scale, int64_t i) {
+  return place >= 0 ? load_elements<kOnlyF32>(pool, static_cast<uint32_t>(place), i, scale)
+                    : all_equal(part.default_value);
+}
+
+/// A vector for each key: up to kAtOnce vectors of one part.
+template <bool kOnlyF32>
+__device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, int count, uint8_t era,
+                           const Lanes& lanes, LookupCounts& counts) {
+  const CachePart& part = lookup.parts[p];
+  const CachePool& pool = lookup.pools[part.pool];
+  const int64_t first = item - part.first_item, at = part.first_key + first;
+  Found found[kAtOnce];
+  find_some(pool, part, lookup.keys + at, count, lanes, found);
+  int32_t places[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k)
+    if (k < count) {
+      places[k] = place_of(lookup, pool, found[k]);
+      if (lanes.lane == 0) note_key(lookup, pool, p, at + k, found[k], places[k], era, counts);
+    }
+  for (int64_t i = lanes.lane * kElements; i < pool.dim; i += kPassElements) {
+    float4 values[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (k < count) values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (k < count) store_elements(part.out + (first + k) * part.stride, i, pool.dim, values[k]);
+  }
+}
+
+/// A vector of a bag, elements in `kPasses` passes at once: more need the keys looked up again.
+template <int kPasses, bool kOnlyF32>
+__device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, uint8_t era, const Lanes& lanes,
+                          LookupCounts& counts) {
+  const CachePart& part = lookup.parts[p];
+  const CachePool& pool = lookup.pools[part.pool];
+  const CacheBag bag(part, item);
+  float* const to = part.out + (item - part.first_item) * part.stride;
+  const float weight = weight_of_bag(part.combiner, bag.end - bag.begin);
+  for (int64_t begin = 0; begin < pool.dim; begin += kPasses * kPassElements) {
+    float4 sums[kPasses];
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) sums[pass] = all_equal(0);
+    for (int64_t at = bag.begin; at < bag.end; at += kAtOnce) {
+      const int count = static_cast<int>(min(bag.end - at, int64_t{kAtOnce}));
+      Found found[kAtOnce];
+      find_some(pool, part, lookup.keys + at, count, lanes, found);
+      int32_t places[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (k >= count) continue;
+        places[k] = place_of(lookup, pool, found[k]);
+        if (begin > 0 || lanes.lane != 0) continue;
+        note_key(lookup, pool, p, at + k, found[k], places[k], era, counts);
+        if (lookup.places) lookup.places[at + k] = places[k];
+      }
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        const int64_t i = begin + pass * kPassElements + lanes.lane * kElements;
+        if (i >= pool.dim) continue;
+        float4 values[kAtOnce];
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k)
+          if (k < count) values[k] = elements_at<kOnlyF32>(pool, part, places[k], found[k].scale, i);
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k)
+          if (k < count) add(sums[pass], values[k]);
+      }
+    }
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int64_t i = begin + pass * kPassElements + lanes.lane * kElements;
+      if (i < pool.dim) store_elements(to, i, pool.dim, scaled(sums[pass], weight));
+    }
+  }
+}
+
+/// Called by a block before it reads entries.
+__device__ void begin_session(const CacheLookup& lookup) {
+  if (threadIdx.x == 0) {
+    CacheState& state = *lookup.state;
+    CacheSession& session = state.sessions[lookup.session];
+    atomicCAS(&session.epoch, 0ull, volatile_load(&state.epoch));
+    full_fence();  // an update that does not see the epoch has set its entries before they are read here
+    const uint32_t generation = volatile_load(&state.generation);
+    const uint32_t seen = atomicCAS(&session.generation, 0u, generation + 1);
+    if (generation % 2 != 0 || (seen != 0 && seen != generation + 1)) session.mixed = 1;
+  }
+  __syncthreads();
+}
+
+/// Called by a block after its last read. The last one writes the answer.
+__device__ void end_session(const CacheLookup& lookup, LookupCounts counts) {
+  __shared__ uint32_t misses, defaults;
+  if (threadIdx.x == 0) misses = defaults = 0;
+  __syncthreads();
+  if (counts.misses) atomicAdd(&misses, counts.misses);
+  if (counts.defaults) atomicAdd(&defaults, counts.defaults);
+  __threadfence();  // the vectors, and what is listed
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  CacheState& state = *lookup.state;
+  CacheSession& session = state.sessions[lookup.session];
+  if (!lookup.lists_misses && misses) atomicAdd(&session.misses, misses);
+  if (defaults) atomicAdd(&session.defaults, defaults);
+  full_fence();
+  if (atomicAdd(&session.blocks, 1u) + 1 < gridDim.x) return;
+  full_fence();
+  const uint32_t all_misses = volatile_load(&session.misses);
+  CacheAnswer& answer = *lookup.answer;
+  answer.misses = all_misses;
+  answer.defaults = volatile_load(&session.defaults);
+  answer.mixed = volatile_load(&session.mixed) |
+                 static_cast<uint32_t>(volatile_load(&state.generation) + 1 != volatile_load(&session.generation));
+  session.generation = session.mixed = session.misses = session.defaults = session.blocks = 0;
+  full_fence();
+  if (all_misses == 0 || !lookup.lists_misses) *static_cast<volatile unsigned long long*>(&session.epoch) = 0;
+  __threadfence_system();
+  *static_cast<volatile uint32_t*>(&answer.ticket) = lookup.ticket;
+}
+
+template <int kPasses, bool kOnlyF32>
+__global__ void __launch_bounds__(kThreads) cache_lookup_kernel(const __grid_constant__ CacheLookup lookup) {
+  begin_session(lookup);
+  const Lanes lanes;
+  const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
+  LookupCounts counts;
+  const int64_t groups = thread_count() / kCacheWays;
+  int64_t item = thread_index() / kCacheWays * kAtOnce;
+  for (; item < lookup.items; item += groups * kAtOnce) {
+    const int64_t end = min(item + kAtOnce, lookup.items);
+    for (int64_t i = item; i < end;) {
+      const int32_t p = part_of_item(lookup, i);
+      const int64_t of_part = p + 1 < lookup.part_count ? min(end, lookup.parts[p + 1].first_item) : end;
+      if (lookup.parts[p].offsets) {
+        for (; i < of_part; ++i) write_bag<kPasses, kOnlyF32>(lookup, p, i, era, lanes, counts);
+      } else {
+        write_rows<kOnlyF32>(lookup, p, i, static_cast<int>(of_part - i), era, lanes, counts);
+        i = of_part;
+      }
+    }
+  }
+  end_session(lookup, counts);
+}
+
+/// Elements [i, i + 4) of an answer of the host.
+__device__ float4 answered(const CacheFill& fill, const CachePart& part, int64_t number, int64_t i, int64_t dim) {
+  const int64_t first = fill.found[number].first;
+  if (first < 0) return all_equal(part.default_value);
+  const float* const from = fill.values + first + i;
+  float list[kElements] = {};
+  for (int e = 0; e < kElements && i + e < dim; ++e) list[e] = from[e];
+  return {list[0], list[1], list[2], list[3]};
+}
+
+__global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
+  const Lanes lanes;
+  for (int64_t n = thread_index() / kCacheWays; n < fill.found_count; n += thread_count() / kCacheWays) {
+    const CacheFound found = fill.found[n];
+    const CachePart& part = lookup.parts[found.part];
+    if (part.offsets) {
+      if (lanes.lane == 0) lookup.places[found.at] = static_cast<int32_t>(kPlaceFilled - n);
+      continue;
+    }
+    const int64_t dim = lookup.pools[part.pool].dim;
+    for (int64_t i = lanes.lane * kElements; i < dim; i += kPassElements)
+      store_elements(part.out + (found.at - part.first_key) * part.stride, i, dim, answered(fill, part, n, i, dim));
+  }
+}
+
+__global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
+  const Lanes lanes;
+  for (int64_t n = thread_index() / kCacheWays; n < fill.bag_count; n += thread_count() / kCacheWays) {
+    const int64_t item = fill.bags[n];
+    const CachePart& part = lookup.parts[part_of_item(lookup, item)];
+    const CachePool& pool = lookup.pools[part.pool];
+    const CacheBag bag(part, item);
+    float* const to = part.out + (item - part.first_item) * part.stride;
+    const float weight = weight_of_bag(part.combiner, bag.end - bag.begin);
+    for (int64_t i = lanes.lane * kElements; i < pool.dim; i += kPassElements) {
+      float4 sum = all_equal(0);
+      for (int64_t at = bag.begin; at < bag.end; ++at) {
+        const int32_t place = lookup.places[at];
+        if (place <= kPlaceFilled) {
+          add(sum, answered(fill, part, kPlaceFilled - place, i, pool.dim));
+        } else {
+          const float scale = place >= 0 ? load_head(pool, static_cast<uint32_t>(place)).scale : 1.0f;
+          add(sum, elements_at(pool, part, place, scale, i));
+        }
+      }
+      store_elements(to, i, pool.dim, scaled(sum, weight));
+    }
+  }
+}
+
+__global__ void cache_leave_kernel(CacheState* state, int32_t session) {
+  full_fence();
+  *static_cast<volatile unsigned long long*>(&state->sessions[session].epoch) = 0;
+}
+
+/// Takes a free row; 0: there is none, else its number + 1.
+__device__ uint32_t take_free_row(const CachePool& pool) {
+  for (uint32_t left = volatile_load(&pool.counts->free_rows); left > 0;) {
+    const uint32_t seen = atomicCAS(&pool.counts->free_rows, left, left - 1);
+    if (seen == left) return volatile_load(pool.free + left - 1) + 1;
+    left = seen;
+  }
+  atomicAdd(&pool.counts->refused, 1u);
+  return 0;
+}
+
+__global__ void cache_write_kernel(CachePool pool, CacheChange change) {
+  const Lanes lanes;
+  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
+    const int64_t key = change.keys[n];
+    const int32_t space = change.spaces[n];
+    const bool wanted = !change.only_present || find_key(pool, lanes, key, space).way >= 0;
+    const uint32_t taken = lanes.of(wanted && lanes.lane == 0 ? take_free_row(pool) : 0u, 0);
+    if (lanes.lane == 0) change.taken[n] = taken;
+    if (taken == 0) continue;
+    const bool absent = change.absent && change.absent[n] != 0;
+    const float* const from = change.rows + n * pool.dim;
+    float largest = 0;
+    if (!absent && bytes_of(pool.type) == 1) {
+      for (int64_t i = lanes.lane; i < pool.dim; i += kCacheWays) largest = fmaxf(largest, fabsf(from[i]));
+      for (int distance = kCacheWays / 2; distance > 0; distance /= 2)
+        largest = fmaxf(largest, __shfl_xor_sync(lanes.mask, largest, distance, kCacheWays));
+    }
+    const float scale = absent ? __int_as_float(0x7fc00000) : cache_scale(pool.type, largest);
+    std::byte* const to = pool.rows + int64_t{taken - 1} * pool.row_bytes;
+    if (!absent)
+      for (int64_t i = lanes.lane; i < pool.dim; i += kCacheWays) store_cached(pool.type, to, i, from[i], scale);
+    if (lanes.lane == 0) pool.heads[taken - 1] = {key, space, scale};
+  }
+}
+
+/// Only one thread at a time holds the lock of a set.
+__device__ void lock_set(const CachePool& pool, uint32_t set, const Lanes& lanes) {
+  if (lanes.lane == 0) {
+    while (atomicCAS(pool.locks + set, 0u, 1u) != 0u) __nanosleep(50);
+    __threadfence();
+  }
+  lanes.sync();
+}
+__device__ void unlock_set(const CachePool& pool, uint32_t set, const Lanes& lanes) {
+  lanes.sync();
+  if (lanes.lane == 0) {
+    __threadfence();
+    atomicExch(pool.locks + set, 0u);
+  }
+  lanes.sync();
+}
+
+__device__ void retire(const CachePool& pool, uint32_t row) {
+  pool.retired[atomicAdd(&pool.counts->retired, 1u)] = row;
+}
+
+/// The way of a set that a new key takes: an unused one, or that used longest ago; -1: none of a pool that is whole.
+__device__ int way_for_new(const CachePool& pool, uint32_t set, uint64_t entry, uint8_t era, const Lanes& lanes) {
+  if (const uint32_t unused = lanes.ballot(!holds_key(entry)); unused != 0) return __ffs(static_cast<int>(unused)) - 1;
+  if (pool.whole) return -1;
+  uint32_t best = age_of(era, volatile_load(pool.used + int64_t{set} * kCacheWays + lanes.lane)) << 8 |
+                  static_cast<uint32_t>(kCacheWays - 1 - lanes.lane);
+  for (int distance = kCacheWays / 2; distance > 0; distance /= 2)
+    best = max(best, __shfl_xor_sync(lanes.mask, best, distance, kCacheWays));
+  return kCacheWays - 1 - static_cast<int>(best & 0xffu);
+}
+
+/// Sets an entry of a locked set. Called by all lanes; `entry`: that of this lane.
+__device__ void set_way(const CachePool& pool, uint32_t set, int way, uint64_t entry, uint64_t value, bool is_new,
+                        uint8_t era, const Lanes& lanes) {
+  if (lanes.lane == way) {
+    if (holds_key(entry)) {
+      retire(pool, cache_row(entry));
+      if (is_new) atomicAdd(&pool.counts->evicted, 1u);
+    } else {
+      atomicAdd(&pool.counts->keys, 1u);
+    }
+    if (is_new) pool.used[int64_t{set} * kCacheWays + way] = era;
+    *static_cast<volatile uint64_t*>(pool.entries + int64_t{set} * kCacheWays + way) = value;
+  }
+}
+
+__global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheChange change) {
+  const Lanes lanes;
+  const auto era = static_cast<uint8_t>(state->era);
+  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
+    const uint32_t taken = change.taken[n];
+    if (taken == 0) continue;
+    const int64_t key = change.keys[n];
+    const int32_t space = change.spaces[n];
+    const CacheHash hash(pool, key, space);
+    const uint64_t value = cache_entry(hash.tag, taken - 1);
+    // In a pool that is whole the key may be in a later set, where nobody else changes its entry.
+    bool done = false;
+    if (pool.whole)
+      if (const Found found = find_key(pool, lanes, key, space); found.way >= 0) {
+        set_way(pool, found.set, found.way, load_entry(pool, found.set, lanes.lane), value, false, era, lanes);
+        done = true;
+      }
+    for (uint32_t set = hash.set, visited = 0; !done && visited < pool.sets; set = (set + 1) & (pool.sets - 1)) {
+      lock_set(pool, set, lanes);
+      const uint64_t entry = load_entry(pool, set, lanes.lane);
+      const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space);
+      const bool is_new = found.way < 0;
+      const int way = !is_new ? found.way : change.only_present ? -1 : way_for_new(pool, set, entry, era, lanes);
+      if (way >= 0) set_way(pool, set, way, entry, value, is_new, era, lanes);
+      done = way >= 0;
+      unlock_set(pool, set, lanes);
+      ++visited;
+      if (!pool.whole) break;
+    }
+    if (!done && lanes.lane == 0) {
+      atomicAdd(&pool.counts->refused, 1u);
+      retire(pool, taken - 1);
+    }
+    lanes.sync();
+  }
+}
+
+__global__ void cache_remove_kernel(CachePool pool, CacheChange change) {
+  const Lanes lanes;
+  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
+    const Found found = find_key(pool, lanes, change.keys[n], change.spaces[n]);
+    if (found.way < 0 || lanes.lane != 0) continue;
+    retire(pool, found.row);
+    *static_cast<volatile uint64_t*>(pool.entries + int64_t{found.set} * kCacheWays + found.way) =
+        pool.whole ? kCacheGone : 0;
+    atomicSub(&pool.counts->keys, 1u);
+  }
+}
+
+__global__ void cache_begin_update_kernel(CacheState* state) {
+  *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
+  full_fence();
+}
+
+__global__ void cache_end_update_kernel(CacheState* state) {
+  full_fence();
+  *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
+  *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
+  full_fence();
+}
+
+__global__ void cache_reclaim_kernel(CachePool pool) {
+  const uint32_t free_rows = pool.counts->free_rows, retired = pool.counts->retired;
+  for (int64_t i = thread_index(); i < retired; i += thread_count()) pool.free[free_rows + i] = pool.retired[i];
+}
+__global__ void cache_reclaimed_kernel(CacheCounts* counts) {
+  counts->free_rows += counts->retired;
+  counts->retired = 0;
+}
+
+__global__ void cache_set_era_kernel(CacheState* state, uint32_t era) {
+  *static_cast<volatile uint32_t*>(&state->era) = era;
+}
+
+__global__ void cache_clear_kernel(CachePool pool) {
+  for (int64_t i = thread_index(); i < pool.row_capacity; i += thread_count())
+    pool.free[i] = pool.row_capacity - 1 - static_cast<uint32_t>(i);
+  if (thread_index() == 0) *pool.counts = {pool.row_capacity, 0, 0, 0, 0};
+}
+
+__global__ void cache_list_kernel(CachePool pool, CacheListed* listed, uint32_t* count) {
+  for (int64_t e = thread_index(); e < int64_t{pool.sets} * kCacheWays; e += thread_count())
+    if (const uint64_t entry = pool.entries[e]; holds_key(entry))
+      listed[atomicAdd(count, 1u)] = {pool.heads[cache_row(entry)], pool.used[e], cache_row(entry)};
+}
+
+}  // namespace
+
+namespace cuda {
+
+void cache_lookup(Context& ctx, const CacheLookup& lookup) {
+  const int64_t groups = (lookup.items + kAtOnce - 1) / kAtOnce;
+  const auto grid = grid_for(std::max<int64_t>(groups, 1) * kCacheWays, kThreads, hctr::cuda::blocks_of_device(8));
+  const auto start = [&](auto only_f32) {
+    constexpr bool kOnlyF32 = decltype(only_f32)::value;
+    const int passes = (lookup.most_dim + kPassElements - 1) / kPassElements;
+    if (passes <= 1)
+      launch(ctx, "cache_lookup", grid, cache_lookup_kernel<1, kOnlyF32>, lookup);
+    else if (passes <= 2)
+      launch(ctx, "cache_lookup", grid, cache_lookup_kernel<2, kOnlyF32>, lookup);
+    else
+      launch(ctx, "cache_lookup", grid, cache_lookup_kernel<4, kOnlyF32>, lookup);
+  };
+  lookup.only_f32 ? start(std::true_type()) : start(std::false_type());
+}
+
+void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) {
+  launch(ctx, "cache_answers", grid_for(fill.found_count * kCacheWays), cache_answers_kernel, lookup, fill);
+  launch(ctx, "cache_bags", grid_for(fill.bag_count * kCacheWays), cache_bags_kernel, lookup, fill);
+  cuda::cache_leave(ctx, lookup.state, lookup.session);
+}
+
+void cache_leave(Context& ctx, CacheState* state, int32_t session) {
+  launch(ctx, "cache_leave", {1, 1}, cache_leave_kernel, state, session);
+}
+
+void cache_write(Context& ctx, const CachePool& pool, const CacheChange& change) {
+  launch(ctx, "cache_write", grid_for(change.count * kCacheWays), cache_write_kernel, pool, change);
+}
+void cache_set(Context& ctx, const CachePool& pool, const CacheState* state, const CacheChange& change) {
+  launch(ctx, "cache_set", grid_for(change.count * kCacheWays), cache_set_kernel, pool, state, change);
+}
+void cache_remove(Context& ctx, const CachePool& pool, const CacheChange& change) {
+  launch(ctx, "cache_remove", grid_for(change.count * kCacheWays), cache_remove_kernel, pool, change);
+}
+void cache_begin_update(Context& ctx, CacheState* state) {
+  launch(ctx, "cache_begin_update", {1, 1}, cache_begin_update_kernel, state);
+}
+void cache_end_update(Context& ctx, CacheState* state) {
+  launch(ctx, "cache_end_update", {1, 1}, cache_end_update_kernel, state);
+}
+void cache_reclaim(Context& ctx, const CachePool& pool) {
+  launch(ctx, "cache_reclaim", grid_for(pool.row_capacity), cache_reclaim_kernel, pool);
+  launch(ctx, "cache_reclaimed", {1, 1}, cache_reclaimed_kernel, pool.counts);
+}
+void cache_set_era(Context& ctx, CacheState* state, uint32_t era) {
+  launch(ctx, "cache_set_era", {1, 1}, cache_set_era_kernel, state, era);
+}
+void cache_clear(Context& ctx, const CachePool& pool) {
+  launch(ctx, "cache_clear", grid_for(pool.row_capacity), cache_clear_kernel, pool);
+}
+void cache_list(Context& ctx, const CachePool& pool, CacheListed* listed, uint32_t* count) {
+  zero_bytes(ctx.stream(), count, sizeof *count);
+  launch(ctx, "cache_list", grid_for(int64_t{pool.sets} * kCacheWays), cache_list_kernel, pool, listed, count);
+}
+
+}  // namespace cuda
+}  // namespace hctr::ops

@@ -1,0 +1,124 @@
+// What kernels and the CPU share of a cache: entries, the search for a set, and elements in each type of storage.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/fp8.h"
+#include "core/base/half.h"
+#include "ops/cache/row_cache.h"
+#include "ops/common/rounding.h"
+#include "ops/embedding/hash_index.h"
+
+namespace hctr::ops {
+
+/// An entry of a removed key in a pool that is whole: searches go on past it.
+inline constexpr uint64_t kCacheGone = 0xffffffffu;
+/// Places of keys that have no row in the cache: given the default, missing, and the answer of number p - kFilled.
+inline constexpr int32_t kPlaceDefault = -1, kPlaceMissing = -2, kPlaceFilled = -3;
+
+/// Where the entry of a key is looked for, and what its upper half is.
+struct CacheHash {
+  uint32_t set, tag;
+  HCTR_HD CacheHash(const CachePool& pool, int64_t key, int32_t space) {
+    const uint64_t hash = HashIndex::hash(key, space);
+    set = static_cast<uint32_t>(hash) & (pool.sets - 1);
+    tag = static_cast<uint32_t>(hash >> 32);
+  }
+};
+
+HCTR_HD inline uint64_t cache_entry(uint32_t tag, uint32_t row) { return static_cast<uint64_t>(tag) << 32 | (row + 1); }
+HCTR_HD inline bool holds_key(uint64_t entry) { return entry != 0 && entry != kCacheGone; }
+HCTR_HD inline uint32_t cache_row(uint64_t entry) { return static_cast<uint32_t>(entry) - 1; }
+HCTR_HD inline bool may_hold(uint64_t entry, uint32_t tag) {
+  return holds_key(entry) && static_cast<uint32_t>(entry >> 32) == tag;
+}
+
+HCTR_HD inline int bytes_of(CachedType type) {
+  return type == CachedType::f32 ? 4 : type == CachedType::f16 || type == CachedType::bf16 ? 2 : 1;
+}
+
+/// The scale of a row whose largest magnitude this is. Scaled rows of zeros have the scale 1.
+HCTR_HD inline float cache_scale(CachedType type, float largest) {
+  const float most = type == CachedType::int8 ? 127.0f : type == CachedType::fp8 ? Fp8E4M3::kLargest : 0.0f;
+  if (most == 0 || !(largest > 0) || largest > kLargest<float>) return 1;
+  const float scale = largest / most;
+  return scale > 0 ? scale : 1;
+}
+
+HCTR_HD inline float cached_element(CachedType type, const std::byte* row, int64_t i, float scale) {
+  switch (type) {
+    case CachedType::f32:
+      return reinterpret_cast<const float*>(row)[i];
+    case CachedType::f16:
+      return static_cast<float>(reinterpret_cast<const Half*>(row)[i]);
+    case CachedType::bf16:
+      return static_cast<float>(reinterpret_cast<const BFloat16*>(row)[i]);
+    case CachedType::fp8:
+      return static_cast<float>(reinterpret_cast<const Fp8E4M3*>(row)[i]) * scale;
+    case CachedType::int8:
+      return static_cast<float>(reinterpret_cast<const int8_t*>(row)[i]) * scale;
+  }
+  return 0;
+}
+
+/// Rounds to the nearest number of the type.
+HCTR_HD inline void store_cached(CachedType type, std::byte* row, int64_t i, float value, float scale) {
+  switch (type) {
+    case CachedType::f32:
+      reinterpret_cast<float*>(row)[i] = value;
+      break;
+    case CachedType::f16:
+      reinterpret_cast<Half*>(row)[i] = rounded_to_nearest<Half>(value);
+      break;
+    case CachedType::bf16:
+      reinterpret_cast<BFloat16*>(row)[i] = rounded_to_nearest<BFloat16>(value);
+      break;
+    case CachedType::fp8:
+      reinterpret_cast<Fp8E4M3*>(row)[i] = Fp8E4M3(value / scale);
+      break;
+    case CachedType::int8: {
+      const float scaled = rintf(value / scale);  // NaN becomes 0
+      reinterpret_cast<int8_t*>(row)[i] = static_cast<int8_t>(scaled > 127       ? 127
+                                                              : scaled < -127    ? -127
+                                                              : scaled == scaled ? scaled
+                                                                                 : 0);
+      break;
+    }
+  }
+}
+
+/// The part that a vector belongs to.
+HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
+  int32_t low = 0, high = lookup.part_count - 1;
+  while (low < high) {
+    const int32_t middle = (low + high + 1) / 2;
+    if (lookup.parts[middle].first_item <= item)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+/// The keys of vector `item`: their places in CacheLookup::keys.
+struct CacheBag {
+  int64_t begin, end;
+  HCTR_HD CacheBag(const CachePart& part, int64_t item) {
+    const int64_t i = item - part.first_item;
+    begin = part.first_key + (part.offsets ? part.offsets[i] : i);
+    end = part.offsets ? part.first_key + part.offsets[i + 1] : begin + 1;
+  }
+};
+
+/// As KeyBatch::weight().
+HCTR_HD inline float weight_of_bag(Combiner combiner, int64_t keys) {
+  if (combiner == Combiner::sum || combiner == Combiner::none || keys <= 1) return 1.0f;
+  return 1.0f / (combiner == Combiner::mean ? static_cast<float>(keys) : sqrtf(static_cast<float>(keys)));
+}
+
+/// How many eras ago an entry was used; eras wrap around.
+HCTR_HD inline uint32_t age_of(uint32_t era, uint8_t used) { return (era - used) & 0xffu; }
+
+}  // namespace hctr::ops
