@@ -2,7 +2,6 @@
 #include "ops/cache/row_cache.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -33,13 +32,13 @@ void cache_remove(Context& ctx, const CachePool& pool, const CacheChange& change
 }
 void cache_begin_update(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_begin_update(ctx, state)); }
 void cache_end_update(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_end_update(ctx, state)); }
+void cache_next_epoch(Context& ctx, CacheState* state) { HCTR_ON_DEVICE(ctx, cache_next_epoch(ctx, state)); }
 void cache_reclaim(Context& ctx, const CachePool& pool) { HCTR_ON_DEVICE(ctx, cache_reclaim(ctx, pool)); }
 void cache_set_era(Context& ctx, CacheState* state, uint32_t era) {
   HCTR_ON_DEVICE(ctx, cache_set_era(ctx, state, era));
 }
 void cache_clear(Context& ctx, const CachePool& pool) {
-  HCTR_EXPECT(std::has_single_bit(pool.sets) && pool.row_bytes % 16 == 0, pool.sets, " sets, rows of ", pool.row_bytes,
-              " bytes");
+  HCTR_EXPECT(pool.sets > 0 && pool.row_bytes % 16 == 0, pool.sets, " sets, rows of ", pool.row_bytes, " bytes");
   HCTR_ON_DEVICE(ctx, cache_clear(ctx, pool));
 }
 void cache_list(Context& ctx, const CachePool& pool, CacheListed* listed, uint32_t* count) {
@@ -51,7 +50,7 @@ namespace {
 
 uint64_t* entry_of(const CachePool& pool, int64_t key, int32_t space) {
   const CacheHash hash(pool, key, space);
-  for (uint32_t set = hash.set, visited = 0; visited < pool.sets; set = (set + 1) & (pool.sets - 1), ++visited) {
+  for (uint32_t set = hash.set, visited = 0; visited < pool.sets; set = next_set(pool, set), ++visited) {
     uint64_t* const ways = pool.entries + int64_t{set} * kCacheWays;
     for (int way = 0; way < kCacheWays; ++way) {
       if (!may_hold(ways[way], hash.tag)) continue;
@@ -65,7 +64,7 @@ uint64_t* entry_of(const CachePool& pool, int64_t key, int32_t space) {
 
 /// The entry that a new key takes; null: there is none.
 uint64_t* entry_for_new(const CachePool& pool, const CacheHash& hash, uint32_t era) {
-  for (uint32_t set = hash.set, visited = 0; visited < pool.sets; set = (set + 1) & (pool.sets - 1), ++visited) {
+  for (uint32_t set = hash.set, visited = 0; visited < pool.sets; set = next_set(pool, set), ++visited) {
     uint64_t* const ways = pool.entries + int64_t{set} * kCacheWays;
     for (int way = 0; way < kCacheWays; ++way)
       if (!holds_key(ways[way])) return ways + way;
@@ -218,6 +217,7 @@ void cache_set(Context&, const CachePool& pool, const CacheState* state, const C
 
 void cache_remove(Context&, const CachePool& pool, const CacheChange& change) {
   for (int64_t i = 0; i < change.count; ++i) {
+    if (change.only_untaken && change.taken[i] != 0) continue;
     uint64_t* const entry = entry_of(pool, change.keys[i], change.spaces[i]);
     if (!entry) continue;
     pool.retired[pool.counts->retired++] = cache_row(*entry);
@@ -227,10 +227,8 @@ void cache_remove(Context&, const CachePool& pool, const CacheChange& change) {
 }
 
 void cache_begin_update(Context&, CacheState* state) { ++state->generation; }
-void cache_end_update(Context&, CacheState* state) {
-  ++state->generation;
-  ++state->epoch;
-}
+void cache_end_update(Context&, CacheState* state) { ++state->generation; }
+void cache_next_epoch(Context&, CacheState* state) { ++state->epoch; }
 
 void cache_reclaim(Context&, const CachePool& pool) {
   CacheCounts& counts = *pool.counts;

@@ -84,7 +84,7 @@ __device__ Found match_in_set(const CachePool& pool, const Lanes& lanes, uint64_
 __device__ Found find_further(const CachePool& pool, const Lanes& lanes, const CacheHash& hash, uint64_t entry,
                               int64_t key, int32_t space) {
   for (uint32_t set = hash.set, visited = 1; visited < pool.sets && lanes.ballot(entry == 0) == 0; ++visited) {
-    set = (set + 1) & (pool.sets - 1);
+    set = next_set(pool, set);
     entry = load_entry(pool, set, lanes.lane);
     if (const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space); found.way >= 0) return found;
   }
@@ -490,7 +490,7 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
         set_way(pool, found.set, found.way, load_entry(pool, found.set, lanes.lane), value, false, era, lanes);
         done = true;
       }
-    for (uint32_t set = hash.set, visited = 0; !done && visited < pool.sets; set = (set + 1) & (pool.sets - 1)) {
+    for (uint32_t set = hash.set, visited = 0; !done && visited < pool.sets; set = next_set(pool, set)) {
       lock_set(pool, set, lanes);
       const uint64_t entry = load_entry(pool, set, lanes.lane);
       const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space);
@@ -513,6 +513,7 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
 __global__ void cache_remove_kernel(CachePool pool, CacheChange change) {
   const Lanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
+    if (change.only_untaken && change.taken[n] != 0) continue;
     const Found found = find_key(pool, lanes, change.keys[n], change.spaces[n]);
     if (found.way < 0 || lanes.lane != 0) continue;
     retire(pool, found.row);
@@ -530,8 +531,12 @@ __global__ void cache_begin_update_kernel(CacheState* state) {
 __global__ void cache_end_update_kernel(CacheState* state) {
   full_fence();
   *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
-  *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
+}
+
+__global__ void cache_next_epoch_kernel(CacheState* state) {
   full_fence();
+  *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
+  full_fence();  // whoever reads sessions after this kernel sees those of look-ups that may have the entries of before
 }
 
 __global__ void cache_reclaim_kernel(CachePool pool) {
@@ -603,6 +608,9 @@ void cache_begin_update(Context& ctx, CacheState* state) {
 }
 void cache_end_update(Context& ctx, CacheState* state) {
   launch(ctx, "cache_end_update", {1, 1}, cache_end_update_kernel, state);
+}
+void cache_next_epoch(Context& ctx, CacheState* state) {
+  launch(ctx, "cache_next_epoch", {1, 1}, cache_next_epoch_kernel, state);
 }
 void cache_reclaim(Context& ctx, const CachePool& pool) {
   launch(ctx, "cache_reclaim", grid_for(pool.row_capacity), cache_reclaim_kernel, pool);

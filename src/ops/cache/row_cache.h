@@ -52,7 +52,7 @@ struct CachePool {
   uint32_t* free = nullptr;     // [row_capacity] a stack
   uint32_t* retired = nullptr;  // [row_capacity]
   CacheCounts* counts = nullptr;
-  uint32_t sets = 0;  // a power of two
+  uint32_t sets = 0;
   uint32_t row_capacity = 0;
   int32_t dim = 0, row_bytes = 0;  // row_bytes: a multiple of 16
   CachedType type = CachedType::f32;
@@ -72,7 +72,7 @@ struct CacheSession {
 
 /// What all pools of a cache share. On the device.
 struct CacheState {
-  unsigned long long epoch;  ///< of the next update; from 1 on
+  unsigned long long epoch;  ///< from 1 on
   uint32_t generation;       ///< odd while entries of an update are set
   uint32_t era;              ///< of which the lower eight bits mark entries as used
   CacheSession sessions[kCacheSessions];
@@ -157,18 +157,22 @@ struct CacheChange {
   uint32_t* taken = nullptr;        // [count] the free rows that cache_write() took, + 1; 0: none
   int64_t count = 0;
   bool only_present = false;  ///< keys without an entry stay without one
+  bool only_untaken = false;  ///< of cache_remove(): the keys for which cache_write() took no row
 };
 
 /// Writes rows to free ones. Nobody reads them before cache_set().
 HCTR_OP(void cache_write(Context&, const CachePool&, const CacheChange&))
 /// Sets the entries of keys to the rows that cache_write() took. In a full set a new key evicts the one that was used
-/// longest ago. Between cache_begin_update() and cache_end_update().
+/// longest ago.
 HCTR_OP(void cache_set(Context&, const CachePool&, const CacheState*, const CacheChange&))
-/// Empties the entries of keys. Likewise.
+/// Empties the entries of keys.
 HCTR_OP(void cache_remove(Context&, const CachePool&, const CacheChange&))
-/// Look-ups from here on may see changes; they say so.
+/// Around the entries of an update: look-ups between or across say that they are mixed. Entries of rows that only come
+/// or go, and are the same elsewhere, are set without.
 HCTR_OP(void cache_begin_update(Context&, CacheState*))
 HCTR_OP(void cache_end_update(Context&, CacheState*))
+/// Begins another epoch: rows that have retired may be in use by look-ups of the ones before.
+HCTR_OP(void cache_next_epoch(Context&, CacheState*))
 /// Makes all retired rows free. No look-up that began before they retired may be under way.
 HCTR_OP(void cache_reclaim(Context&, const CachePool&))
 /// Sets the era, by which entries that are read from now on are marked.

@@ -23,10 +23,12 @@ struct CacheHash {
   uint32_t set, tag;
   HCTR_HD CacheHash(const CachePool& pool, int64_t key, int32_t space) {
     const uint64_t hash = HashIndex::hash(key, space);
-    set = static_cast<uint32_t>(hash) & (pool.sets - 1);
+    set = static_cast<uint32_t>((hash & 0xffffffffu) * pool.sets >> 32);
     tag = static_cast<uint32_t>(hash >> 32);
   }
 };
+
+HCTR_HD inline uint32_t next_set(const CachePool& pool, uint32_t set) { return set + 1 < pool.sets ? set + 1 : 0; }
 
 HCTR_HD inline uint64_t cache_entry(uint32_t tag, uint32_t row) { return static_cast<uint64_t>(tag) << 32 | (row + 1); }
 HCTR_HD inline bool holds_key(uint64_t entry) { return entry != 0 && entry != kCacheGone; }

@@ -156,6 +156,7 @@ class CacheTwin {
     else
       ops::cache_set(ctx_, memory_.pool, state_.data(), change);
     ops::cache_end_update(ctx_, state_.data());
+    ops::cache_next_epoch(ctx_, state_.data());
     ops::cache_reclaim(ctx_, memory_.pool);
     ops::cache_set_era(ctx_, state_.data(), ++era_);
     ctx_.stream().synchronize();
@@ -409,6 +410,7 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
     ops::cache_begin_update(writer, state.data());
     ops::cache_set(writer, memory.pool, state.data(), change);
     ops::cache_end_update(writer, state.data());
+    ops::cache_next_epoch(writer, state.data());
     updates.ref().synchronize();
     const uint64_t epoch = state.host(updates.ref())[0].epoch;
     for (bool waits = true; waits;) {  // for look-ups of before

@@ -1,0 +1,279 @@
+// Look-ups of a DeviceCache: one kernel, and answers of the source for what it misses.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/base/expect.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/current_device.h"
+#include "store/device_cache.h"
+#include "store/device_cache_parts.h"
+#include "store/unique_keys.h"
+
+namespace hctr {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A host buffer of at least so many bytes; what it had is lost.
+std::byte* grown_host(std::unique_ptr<HostBuffer>& buffer, Device device, size_t bytes) {
+  if (!buffer || buffer->bytes() < bytes)
+    buffer = std::make_unique<HostBuffer>(device, std::max(bytes, buffer ? 2 * buffer->bytes() : size_t{4096}));
+  return buffer->data();
+}
+
+int64_t vectors_of(const CacheRequest& request) {
+  return static_cast<int64_t>(request.offsets.empty() ? request.keys.size() : request.offsets.size() - 1);
+}
+
+}  // namespace
+
+DeviceCache::Lease::Lease(DeviceCache& cache) : cache_(cache) {
+  std::unique_lock lock(cache_.sessions_lock_);
+  cache_.session_free_.wait(lock, [&] { return !cache_.free_sessions_.empty(); });
+  session_ = cache_.free_sessions_.back();
+  cache_.free_sessions_.pop_back();
+}
+
+DeviceCache::Lease::~Lease() {
+  {
+    const std::lock_guard lock(cache_.sessions_lock_);
+    cache_.free_sessions_.push_back(session_);
+  }
+  cache_.session_free_.notify_one();
+}
+
+void DeviceCache::Session::reserve(size_t request_bytes, size_t keys) {
+  if (done) done->synchronize();
+  done.reset();
+  grown_host(request, device, request_bytes);
+  grown_host(misses, device, std::max<size_t>(1, keys) * sizeof(ops::CacheMiss));
+  if (request_there.bytes() < request_bytes) request_there = Buffer(device, 2 * request_bytes);
+  if (places.bytes() < keys * sizeof(int32_t)) places = Buffer(device, 2 * keys * sizeof(int32_t));
+}
+
+void DeviceCache::Session::reserve_answers(size_t found_count, size_t value_count, size_t bag_count) {
+  grown_host(found, device, found_count * sizeof(ops::CacheFound));
+  grown_host(values, device, value_count * sizeof(float));
+  grown_host(bags, device, bag_count * sizeof(int64_t));
+}
+
+ops::CacheAnswer DeviceCache::Session::said() const {
+  ops::CacheAnswer now;
+  now.ticket = *const_cast<const volatile uint32_t*>(&elements_of<ops::CacheAnswer>(answer)->ticket);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const auto* const all = elements_of<const ops::CacheAnswer>(answer);
+  now.misses = all->misses, now.defaults = all->defaults, now.mixed = all->mixed;
+  return now;
+}
+
+void DeviceCache::check(std::span<const CacheRequest> requests) const {
+  size_t keys = 0;
+  for (const CacheRequest& request : requests) {
+    const Space of = space(request.space);
+    HCTR_EXPECT(request.stride == 0 || request.stride >= of.dim, "vectors of ", of.dim, " every ", request.stride);
+    if (!request.offsets.empty())
+      HCTR_EXPECT(request.offsets.front() >= 0 && request.offsets.back() <= static_cast<int64_t>(request.keys.size()) &&
+                      std::is_sorted(request.offsets.begin(), request.offsets.end()),
+                  "offsets that do not ascend to at most ", request.keys.size(), " keys");
+    keys += request.keys.size();
+  }
+  HCTR_EXPECT(keys < (size_t{1} << 31), "a look-up of ", keys, " keys");
+}
+
+/// Queues copy and kernel. Parts, offsets and keys travel together.
+void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, bool lists_misses) {
+  size_t keys = 0, offsets = 0;
+  for (const CacheRequest& request : requests) keys += request.keys.size(), offsets += request.offsets.size();
+  const size_t offsets_at = (requests.size() * sizeof(ops::CachePart) + 15) / 16 * 16;
+  const size_t keys_at = offsets_at + offsets * sizeof(int64_t), bytes = keys_at + keys * sizeof(int64_t);
+  session.reserve(bytes, keys);
+  std::byte* const here = session.request->data();
+  std::byte* const there = session.request_there.data();
+  session.parts.clear();
+  session.lookup = {.only_f32 = true};
+  size_t key = 0, offset = 0;
+  for (const CacheRequest& request : requests) {
+    const Space of = space(request.space);
+    auto* const offsets_here = reinterpret_cast<int64_t*>(here + offsets_at) + offset;
+    auto* const keys_here = reinterpret_cast<int64_t*>(here + keys_at) + key;
+    std::copy(request.offsets.begin(), request.offsets.end(), offsets_here);
+    std::copy(request.keys.begin(), request.keys.end(), keys_here);
+    const bool pooled = !request.offsets.empty();
+    session.parts.push_back({.pool = of.pool,
+                             .space = request.space,
+                             .first_item = session.lookup.items,
+                             .first_key = static_cast<int64_t>(key),
+                             .offsets = pooled ? reinterpret_cast<int64_t*>(there + offsets_at) + offset : nullptr,
+                             .combiner = request.combiner,
+                             .out = request.vectors,
+                             .stride = request.stride == 0 ? of.dim : request.stride,
+                             .default_value = of.default_value});
+    session.lookup.items += vectors_of(request);
+    session.lookup.most_dim = std::max(session.lookup.most_dim, of.dim);
+    const std::lock_guard lock(lists_);
+    session.lookup.only_f32 &= pools_[static_cast<size_t>(of.pool)]->options.type == ops::CachedType::f32;
+    key += request.keys.size();
+    offset += request.offsets.size();
+  }
+  std::copy(session.parts.begin(), session.parts.end(), reinterpret_cast<ops::CachePart*>(here));
+  copy_bytes(stream, there, here, bytes);
+  ops::CacheLookup& lookup = session.lookup;
+  lookup.pools = reinterpret_cast<const ops::CachePool*>(pool_list_.data());
+  lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
+  lookup.part_count = static_cast<int32_t>(requests.size());
+  lookup.keys = reinterpret_cast<const int64_t*>(there + keys_at);
+  lookup.places = lists_misses ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
+  lookup.misses = elements_of<ops::CacheMiss>(*session.misses);
+  lookup.state = reinterpret_cast<ops::CacheState*>(state_.data());
+  lookup.session = session.number;
+  lookup.answer = elements_of<ops::CacheAnswer>(session.answer);
+  lookup.ticket = ++session.ticket;
+  lookup.lists_misses = lists_misses;
+  Context ctx(runtime_, stream);
+  ops::cache_lookup(ctx, lookup);
+  session.done = std::make_unique<Event>(stream.device);
+  session.done->record(stream);
+}
+
+/// The GPU writes its answer to memory of the host: reading it there takes less than waiting for the stream.
+void DeviceCache::await_answer(Session& session, StreamRef stream) const {
+  const auto until = Clock::now() + std::chrono::milliseconds(2);
+  while (session.said().ticket != session.ticket) {
+    if (Clock::now() < until) continue;
+    stream.synchronize();  // throws the error of work that failed
+    HCTR_EXPECT(session.said().ticket == session.ticket, "a look-up without an answer");
+  }
+}
+
+void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef stream, CacheMisses misses,
+                         CacheResult* result) {
+  check(requests);
+  if (requests.empty()) return;
+  rethrow_failure();
+  const CurrentDevice current(options_.device);
+  // On the CPU a look-up is a loop over memory that changes write.
+  std::unique_lock alone(changing_, std::defer_lock);
+  if (!options_.device.is_cuda()) alone.lock();
+  const Lease lease(*this);
+  Session& session = *lease;
+  CacheResult counts;
+  if (misses == CacheMisses::defaulted) {
+    start(session, requests, stream, false);
+    if (!result) return;
+    await_answer(session, stream);
+    counts = {session.said().misses, session.said().defaults};
+  } else {
+    const auto until = Clock::now() + std::chrono::milliseconds(options_.wait_ms);
+    while (!look_up_once(session, requests, stream, counts)) {
+      ++repeated_;
+      if (alone) alone.unlock(), alone.lock();
+      if (Clock::now() < until) continue;
+      ++bypassed_;
+      answer_all(session, requests, stream, counts);
+      break;
+    }
+  }
+  ++look_ups_;
+  for (const CacheRequest& request : requests) asked_ += static_cast<int64_t>(request.keys.size());
+  misses_ += counts.misses;
+  defaults_ += counts.defaults;
+  if (result) *result = counts;
+}
+
+/// False: rows may be of different updates, and the look-up is to be repeated.
+bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
+                               CacheResult& counts) {
+  const uint64_t applied = applied_;
+  start(session, requests, stream, true);
+  await_answer(session, stream);
+  const ops::CacheAnswer said = session.said();
+  counts = {said.misses, said.defaults};
+  Context ctx(runtime_, stream);
+  if (said.mixed == 0 && said.misses == 0) return true;
+  const auto* const listed = elements_of<const ops::CacheMiss>(*session.misses);
+  if (said.mixed == 0 && updates_of_source() == applied) {
+    try {
+      answer(session, requests, stream, {listed, listed + said.misses}, counts);
+    } catch (...) {  // of the source
+      ops::cache_leave(ctx, session.lookup.state, session.number);
+      session.done->record(stream);
+      throw;
+    }
+    if (updates_of_source() == applied && applied_ == applied) return true;
+  } else if (said.misses > 0) {
+    ops::cache_leave(ctx, session.lookup.state, session.number);
+    session.done->record(stream);
+  }
+  if (updates_of_source() != applied_) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return false;
+}
+
+/// Asks the source for the misses and queues their rows.
+void DeviceCache::answer(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
+                         std::vector<ops::CacheMiss> misses, CacheResult& counts) {
+  std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  size_t values = 0;
+  for (const ops::CacheMiss& miss : misses)
+    values += static_cast<size_t>(space(requests[static_cast<size_t>(miss.part)].space).dim);
+  session.reserve_answers(misses.size(), values, misses.size());
+  auto* const found = elements_of<ops::CacheFound>(*session.found);
+  auto* const rows = elements_of<float>(*session.values);
+  auto* const bags = elements_of<int64_t>(*session.bags);
+  int64_t value = 0, bag_count = 0;
+  UniqueKeys unique;
+  std::vector<int64_t> keys;
+  std::vector<uint8_t> there;
+  for (size_t begin = 0, end = 0; begin < misses.size(); begin = end) {
+    const int32_t p = misses[begin].part;
+    keys.clear();
+    for (; end < misses.size() && misses[end].part == p; ++end) keys.push_back(misses[end].key);
+    const ops::CachePart& part = session.parts[static_cast<size_t>(p)];
+    const int64_t dim = space(part.space).dim;
+    unique.set(keys);
+    there.assign(unique.keys.size(), 0);
+    source_.rows(part.space, unique.keys, rows + value, there.data());
+    for (size_t u = 0; u < unique.keys.size(); ++u) {
+      const auto at = begin + static_cast<size_t>(unique.places[u]);
+      found[at] = {p, misses[at].at, there[u] ? value + static_cast<int64_t>(u) * dim : -1};
+    }
+    for (const auto& [place, first] : unique.duplicates) {
+      const size_t at = begin + static_cast<size_t>(place);
+      found[at] = {p, misses[at].at, found[begin + static_cast<size_t>(first)].first};
+    }
+    for (size_t i = begin; i < end; ++i) counts.defaults += found[i].first < 0;
+    value += static_cast<int64_t>(unique.keys.size()) * dim;
+    consider(part.space, unique.keys);
+    const auto& offsets = requests[static_cast<size_t>(p)].offsets;
+    if (offsets.empty()) continue;
+    for (size_t i = begin; i < end; ++i) {
+      const int64_t key = misses[i].at - part.first_key;
+      const int64_t bag =
+          part.first_item + (std::upper_bound(offsets.begin(), offsets.end(), key) - offsets.begin()) - 1;
+      if (bag_count == 0 || bags[bag_count - 1] != bag) bags[bag_count++] = bag;
+    }
+  }
+  Context ctx(runtime_, stream);
+  ops::cache_fill(ctx, session.lookup,
+                  {.found = found,
+                   .found_count = static_cast<int64_t>(misses.size()),
+                   .values = rows,
+                   .bags = bags,
+                   .bag_count = bag_count});
+  session.done->record(stream);
+}
+
+/// Answers every key from the source, as if the cache had none.
+void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
+                             CacheResult& counts) {
+  std::vector<ops::CacheMiss> all;
+  session.done->synchronize();
+  for (size_t p = 0; p < requests.size(); ++p)
+    for (size_t i = 0; i < requests[p].keys.size(); ++i)
+      all.push_back({requests[p].keys[i], static_cast<int32_t>(p),
+                     static_cast<int32_t>(session.parts[p].first_key + static_cast<int64_t>(i))});
+  counts = {static_cast<int64_t>(all.size()), 0};
+  answer(session, requests, stream, std::move(all), counts);
+}
+
+}  // namespace hctr

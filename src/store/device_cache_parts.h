@@ -1,0 +1,60 @@
+// What a DeviceCache consists of.
+#pragma once
+
+#include "store/device_cache.h"
+
+namespace hctr {
+
+struct DeviceCache::Pool {
+  Pool(Device, const CachePoolOptions&, int64_t rows_of_change);
+  /// Memory on the device for this many keys of a change, and for rows to come from.
+  void reserve(int64_t keys, int64_t rows);
+
+  CachePoolOptions options;
+  int64_t spare;  ///< rows that are free after each change
+  Buffer memory;
+  ops::CachePool device{};
+  // Of the change under way.
+  Buffer keys, spaces, taken, absent, rows;
+  ops::CacheChange change{};
+};
+
+/// Memory of one look-up at a time.
+struct DeviceCache::Session {
+  Session(Device on, int32_t index) : number(index), device(on), answer(on, sizeof(ops::CacheAnswer)) {}
+  /// For a request of this size. Nothing is under way.
+  void reserve(size_t request_bytes, size_t keys);
+  void reserve_answers(size_t found, size_t values, size_t bags);
+  ops::CacheAnswer said() const;
+
+  int32_t number;
+  Device device;
+  HostBuffer answer;
+  std::unique_ptr<HostBuffer> request, misses, found, values, bags;
+  Buffer request_there, places;
+  std::unique_ptr<Event> done;  ///< null: nothing was queued
+  ops::CacheLookup lookup{};
+  std::vector<ops::CachePart> parts{};
+  uint32_t ticket = 0;
+};
+
+/// A session for the length of a call.
+class DeviceCache::Lease {
+ public:
+  explicit Lease(DeviceCache&);
+  ~Lease();
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  Session& operator*() const { return *session_; }
+
+ private:
+  DeviceCache& cache_;
+  Session* session_;
+};
+
+template <class T>
+T* elements_of(const HostBuffer& buffer) {
+  return reinterpret_cast<T*>(buffer.data());
+}
+
+}  // namespace hctr

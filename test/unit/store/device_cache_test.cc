@@ -1,0 +1,272 @@
+// A cache of rows on a device beside its source: every vector is made of the source's rows, whatever comes in, leaves
+// or changes meanwhile.
+#include "store/device_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "core/device/copy_bytes.h"
+#include "ops/cache/row_cache_rules.h"
+#include "support/devices.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int32_t kSmall = 6, kWide = 70;
+
+/// Tables that change: rows of a key are made of its number and of how often the table was updated.
+class ChangingRows {
+ public:
+  explicit ChangingRows(int64_t keys) : numbers_(3, std::vector<int>(static_cast<size_t>(keys), 1)) {}
+  static int32_t dim(int32_t space) { return space == 1 ? kWide : kSmall; }
+  /// A key of more than the last, and each seventh, has no row.
+  bool has(int32_t space, int64_t key) const {
+    return key >= 0 && key < static_cast<int64_t>(numbers_[0].size()) && number(space, key) > 0;
+  }
+  int number(int32_t space, int64_t key) const {
+    return numbers_[static_cast<size_t>(space)][static_cast<size_t>(key)];
+  }
+  static void row(int32_t space, int64_t key, int number, float* to) {
+    for (int32_t i = 0; i < dim(space); ++i)
+      to[i] = static_cast<float>(number * 100000 + key) + 0.25f * static_cast<float>(i % 3);
+  }
+  CacheSource source() {
+    return {.rows =
+                [this](int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found) {
+                  const std::lock_guard lock(mutex_);
+                  for (size_t i = 0; i < keys.size(); ++i) {
+                    found[i] = has(space, keys[i]);
+                    if (found[i])
+                      row(space, keys[i], number(space, keys[i]), rows + i * static_cast<size_t>(dim(space)));
+                  }
+                },
+            .updates = [this] { return updates_.load(); }};
+  }
+  /// All keys of a table get this number, or those that `goes` picks none.
+  uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
+    const std::lock_guard lock(mutex_);
+    ++updates_;  // odd numbers are never those of the cache
+    for (auto& table : numbers_)
+      for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
+    return ++updates_;
+  }
+  int64_t keys() const { return static_cast<int64_t>(numbers_[0].size()); }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<uint64_t> updates_{0};
+  std::vector<std::vector<int>> numbers_;
+};
+
+/// The changes that bring a cache to what the source has.
+struct AllChanges {
+  explicit AllChanges(const ChangingRows& source) {
+    for (int32_t space = 0; space < 3; ++space) {
+      keys.emplace_back(), rows.emplace_back(), removed.emplace_back();
+      for (int64_t key = 0; key < source.keys(); ++key) {
+        if (!source.has(space, key)) {
+          removed.back().push_back(key);
+          continue;
+        }
+        keys.back().push_back(key);
+        rows.back().resize(keys.back().size() * static_cast<size_t>(ChangingRows::dim(space)));
+        ChangingRows::row(space, key, source.number(space, key),
+                          rows.back().data() + rows.back().size() - static_cast<size_t>(ChangingRows::dim(space)));
+      }
+    }
+    for (int32_t space = 0; space < 3; ++space) {
+      const auto s = static_cast<size_t>(space);
+      updates.push_back({space, keys[s], rows[s].data(), removed[s]});
+    }
+  }
+  std::vector<std::vector<int64_t>> keys, removed;
+  std::vector<std::vector<float>> rows;
+  std::vector<DeviceCache::Update> updates;
+};
+
+class DeviceCacheTest : public testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+  }
+  /// Tables 0 and 1 are cached, table 2 is whole.
+  static void add_tables(DeviceCache& cache, int64_t rows, int64_t whole_rows) {
+    const int32_t small = cache.add_pool({.dim = kSmall, .rows = rows}),
+                  wide = cache.add_pool({.dim = kWide, .rows = rows});
+    const int32_t whole = cache.add_pool({.dim = kSmall, .rows = whole_rows, .whole = true});
+    for (const int32_t pool : {small, wide, whole}) cache.add_space(pool, 0.5f);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Device, DeviceCacheTest, testing::Values(kCpu, kGpu),
+                         [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
+
+/// Looks up random keys of all tables, and compares with rows of one number. Returns it.
+int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std::mt19937_64& random, CacheMisses misses,
+            CacheResult& result) {
+  std::vector<std::vector<int64_t>> keys(4), offsets(4);
+  std::vector<Buffer> vectors;
+  std::vector<CacheRequest> requests;
+  for (size_t p = 0; p < 4; ++p) {
+    const auto space = static_cast<int32_t>(p % 3);
+    for (auto n = random() % 300; n > 0; --n)  // a power law: half of them are few
+      keys[p].push_back(static_cast<int64_t>(random() % 2 == 0 ? random() % 20 : random() % (source.keys() + 9)));
+    if (p >= 2) {
+      offsets[p] = {0};
+      while (offsets[p].back() < static_cast<int64_t>(keys[p].size()))
+        offsets[p].push_back(std::min<int64_t>(static_cast<int64_t>(keys[p].size()), offsets[p].back() + random() % 7));
+    }
+    const size_t count = offsets[p].empty() ? keys[p].size() : offsets[p].size() - 1;
+    vectors.emplace_back(stream.ref().device,
+                         std::max<size_t>(1, count * static_cast<size_t>(ChangingRows::dim(space))) * sizeof(float));
+    requests.push_back({.space = space,
+                        .keys = keys[p],
+                        .offsets = offsets[p],
+                        .combiner = p == 2 ? ops::Combiner::sum : ops::Combiner::mean,
+                        .vectors = reinterpret_cast<float*>(vectors.back().data())});
+  }
+  cache.lookup(requests, stream.ref(), misses, &result);
+  int number = 0;
+  std::vector<float> row(kWide);
+  for (size_t p = 0; p < 4; ++p) {
+    const auto space = static_cast<int32_t>(p % 3);
+    const auto dim = static_cast<size_t>(ChangingRows::dim(space));
+    const size_t count = offsets[p].empty() ? keys[p].size() : offsets[p].size() - 1;
+    std::vector<float> have(count * dim);
+    copy_bytes(stream.ref(), have.data(), vectors[p].data(), have.size() * sizeof(float));
+    stream.ref().synchronize();
+    for (size_t v = 0; v < count; ++v) {
+      const size_t begin = offsets[p].empty() ? v : static_cast<size_t>(offsets[p][v]);
+      const size_t end = offsets[p].empty() ? v + 1 : static_cast<size_t>(offsets[p][v + 1]);
+      std::vector<float> expected(dim);
+      for (size_t k = begin; k < end; ++k) {
+        const bool in_range = keys[p][k] < source.keys();
+        if (in_range && number == 0 && end - begin == 1) number = static_cast<int>(have[v * dim]) / 100000;
+        if (in_range && number > 0)
+          ChangingRows::row(space, keys[p][k], number, row.data());
+        else
+          std::fill(row.begin(), row.end(), 0.5f);
+        for (size_t i = 0; i < dim; ++i) expected[i] = offsets[p].empty() ? row[i] : expected[i] + row[i];
+      }
+      if (!offsets[p].empty()) {
+        const float weight = ops::weight_of_bag(requests[p].combiner, static_cast<int64_t>(end - begin));
+        for (float& element : expected) element *= weight;
+      }
+      for (size_t i = 0; i < dim; ++i)
+        EXPECT_EQ(have[v * dim + i], expected[i]) << "part " << p << " vector " << v << " element " << i;
+    }
+  }
+  return number;
+}
+
+TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
+  ChangingRows source(3000);
+  DeviceCache cache({.device = GetParam(), .rows_of_change = 150, .admit_after = 1}, source.source());
+  add_tables(cache, 400, 3000);
+  cache.update(AllChanges(source).updates, 0);  // only the whole table takes keys that it does not have
+  std::atomic<int> look_ups{0};
+  std::thread other([&] {
+    for (int number = 2; number < 12; ++number) {
+      while (look_ups < 12 * number) std::this_thread::yield();  // keys have come in
+      const uint64_t update = source.set_all(number);
+      cache.update(AllChanges(source).updates, update);
+    }
+  });
+  const Stream stream(GetParam());
+  std::mt19937_64 random(5);
+  int last = 1;
+  for (int i = 0; (i < 150 || last < 11) && i < 100000 && !HasFailure(); ++i) {
+    CacheResult result;
+    const int number = look_up(cache, stream, source, random, CacheMisses::answered, result);
+    ++look_ups;
+    if (number == 0) continue;
+    EXPECT_GE(number, last);
+    last = number;
+  }
+  EXPECT_EQ(last, 11);
+  look_ups = 1 << 20;
+  other.join();
+  cache.settle();
+  const CacheStatistics statistics = cache.statistics();
+  EXPECT_GT(statistics.admitted, 0);
+  EXPECT_GT(statistics.evicted, 0);
+  EXPECT_GT(statistics.misses, 0);
+  EXPECT_LT(statistics.misses, statistics.asked);
+}
+
+TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
+  ChangingRows source(100);
+  DeviceCache cache({.device = GetParam(), .admit_after = 2}, source.source());
+  add_tables(cache, 200, 100);
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), 3 * kSmall * sizeof(float));
+  const std::vector<int64_t> keys = {3, 500, 3};  // 500 has no row
+  const auto ask = [&](CacheMisses misses) {
+    CacheResult result;
+    const CacheRequest request{.keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+    cache.lookup({&request, 1}, stream.ref(), misses, &result);
+    std::vector<float> have(3 * kSmall);
+    copy_bytes(stream.ref(), have.data(), there.data(), have.size() * sizeof(float));
+    stream.ref().synchronize();
+    return std::tuple(result.misses, result.defaults, have[0], have[kSmall], have[2 * kSmall]);
+  };
+  const float row = 100003;
+  EXPECT_EQ(ask(CacheMisses::defaulted), std::tuple(3, 3, 0.5f, 0.5f, 0.5f));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask(CacheMisses::answered), std::tuple(3, 1, row, 0.5f, row));
+    cache.settle();
+  }
+  for (const CacheMisses misses : {CacheMisses::answered, CacheMisses::defaulted})
+    EXPECT_EQ(ask(misses), std::tuple(0, 1, row, 0.5f, row));
+  EXPECT_EQ(cache.keys_by_use(0), std::vector<int64_t>{3});
+  cache.forget(0);
+  EXPECT_EQ(std::get<0>(ask(CacheMisses::defaulted)), 2);  // that 500 has no row is still known
+}
+
+TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
+  ChangingRows source(50);
+  DeviceCache cache({.device = GetParam(), .wait_ms = 5}, source.source());
+  add_tables(cache, 50, 50);
+  cache.update(AllChanges(source).updates, 0);
+  const uint64_t update = source.set_all(2, [](int64_t key) { return key % 2 == 1; });
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), 2 * kSmall * sizeof(float));
+  const std::vector<int64_t> keys = {4, 5};
+  const auto ask = [&](int32_t space) {
+    CacheResult result;
+    const CacheRequest request{.space = space, .keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+    cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered, &result);
+    std::vector<float> have(2 * kSmall);
+    copy_bytes(stream.ref(), have.data(), there.data(), have.size() * sizeof(float));
+    stream.ref().synchronize();
+    return std::pair(have[0], have[kSmall]);
+  };
+  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the update before: nothing was missed
+  EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
+  EXPECT_EQ(cache.statistics().bypassed, 1);
+  cache.update(AllChanges(source).updates, update);
+  EXPECT_EQ(ask(2), std::pair(200004.0f, 0.5f));
+  EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
+  EXPECT_EQ(cache.statistics().bypassed, 1);
+}
+
+TEST_P(DeviceCacheTest, AnErrorOfTheSourceIsThrownByTheLookUp) {
+  DeviceCache cache({.device = GetParam()}, {.rows = [](int32_t, std::span<const int64_t>, float*, uint8_t*) {
+                      throw Error(Kind::io, "no answer");
+                    }});
+  add_tables(cache, 50, 50);
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), kSmall * sizeof(float));
+  const std::vector<int64_t> keys = {4};
+  const CacheRequest request{.keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+  const auto ask = [&] { cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered); };
+  for (int i = 0; i < 40; ++i)  // more than there are sessions: each is free again
+    EXPECT_NE(message_of(Kind::io, ask).find("no answer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr::test
