@@ -50,7 +50,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"net/model", {"net/fusion", "net/plan", "formats/model"}},
     {"launch", {"config/sections"}},
     {"score", {"net/model", "formats/reader"}},
-    {"store", {"formats/model"}},
+    {"store", {"formats/model", "ops/cache"}},
     {"infer", {"score", "launch", "store"}},
     {"train", {"infer"}},
     {"export", {"net/model"}},
