@@ -18,6 +18,8 @@
 
 namespace hctr {
 
+class StoreView;
+
 /// An input or an output of a model.
 struct ModelTensor {
   enum class Role { dense, keys, scores, labels };
@@ -61,6 +63,10 @@ struct LoadOptions {
   std::function<void(std::string_view line)> note = {};  ///< gets warnings and notes; empty: nobody does
   /// Of these the environment is used, and set_environment(), when the BLAS library is loaded.
   Surroundings surroundings = {};
+  /// Where given, the rows are those of this view of a store, with its updates, and the model has no tables of its own:
+  /// it reads no files of tables, and each call of score() looks its keys up, all in one state of the store. The view
+  /// has every table of the model, by its name. On a CPU only.
+  std::shared_ptr<const StoreView> tables = {};
 };
 
 /// Dense values are those that the first layers read, after the transforms of the config's dense columns. Keys are

@@ -93,9 +93,11 @@ struct StoreModelStatistics {
 };
 
 class StoreView;
+class StoreReading;
 
-/// Any thread calls any member. Look-ups take no locks that updates hold: each row of an answer is whole, as one of the
-/// updates has left it. Updates, loads and activations follow each other.
+/// Any thread calls any member. Look-ups take no locks that updates hold, and each answer is of one state of its
+/// version: before or after any update, whole. Updates follow each other; while they wait, as update_rows_per_second
+/// says, others load and activate versions.
 class HCTR_API Store {
  public:
   /// With a level of files: opens what is there, with the versions and updates that it had. Errors: Error(config),
@@ -113,7 +115,7 @@ class HCTR_API Store {
   bool has(std::string_view model, std::string_view version = {}) const;
   /// Requests from now on get this version; a newer or an older one. Views go on with the one they have.
   void activate(std::string_view model, std::string_view version);
-  /// Errors: Error(usage) for the active version, unless it is the last.
+  /// Waits for an update that runs. Errors: Error(usage) for the active version, unless it is the last.
   void unload(std::string_view model, std::string_view version);
 
   /// The active version, as long as the view lives. Errors: Error(usage) naming the models there are.
@@ -157,19 +159,47 @@ class HCTR_API StoreView {
   /// The number of a table. Errors: Error(usage) naming those there are.
   size_t table(std::string_view name) const;
 
-  /// Row i is that of keys[i], or the default vector. `slot`: of a table whose rows belong to slot and key. `stride`:
-  /// elements from one row to the next; 0: dim. `found`, which may be null: [keys]. Returns how many keys have no row.
+  /// A StoreReading of this call alone.
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
-  /// Vector b is made of the rows of keys [offsets[b], offsets[b + 1]): their sum, in the order of the keys, divided by
-  /// their number or its square root. An empty bag gives 0, and so does a key without a row where the default is 0.
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, Pooling,
                      float* vectors, int64_t stride = 0, int32_t slot = 0) const;
 
  private:
   friend class Store;
+  friend class StoreReading;
   explicit StoreView(std::shared_ptr<const Version>);
   std::shared_ptr<const Version> version_;
+};
+
+/// The look-ups of one answer, in any tables: all of one state of the version, before or after any update, whole. An
+/// update waits for its end, so it lasts as long as an answer, and a thread that has one changes nothing in the store.
+/// Any number of threads use it.
+class HCTR_API StoreReading {
+ public:
+  explicit StoreReading(const StoreView&);
+  ~StoreReading();
+  StoreReading(StoreReading&&) noexcept;
+  StoreReading& operator=(StoreReading&&) noexcept;
+
+  int64_t iteration() const;  ///< that the rows are of; -1: not known
+
+  /// Row i is that of keys[i], or the default vector. `slot`: of a table whose rows belong to slot and key. `stride`:
+  /// elements from one row to the next; 0: dim. `found`, which may be null: [keys]. Returns how many keys have no row.
+  int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
+              int32_t slot = 0) const;
+  /// Appends the rows of the keys to `rows`, each once, and sets row_of [keys] to their numbers there. `rows` begins
+  /// with a row that stands for none: a key without one has number 0. Returns how many keys have no row.
+  int64_t get_rows(size_t table, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
+                   int32_t slot = 0) const;
+  /// Vector b is made of the rows of keys [offsets[b], offsets[b + 1]): their sum, in the order of the keys, divided by
+  /// their number or its square root. An empty bag gives 0, and so does a key without a row where the default is 0.
+  int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, StoreView::Pooling,
+                     float* vectors, int64_t stride = 0, int32_t slot = 0) const;
+
+ private:
+  struct HCTR_HIDDEN State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hctr

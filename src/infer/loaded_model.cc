@@ -13,6 +13,11 @@ Config config_for(const SavedModel& model, Config config) {
   return config;
 }
 
+SavedModel with_tables(SavedModel model, bool with) {
+  if (!with) model.tables.clear();
+  return model;
+}
+
 RuntimeOptions options_of(const Config& config, const Communicator& comm, const LoadOnRank& on) {
   RuntimeOptions options{.threads = on.threads,
                          .seed = config.solver.seed.value,
@@ -28,12 +33,13 @@ RuntimeOptions options_of(const Config& config, const Communicator& comm, const 
 }  // namespace
 
 LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, const LoadOnRank& on, const Log& log)
-    : saved_(std::move(saved)),
+    : saved_(with_tables(std::move(saved), on.with_tables)),
       config_(config_for(saved_, std::move(config))),
       comm_(comm),
       runtime_(on.device, options_of(config_, comm, on)),
       // Nothing is trained: training batches of one row in a ring of one buffer.
-      replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{}, ReplicaUse::score) {
+      replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{},
+               on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense) {
   load(log);
   runtime_.compute_stream().synchronize();
   comm_.barrier();  // ranks load for different times; time limits of batches start after it

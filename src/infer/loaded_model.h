@@ -19,6 +19,7 @@ struct LoadOnRank {
   bool sync_launches = false;  ///< RuntimeOptions has it
   int64_t samples = 1;         ///< of this rank in a batch of Replica::evaluate()
   RowMemoryLimits row_memory{};
+  bool with_tables = true;  ///< without them, vectors of keys come from elsewhere, and files of tables are not read
 };
 
 /// What evaluation, prediction, export and Model score with. Its address stays.

@@ -53,7 +53,7 @@ std::vector<ModelTensor> model_outputs(const Replica& replica) {
   return outputs;
 }
 
-ScoreSession::ScoreSession(LoadedModel& model, int64_t samples, bool copies_written)
+ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written)
     : config_(model.config()),
       runtime_(model.device(), without_rows(model.runtime().options())),
       graph_(wired_graph(config_, samples, Phase::evaluate)),
@@ -65,9 +65,10 @@ ScoreSession::ScoreSession(LoadedModel& model, int64_t samples, bool copies_writ
       binding_(network_.bind(batch_.label, batch_.dense)) {
   const BatchShape& shape = ring_.shape();
   Replica& replica = model.replica();
-  for (size_t e = 0; e < replica.embeddings(); ++e) {
+  for (size_t e = 0; e < graph_.embedding_inputs.size(); ++e) {
     const BatchShape::Table& table = shape.tables[graph_.embedding_inputs[e]];
-    readers_.push_back(replica.embedding(e).reader(runtime_, samples, table.key_capacity));
+    readers_.push_back(tables ? tables->reader(e, samples, table.key_capacity, reading_)
+                              : replica.embedding(e).reader(runtime_, samples, table.key_capacity));
   }
   size_t bytes = 0;
   for (const Tensor& prediction : network_.predictions()) {
@@ -212,6 +213,7 @@ void ScoreSession::deliver(const ScoreRequest& request) const {
 
 void ScoreSession::score(const ScoreRequest& request) {
   bring(request);
+  reading_ = request.tables;
   program_->run();
   runtime_.compute_stream().synchronize();
   deliver(request);

@@ -12,6 +12,7 @@
 #include "engine/table/table_reader.h"
 #include "hctr/model.h"
 #include "infer/loaded_model.h"
+#include "infer/store_tables.h"
 #include "net/model/replica.h"
 #include "score/batch_ring.h"
 
@@ -24,14 +25,16 @@ struct ScoreRequest {
   const InputView* dense = nullptr;
   std::vector<const InputView*> keys;
   std::vector<const OutputView*> outputs;
+  const StoreReading* tables = nullptr;  ///< where tables are in a store
 };
 
 /// Shares weights and tables with others; one thread at a time uses it.
 class ScoreSession {
  public:
   /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
-  /// written the transposed copies of weights; otherwise this one does.
-  ScoreSession(LoadedModel&, int64_t samples, bool copies_written);
+  /// written the transposed copies of weights; otherwise this one does. `tables`, which may be null: of a model that
+  /// has none of its own.
+  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written);
 
   int64_t capacity() const { return ring_.samples(); }
   void score(const ScoreRequest&);
@@ -60,6 +63,7 @@ class ScoreSession {
   bool sends_parts_;  // of a large batch, each as soon as it is there
   BatchTensors batch_;
   Network::Binding binding_;
+  const StoreReading* reading_ = nullptr;              // of the batch that is scored
   std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
   struct Result {
     TensorSpec spec;

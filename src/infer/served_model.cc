@@ -38,6 +38,14 @@ void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name
     throw Error(Kind::usage, cat("no ", what, " is named '", name, "'; ", names_of(tensors)));
 }
 
+/// Rows of a store are looked up by the host.
+DeviceChoice device_of(const LoadOptions& from) {
+  if (!from.tables) return from.device;
+  if (from.device == DeviceChoice::cuda)
+    throw Error(Kind::config, "a model whose tables are in a store scores on a CPU: device cpu");
+  return DeviceChoice::cpu;
+}
+
 }  // namespace
 
 /// A session for a batch, while it lasts.
@@ -59,12 +67,13 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   const Log log = log_to(from.note);
   const Config config = config_of_model(options_of(from), log);
   SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log);
-  const Device device = choose_devices(from.device, GpuLists{}, {}, log).at(0);
+  const Device device = choose_devices(device_of(from), GpuLists{}, {}, log).at(0);
   if (!device.is_cuda()) ops::load_blas(from.surroundings);
   const CurrentDevice current(device);
-  model_ = std::make_unique<LoadedModel>(config, std::move(saved), comm_,
-                                         LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores())},
-                                         log);
+  model_ = std::make_unique<LoadedModel>(
+      config, std::move(saved), comm_,
+      LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables}, log);
+  if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
   Lease(*this, 1);  // what fails for every batch fails now
@@ -74,6 +83,8 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
   if (samples < 0) throw Error(Kind::usage, cat("a batch of ", samples, " samples"));
   const CurrentDevice current(model_->device());
   ScoreRequest request = request_of(inputs, outputs);
+  std::optional<StoreReading> reading;
+  if (tables_) request.tables = &reading.emplace(tables_->read());
   while (request.first < samples) {
     request.count = std::min(samples - request.first, most_samples_);
     const Lease lease(*this, request.count);
@@ -95,7 +106,7 @@ std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
     }
     copies_written = std::exchange(copies_written_, true);
   }
-  return std::make_unique<ScoreSession>(*model_, capacity, copies_written);
+  return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr, capacity, copies_written);
 }
 
 void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {

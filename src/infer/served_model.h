@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ class ServedModel {
   int64_t most_samples_;
   SelfComm comm_;
   std::unique_ptr<LoadedModel> model_;
+  std::optional<StoreTables> tables_;  // nothing: the model has its own
   std::vector<ModelTensor> inputs_, outputs_;
   std::mutex mutex_;
   std::map<int64_t, std::vector<std::unique_ptr<ScoreSession>>> idle_;  // by capacity

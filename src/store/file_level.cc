@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kCatalogSchema = 1;
+constexpr int64_t kCatalogSchema = 2;
 constexpr const char *kCatalog = "catalog.json", *kCatalogOfStore = "catalog of a store", *kRowsEnding = ".rows";
 
 int64_t number_in(const Json& json, const char* name) {
@@ -41,8 +41,8 @@ FileLevel::FileLevel(const fs::path& folder)
       const std::string file = text_in(table, "file");
       named.insert(file);
       members_[text_in(table, "namespace")] = {
-          file,
-          std::make_shared<RowFile>(folder_ / file, number_in(table, "dim"), 0, committed_, number_in(table, "rows"))};
+          file, std::make_shared<RowFile>(folder_ / file, number_in(table, "dim"), 0,
+                                          static_cast<uint64_t>(number_in(table, "commit")), number_in(table, "rows"))};
     }
   }
   lock_.keep_folders();
@@ -83,6 +83,11 @@ void FileLevel::drop(const std::string& space) {
   members_.erase(found);
 }
 
+void FileLevel::set_held(const std::string& space, bool held) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = members_.find(space); found != members_.end()) found->second.held = held;
+}
+
 void FileLevel::write_catalog(const std::map<std::string, Member>& members, uint64_t commit,
                               const std::string& note) const {
   Json catalog;
@@ -92,11 +97,14 @@ void FileLevel::write_catalog(const std::map<std::string, Member>& members, uint
   catalog.set("note", note);
   Json tables(Json::Array{});
   for (const auto& [name, member] : members) {
+    if (member.held && member.rows->fresh()) continue;
+    const RowFile& rows = *member.rows;
     Json table;
     table.set("namespace", name);
     table.set("file", member.file);
-    table.set("dim", member.rows->dim());
-    table.set("rows", member.rows->size_of_next());
+    table.set("dim", rows.dim());
+    table.set("rows", member.held ? rows.size() : rows.size_of_next());
+    table.set("commit", static_cast<int64_t>(rows.committed() + (member.held ? 0 : 1)));
     tables.add(std::move(table));
   }
   catalog.set("tables", std::move(tables));
@@ -106,12 +114,14 @@ void FileLevel::write_catalog(const std::map<std::string, Member>& members, uint
 void FileLevel::commit(const std::string& note) {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, member] : members_)
-    if (member.rows->changed()) member.rows->sync();
+    if (!member.held && member.rows->changed()) member.rows->sync();
   write_catalog(members_, committed_ + 1, note);
   ++committed_;
   note_ = note;
-  for (const auto& [name, member] : members_) member.rows->publish();
-  for (const auto& [name, member] : members_) member.rows->clear_replaced();
+  for (const auto& [name, member] : members_)
+    if (!member.held) member.rows->publish();
+  for (const auto& [name, member] : members_)
+    if (!member.held) member.rows->clear_replaced();
   for (const fs::path& file : std::exchange(dropped_, {})) fs::remove(file);
 }
 

@@ -13,8 +13,9 @@
 namespace hctr {
 
 /// A folder with a RowFile for each namespace and "catalog.json", which says which commit is the last, the rows that
-/// each file has in it, and the note of the owner. Replacing that file is the commit, of all tables at once: a process
-/// killed at any point leaves what the last commit has made, whole. One process at a time has the folder.
+/// each file has in it with the number of the file's last commit, and the note of the owner. Replacing that file is the
+/// commit, of all tables at once: a process killed at any point leaves what the last commit has made, whole. One
+/// process at a time has the folder.
 class FileLevel : public StoreLevel {
  public:
   /// Opens the folder, or makes it. Reads each file once, front to back. Errors: Error(io), also when another process
@@ -26,6 +27,9 @@ class FileLevel : public StoreLevel {
   std::vector<std::string> namespaces() const override;
   void drop(const std::string& space) override;
   bool persistent() const override { return true; }
+  bool holds() const override { return true; }
+  void hold(const std::string& space) override { set_held(space, true); }
+  void release(const std::string& space) override { set_held(space, false); }
   std::string note() const override { return note_; }
   void commit(const std::string& note) override;
   void roll_back() override;
@@ -41,7 +45,9 @@ class FileLevel : public StoreLevel {
   struct Member {
     std::string file;
     std::shared_ptr<RowFile> rows;
+    bool held = false;
   };
+  void set_held(const std::string& space, bool held);
   std::string next_file();
   void write_catalog(const std::map<std::string, Member>&, uint64_t commit, const std::string& note) const;
 

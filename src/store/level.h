@@ -53,6 +53,13 @@ class StoreLevel {
   /// Readers that have the table may go on.
   virtual void drop(const std::string& space) = 0;
   virtual bool persistent() const { return false; }
+  /// Whether put() and remove() of tables that a commit has are seen from the next commit on; else at once.
+  virtual bool changes_at_commit() const { return persistent(); }
+  /// Whether hold() works: other commits may come while tables change.
+  virtual bool holds() const { return !changes_at_commit(); }
+  /// Commits leave out the changes of this namespace until it is released.
+  virtual void hold(const std::string& /*space*/) {}
+  virtual void release(const std::string& /*space*/) {}
   /// The note of the last commit(), after a restart too; empty where there is none.
   virtual std::string note() const { return ""; }
   /// Changes of tables since the last call become visible and lasting together, with a note of the owner's.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 
 namespace hctr {
@@ -12,11 +13,15 @@ class RateLimit {
  public:
   /// 0: none.
   explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
-  /// Waits until `amount` more may be done.
-  void wait_for(int64_t amount) {
+  /// Waits until `amount` more may be done; the lock is free meanwhile, if it may be.
+  void wait_for(int64_t amount, std::unique_lock<std::mutex>& lock, bool frees) {
     if (per_second_ <= 0) return;
     const auto now = std::chrono::steady_clock::now();
-    if (free_at_ > now) std::this_thread::sleep_for(free_at_ - now);
+    if (free_at_ > now) {
+      if (frees) lock.unlock();
+      std::this_thread::sleep_for(free_at_ - now);
+      if (frees) lock.lock();
+    }
     free_at_ = std::max(free_at_, now) + std::chrono::nanoseconds(amount * 1'000'000'000 / per_second_);
   }
 

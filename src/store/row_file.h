@@ -42,6 +42,8 @@ class RowFile : public LevelTable {
   const fs::path& path() const { return path_; }
   /// Rows once what was put and removed since the last commit is committed.
   int64_t size_of_next() const;
+  uint64_t committed() const { return committed_.load(); }  ///< the number of the last commit that has it
+  bool fresh() const { return fresh_.load(); }              ///< no commit has it yet
   bool changed() const { return !pending_.empty() || fresh_.load(); }
   // A commit in three calls: the new records reach the disk; they become the rows, once the catalog has the commit;
   // records that they replace are cleared.

@@ -61,7 +61,7 @@ std::string Store::State::note() const {
       of_version.set("iteration", version->progress->iteration.load());
       of_version.set("newest", version->progress->newest.load());
       of_version.set("on_miss_error", version->on_miss == OnMiss::error);
-      for (const auto& table : version->tables) tables.add(to_json_note(*table));
+      for (const auto& table : version->tables()) tables.add(to_json_note(*table));
       of_version.set("tables", std::move(tables));
       versions.add(std::move(of_version));
     }
@@ -88,6 +88,7 @@ void Store::State::read_note(const std::string& text) {
       version->progress->iteration = number_of_member(of_version, "iteration");
       version->progress->newest = member_of(of_version, "newest").number();
       if (*member_of(of_version, "on_miss_error").boolean()) version->on_miss = OnMiss::error;
+      StoreView::Version::Content content{.tables = {}, .iteration = version->progress->iteration};
       for (const Json& json : list_of_member(of_version, "tables")) {
         std::shared_ptr<StoreTable>& table = tables[text_of_member(json, "namespace")];
         if (!table) {
@@ -100,8 +101,9 @@ void Store::State::read_note(const std::string& text) {
           for (const Json& slot : list_of_member(json, "slots")) table->open(static_cast<int32_t>(*slot.integer()), 0);
           table->warm();
         }
-        version->tables.push_back(table);
+        content.tables.push_back(table);
       }
+      version->content.replace(std::move(content));
       model.versions[version->name] = version;
     }
   }

@@ -1,7 +1,6 @@
 #include "store/store_state.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "config/problems.h"
@@ -10,8 +9,6 @@
 
 namespace hctr {
 namespace {
-
-constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
 
 /// By the size of a model file; 0: not known.
 int64_t expected_rows(const StoreTableSource& from) {
@@ -101,7 +98,7 @@ std::shared_ptr<StoreTable> Store::State::same_table(const Model* model, const S
                                                      const std::string& content) const {
   if (!model || content.empty()) return nullptr;
   for (const auto& [name, version] : model->versions)
-    for (const std::shared_ptr<StoreTable>& table : version->tables) {
+    for (const std::shared_ptr<StoreTable>& table : version->tables()) {
       const StoreTable::About about = table->about();
       if (about.name == from.name && about.content == content && about.dim == from.dim &&
           about.by_slot == from.by_slot && about.default_value == from.default_value)
@@ -122,6 +119,7 @@ void Store::State::load(const StoreModel& from) {
   next->run = from.run;
   next->on_miss = from.on_miss;
   next->progress->iteration = from.iteration;
+  StoreView::Version::Content loaded{.tables = {}, .iteration = from.iteration};
   std::vector<std::shared_ptr<StoreTable>> made;
   const auto found = models_.find(from.name);  // of this thread alone, as long as it has `changing`
   try {
@@ -141,15 +139,16 @@ void Store::State::load(const StoreModel& from) {
         in_context([&] { return cat("loading table '", source.name, "' of model '", from.name, "'"); },
                    [&] { fill(*table, source); });
       }
-      for (const std::shared_ptr<StoreTable>& other : next->tables)
+      for (const std::shared_ptr<StoreTable>& other : loaded.tables)
         if (other->about().name == source.name)
           throw Error(Kind::config, cat("model '", from.name, "' has two tables '", source.name, "'"));
-      next->tables.push_back(std::move(table));
+      loaded.tables.push_back(std::move(table));
     }
   } catch (...) {
     for (const std::shared_ptr<StoreTable>& table : made) table->drop();
     throw;
   }
+  next->content.replace(std::move(loaded));
   {
     const std::lock_guard lock(pointers_);
     Model& model = models_[from.name];
@@ -180,120 +179,15 @@ void Store::State::unload(std::string_view model, std::string_view name) {
     found->second.versions.erase(found->second.versions.find(name));
     if (found->second.versions.empty()) models_.erase(found);
   }
-  for (const std::shared_ptr<StoreTable>& table : gone->tables)
+  for (const std::shared_ptr<StoreTable>& table : gone->tables())
     if (!is_shared(*gone, table)) table->drop();
   commit();
-}
-
-bool Store::State::is_shared(const Version& by, const std::shared_ptr<StoreTable>& table) const {
-  for (const auto& [version, active] : all())
-    if (version->name != by.name && std::ranges::find(version->tables, table) != version->tables.end()) return true;
-  return false;
-}
-
-std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
-  StoreTable::About about = table.about();
-  about.space = cat(about.space.substr(0, about.space.rfind('/') + 1), next_space_++);
-  about.content.clear();
-  const std::shared_ptr<StoreTable> copy = make_table(about);
-  for (const auto& [slot, name] : table.spaces()) copy->open(slot, 0);
-  table.each([&](int32_t slot, std::span<const int64_t> keys, std::span<const float> rows) {
-    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data());
-  });
-  return copy;
-}
-
-/// What is wrong with an update is found before it changes anything.
-void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
-  int64_t rows = table.rows();
-  for (const auto& [slot, change] : changes) {
-    if (slot != 0 && !table.about().by_slot)
-      throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
-                                  "', whose rows belong to keys alone"));
-    for (const int64_t key : change.keys) rows += !table.contains(slot, key);
-    const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
-    for (const int64_t key : change.removed) rows -= table.contains(slot, key) && !put.contains(key);
-  }
-  if (rows_after >= 0 && rows != rows_after)
-    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
-                                rows_after, ": it builds on another model"));
-}
-
-void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable& changes) {
-  for (const auto& [slot, change] : changes) {
-    for (size_t first = 0; first < change.removed.size(); first += kRowsOfUpdate) {
-      const size_t count = std::min(kRowsOfUpdate, change.removed.size() - first);
-      rate_.wait_for(static_cast<int64_t>(count));
-      table.remove(level, slot, std::span(change.removed).subspan(first, count));
-    }
-    for (size_t first = 0; first < change.keys.size(); first += kRowsOfUpdate) {
-      const size_t count = std::min(kRowsOfUpdate, change.keys.size() - first);
-      rate_.wait_for(static_cast<int64_t>(count));
-      table.put(level, slot, std::span(change.keys).subspan(first, count),
-                change.rows.data() + first * static_cast<size_t>(table.dim()));
-    }
-  }
-}
-
-bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
-                         const std::vector<int64_t>& rows_after, double written) {
-  VersionPointer version = active(model);
-  if (iteration <= version->progress->iteration) return false;
-  for (size_t t = 0; t < changes.size(); ++t) check_change(*version->tables[t], changes[t], rows_after[t]);
-  // Other versions keep their tables as they are.
-  const auto own = std::make_shared<Version>(*version);
-  for (size_t t = 0; t < changes.size(); ++t)
-    if (!changes[t].empty() && is_shared(*version, own->tables[t])) own->tables[t] = copy_of(*own->tables[t]);
-  struct Updates {
-    std::vector<StoreTable*> tables{};
-    ~Updates() {
-      for (StoreTable* table : tables) table->end_update();
-    }
-  } under_way;
-  for (size_t t = 0; t < changes.size(); ++t)
-    if (!changes[t].empty()) {
-      own->tables[t]->begin_update();
-      under_way.tables.push_back(own->tables[t].get());
-    }
-  // The lowest level first: what it has not taken, no other level shows.
-  int64_t updated = 0, removed = 0;
-  const int64_t before = own->progress->iteration;
-  for (size_t l = levels.size(); l-- > 0;) {
-    try {
-      for (size_t t = 0; t < changes.size(); ++t) change(*own->tables[t], l, changes[t]);
-      if (l + 1 < levels.size()) continue;
-      {
-        const std::lock_guard lock(pointers_);
-        models_.find(model)->second.versions.find(version->name)->second = own;
-      }
-      own->progress->iteration = iteration;
-      commit();
-    } catch (...) {
-      if (l + 1 == levels.size()) {
-        levels[l]->roll_back();
-        own->progress->iteration = before;
-        const std::lock_guard lock(pointers_);
-        models_.find(model)->second.versions.find(version->name)->second = version;
-      }
-      throw;
-    }
-  }
-  for (const ChangesOfTable& table : changes)
-    for (const auto& [slot, change] : table) {
-      updated += static_cast<int64_t>(change.keys.size());
-      removed += static_cast<int64_t>(change.removed.size());
-    }
-  own->progress->updates += 1;
-  own->progress->updated_rows += updated;
-  own->progress->removed_rows += removed;
-  if (written >= 0) own->progress->newest = written;
-  return true;
 }
 
 int64_t Store::State::compact() {
   const int64_t freed = file->compact();
   for (const auto& [version, active] : all())
-    for (const std::shared_ptr<StoreTable>& table : version->tables) table->reopen();
+    for (const std::shared_ptr<StoreTable>& table : version->tables()) table->reopen();
   return freed;
 }
 

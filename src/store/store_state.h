@@ -32,15 +32,19 @@ struct Store::State {
   VersionPointer version(std::string_view model, std::string_view name) const;
   std::vector<std::pair<VersionPointer, bool>> all() const;  // with whether it is the active one
 
+  /// Under `updating`.
+  bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
+             const std::vector<int64_t>& rows_after, double written);
+
   // Under `changing`.
   void load(const StoreModel&);
-  bool apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
-             const std::vector<int64_t>& rows_after, double written);
   void activate(std::string_view model, std::string_view name);
   void unload(std::string_view model, std::string_view name);
   int64_t compact();
 
-  std::mutex changing;  // one load, update or activation at a time
+  // In this order. An update that waits for its rate has `updating` alone: versions are loaded and activated meanwhile.
+  std::mutex updating;  // one update, unload or compact at a time
+  std::mutex changing;  // who changes levels or `models_`
   std::unique_ptr<MemoryLevel> memory;
   std::unique_ptr<FileLevel> file;
   std::vector<StoreLevel*> levels;  // those two
@@ -52,7 +56,8 @@ struct Store::State {
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);
   bool is_shared(const Version&, const std::shared_ptr<StoreTable>&) const;
-  void change(StoreTable&, size_t level, const ChangesOfTable&);
+  class Update;
+  void change(StoreTable&, size_t level, const ChangesOfTable&, std::unique_lock<std::mutex>& of_changing);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
   /// Makes the files' changes lasting, with what they mean.
   void commit();

@@ -19,31 +19,49 @@ std::shared_ptr<const StoreTable::Tables> StoreTable::find(int32_t slot) const {
   return found == spaces_.end() ? nullptr : found->second.levels;
 }
 
-int64_t StoreTable::get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found) {
-  thread_local UniqueKeys unique;
-  thread_local std::vector<uint8_t> hit, before;
+int64_t StoreTable::find_rows(int32_t slot, KeysToFind wanted, float* rows, int64_t stride, uint8_t* hit,
+                              const PendingRows* pending, size_t asked) {
+  thread_local std::vector<uint8_t> before;
   const uint64_t updates = updates_.load();
-  unique.set(keys);
-  const size_t count = unique.keys.size();
-  hit.assign(count, 0);
-  auto missing = static_cast<int64_t>(count);
+  const size_t count = wanted.keys.size();
+  std::fill_n(hit, count, uint8_t{0});
+  if (pending) pending->get(slot, wanted, rows, stride, hit);
+  const auto all_known = [&] { return std::find(hit, hit + count, uint8_t{0}) == hit + count; };
   if (const auto tables = find(slot))
-    for (size_t l = 0; l < levels_.size() && missing > 0; ++l) {
+    for (size_t l = 0; l < levels_.size() && !all_known(); ++l) {
       const bool offers = l > 0 && !tables->front()->complete();
-      if (offers) before = hit;
-      const int64_t hits = (*tables)[l]->get({unique.keys, unique.places.data()}, rows, stride, hit.data());
-      missing -= hits;
+      if (offers) before.assign(hit, hit + count);
+      const int64_t hits = (*tables)[l]->get(wanted, rows, stride, hit);
       if (!offers || hits == 0) continue;
       std::vector<int64_t> keys_there;
       std::vector<int32_t> places;
       for (size_t i = 0; i < count; ++i)
         if (hit[i] && !before[i]) {
-          keys_there.push_back(unique.keys[i]);
-          places.push_back(unique.places[i]);
+          keys_there.push_back(wanted.keys[i]);
+          places.push_back(wanted.places ? wanted.places[i] : static_cast<int32_t>(i));
         }
-      offer(*tables, l, keys_there, places, rows, stride, updates);
+      offer(*tables, l, {keys_there, places.data()}, rows, stride, updates);
     }
+  int64_t missing = 0;
   for (size_t i = 0; i < count; ++i) {
+    if (hit[i] == PendingRows::kRemoved) hit[i] = 0;
+    missing += hit[i] == 0;
+  }
+  asked_.fetch_add(static_cast<int64_t>(asked), std::memory_order_relaxed);
+  unique_.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
+  if (missing > 0) defaults_.fetch_add(missing, std::memory_order_relaxed);
+  return missing;
+}
+
+int64_t StoreTable::get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found,
+                        const PendingRows* pending) {
+  thread_local UniqueKeys unique;
+  thread_local std::vector<uint8_t> hit;
+  unique.set(keys);
+  hit.resize(unique.keys.size());
+  const int64_t missing =
+      find_rows(slot, {unique.keys, unique.places.data()}, rows, stride, hit.data(), pending, keys.size());
+  for (size_t i = 0; i < unique.keys.size(); ++i) {
     found[unique.places[i]] = hit[i];
     if (!hit[i]) std::fill_n(rows + unique.places[i] * stride, about_.dim, about_.default_value);
   }
@@ -51,19 +69,35 @@ int64_t StoreTable::get(int32_t slot, std::span<const int64_t> keys, float* rows
     std::memcpy(rows + place * stride, rows + first * stride, static_cast<size_t>(about_.dim) * sizeof(float));
     found[place] = found[first];
   }
-  asked_.fetch_add(static_cast<int64_t>(keys.size()), std::memory_order_relaxed);
-  unique_.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
-  if (missing > 0) defaults_.fetch_add(missing, std::memory_order_relaxed);
+  return missing;
+}
+
+int64_t StoreTable::get_rows(int32_t slot, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
+                             const PendingRows* pending) {
+  thread_local UniqueKeys unique;
+  thread_local std::vector<uint8_t> hit;
+  unique.set(keys);
+  hit.resize(unique.keys.size());
+  const auto dim = static_cast<size_t>(about_.dim);
+  const size_t first = rows.size() / dim;
+  HCTR_EXPECT(first > 0, "rows without one that stands for none");
+  rows.resize((first + unique.keys.size()) * dim);
+  const int64_t missing =
+      find_rows(slot, {unique.keys}, rows.data() + first * dim, about_.dim, hit.data(), pending, keys.size());
+  for (size_t i = 0; i < unique.keys.size(); ++i)
+    row_of[unique.places[i]] = hit[i] ? static_cast<int32_t>(first + i) : 0;
+  for (const auto& [place, first_place] : unique.duplicates) row_of[place] = row_of[first_place];
   return missing;
 }
 
 /// Rows that an update has replaced meanwhile must not come back.
-void StoreTable::offer(const Tables& tables, size_t answered_by, std::span<const int64_t> keys,
-                       std::span<const int32_t> places, const float* rows, int64_t stride, uint64_t updates) {
+void StoreTable::offer(const Tables& tables, size_t answered_by, KeysToFind found, const float* rows, int64_t stride,
+                       uint64_t updates) {
   const std::unique_lock lock(changing_, std::try_to_lock);
   if (!lock || updates % 2 != 0 || updates_.load() != updates) return;
   for (size_t l = 0; l < answered_by; ++l)
-    for (size_t i = 0; i < keys.size(); ++i) tables[l]->offer(keys.subspan(i, 1), rows + places[i] * stride);
+    for (size_t i = 0; i < found.keys.size(); ++i)
+      tables[l]->offer(found.keys.subspan(i, 1), rows + found.places[i] * stride);
 }
 
 bool StoreTable::contains(int32_t slot, int64_t key) const {

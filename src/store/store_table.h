@@ -14,6 +14,7 @@
 
 #include "hctr/store.h"
 #include "store/level.h"
+#include "store/pending_rows.h"
 
 namespace hctr {
 
@@ -36,8 +37,12 @@ class StoreTable {
   int64_t dim() const { return about_.dim; }
   float default_value() const { return about_.default_value; }
 
-  /// As StoreView::get(); found: [keys]. Returns how many unique keys have no row.
-  int64_t get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found);
+  /// As StoreReading::get() and get_rows(); found: [keys]. `pending`, which may be null, hides rows of the levels.
+  /// Returns how many unique keys have no row.
+  int64_t get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found,
+              const PendingRows* pending);
+  int64_t get_rows(int32_t slot, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
+                   const PendingRows* pending);
   bool contains(int32_t slot, int64_t key) const;
   int64_t rows() const;
   /// Passes all rows on, slot by slot.
@@ -68,11 +73,14 @@ class StoreTable {
     std::string name;
     std::shared_ptr<const Tables> levels;
   };
+  /// Of keys that are all different; hit: [keys]. Returns how many have no row, and counts them. `keys`: of the
+  /// request.
+  int64_t find_rows(int32_t slot, KeysToFind, float* rows, int64_t stride, uint8_t* hit, const PendingRows* pending,
+                    size_t keys);
   /// Null: the slot has none.
   std::shared_ptr<const Tables> find(int32_t slot) const;
   Tables open_levels(const std::string& space, int64_t expected) const;
-  void offer(const Tables&, size_t answered_by, std::span<const int64_t> keys, std::span<const int32_t> places,
-             const float* rows, int64_t stride, uint64_t updates);
+  void offer(const Tables&, size_t answered_by, KeysToFind, const float* rows, int64_t stride, uint64_t updates);
 
   About about_;
   std::vector<StoreLevel*> levels_;

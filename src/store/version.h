@@ -3,28 +3,44 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "hctr/store.h"
+#include "store/pending_rows.h"
+#include "store/read_copies.h"
 #include "store/store_table.h"
 
 namespace hctr {
 
-/// Views hold it, and so does the store as long as it is loaded. Look-ups read `tables` while an update changes rows
-/// in them, but no update changes the list: one that must not change tables of other versions makes copies in a new
-/// Version first.
+/// Views hold it, and so does the store as long as it is loaded.
 struct StoreView::Version {
   std::string model, name, run;
   OnMiss on_miss = OnMiss::default_vector;
-  std::vector<std::shared_ptr<StoreTable>> tables;
-  /// What updates have done; shared by copies of the version.
+
+  /// The rows that an update changes, while the levels take them one after the other.
+  struct Pending {
+    std::vector<ChangesOfTable> changes;  // by table
+    std::vector<PendingRows> rows;        // likewise; they refer to `changes`
+  };
+  /// What answers are made of: each of one content. An update makes another one, whose pending rows hide those of its
+  /// tables, and changes the tables only once no answer is made of the one before.
+  struct Content {
+    std::vector<std::shared_ptr<StoreTable>> tables;
+    std::shared_ptr<const Pending> pending{};  // null: no update is under way
+    int64_t iteration = -1;
+  };
+  mutable ReadCopies<Content> content{};
+
+  /// What updates have done.
   struct Progress {
     std::atomic<int64_t> iteration{-1}, updates{0}, updated_rows{0}, removed_rows{0}, waiting{0};
     std::atomic<double> newest{-1};  // when the newest applied delta was written, in seconds since 1970
   };
-  std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+  std::unique_ptr<Progress> progress = std::make_unique<Progress>();
+
+  /// The tables, of the thread that changes the store.
+  const std::vector<std::shared_ptr<StoreTable>>& tables() const { return content.get().tables; }
 };
 
 }  // namespace hctr

@@ -45,7 +45,7 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
       gradients_(weights_, runtime, comm),
       state_(config, train_graph_, runtime),
       fp8_scales_(train_graph_, runtime),
-      train_(train_graph_, use == ReplicaUse::score ? Phase::evaluate : Phase::train, weights_, state_, runtime, comm,
+      train_(train_graph_, use == ReplicaUse::train ? Phase::train : Phase::evaluate, weights_, state_, runtime, comm,
              &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       streams_(runtime, comm.size() > 1) {
@@ -70,9 +70,10 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
          .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
          .exchange = config.solver.exchange(),
          .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
-         .memory = section.table_memory ? own_row_memory(*section.table_memory, config.solver.table_memory,
-                                                         section.top(), runtime.row_memory(), runtime.device(), comm)
-                                        : nullptr,
+         .memory = section.table_memory && use != ReplicaUse::score_dense
+                       ? own_row_memory(*section.table_memory, config.solver.table_memory, section.top(),
+                                        runtime.row_memory(), runtime.device(), comm)
+                       : nullptr,
          .rank = comm.rank(),
          .ranks = comm.size(),
          .placement = placement,
@@ -82,10 +83,14 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
          .key_capacity = table.key_capacity,
          .eval_samples = eval_samples,
          .eval_key_capacity = eval_table.key_capacity});
-    if (use == ReplicaUse::score) {
+    if (use != ReplicaUse::train) {
       spec.loads_only = true;
       spec.row_hint = 0;
       spec.marks_changes = false;
+    }
+    if (use == ReplicaUse::score_dense) {
+      specs_of_others_.push_back(std::move(spec));
+      continue;
     }
     exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
     const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));

@@ -69,7 +69,7 @@ class Replica {
  public:
   /// For training batches of `samples` rows in a ring of `ring_size` buffers, and evaluation batches of `eval_samples`.
   /// `config` outlives the model. `placements`: of each embedding on several ranks; if empty, as without a plan.
-  /// ReplicaUse::score: train_step() must not be called.
+  /// ReplicaUse::score: train_step() must not be called; score_dense: nor evaluate(), and embeddings() is 0.
   Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
           const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train);
 
@@ -160,7 +160,9 @@ class Replica {
   bool fixed_sizes() const;
   BytesBetweenHosts bytes_between_hosts() const;
   size_t embeddings() const { return tables_.size(); }
-  const TableSpec& table_spec(size_t embedding) const { return tables_[embedding]->spec(); }
+  const TableSpec& table_spec(size_t embedding) const {
+    return tables_.empty() ? specs_of_others_[embedding] : tables_[embedding]->spec();
+  }
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
   /// EmbeddingTable::counts of each table with a row policy, with "index_places" as below, and "rows_in_host_memory",
@@ -278,9 +280,10 @@ class Replica {
   Network evaluation_;
   StepStreams streams_;
   Embeddings tables_;
-  bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
-  int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from
-  StepFacts facts_of_tables_;      // without layers
+  std::vector<TableSpec> specs_of_others_;  // of tables elsewhere
+  bool wide_keys_loaded_ = false;           // a loaded model has keys that 4 bytes do not hold
+  int64_t updates_before_ = 0;              // of the run that loaded optimizer states came from
+  StepFacts facts_of_tables_;               // without layers
 };
 
 }  // namespace hctr

@@ -20,8 +20,8 @@ int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
 
-/// Says what starts with initial values although a model is loaded.
-void report_missing(const Config& config, const Log& log) {
+/// Says what starts with initial values although a model is loaded. `tables`: how many the replica has.
+void report_missing(const Config& config, size_t tables, const Log& log) {
   const SolverSection& solver = config.solver;
   if (solver.dense_model_file.empty() && solver.sparse_model_file.empty()) return;
   std::string missing;
@@ -32,7 +32,7 @@ void report_missing(const Config& config, const Log& log) {
     for (const std::string& layer : chosen) layers += cat(layers.empty() ? "'" : ", '", layer, "'");
     add(cat("all layers but ", layers));
   }
-  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+  for (size_t e = 0; e < tables; ++e) {
     const std::string& name = config.embeddings[e].section.top();
     const bool vectors = std::any_of(solver.pretrained.begin(), solver.pretrained.end(),
                                      [&](const Pretrained& from) { return from.table == name; });
@@ -209,7 +209,7 @@ void Replica::load(const Log& log) {
     for (size_t e = 0; e < tables_.size(); ++e)
       if (config_.embeddings[e].section.top() == vectors.table)
         wide_keys_loaded_ |= load_pretrained(vectors, *tables_[e], log);
-  report_missing(config_, log);
+  report_missing(config_, tables_.size(), log);
 }
 
 void Replica::save_state(StateWriter to, const ModelParts& parts) {

@@ -169,7 +169,7 @@ void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::
 }
 
 std::vector<GradientRange> Weights::gradient_ranges() const {
-  if (use_ == ReplicaUse::score) return {};
+  if (use_ != ReplicaUse::train) return {};
   const Tensor all = gradients_.flat();
   const auto begin = [&](const Item& item) { return gradients_.get(item.gradient).data<float>() - all.data<float>(); };
   std::vector<GradientRange> ranges;

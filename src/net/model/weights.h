@@ -30,8 +30,9 @@ struct NamedTensor {
   Tensor value;
 };
 
-/// Whether a replica trains, or only scores: then it has neither gradients nor states of the optimizer.
-enum class ReplicaUse { train, score };
+/// Whether a replica trains, or only scores: then it has neither gradients nor states of the optimizer. score_dense:
+/// nor has it tables, since vectors of keys come from elsewhere.
+enum class ReplicaUse { train, score, score_dense };
 
 class Weights {
  public:

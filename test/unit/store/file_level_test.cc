@@ -33,6 +33,41 @@ Plain rows_in(LevelTable& table) {
   return rows;
 }
 
+TEST(FileLevel, CommitsLeaveOutWhatIsHeldAlsoAfterACrash) {
+  const TemporaryFolder folder;
+  const int64_t keys[2] = {1, 2};
+  const auto put = [&](LevelTable& table, float value) { table.put(keys, std::vector<float>(2, value).data()); };
+  {
+    FileLevel level(folder / "store");
+    put(*level.table("held", 1, 0), 1);
+    level.commit("first");
+    const auto held = level.table("held", 1, 0), fresh = level.table("fresh", 1, 0), other = level.table("other", 1, 0);
+    level.hold("held");
+    level.hold("fresh");
+    put(*held, 5);
+    held->remove({keys, 1});
+    put(*fresh, 5);
+    for (int commit = 0; commit < 3; ++commit) {
+      put(*other, static_cast<float>(commit));
+      level.commit("others");
+      EXPECT_EQ(rows_in(*held), (Plain{{1, {1}}, {2, {1}}}));
+    }
+  }
+  {
+    FileLevel level(folder / "store");
+    EXPECT_EQ(level.namespaces(), (std::vector<std::string>{"held", "other"}));
+    EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (Plain{{1, {1}}, {2, {1}}}));
+    EXPECT_EQ(rows_in(*level.table("other", 1, 0)), (Plain{{1, {2}}, {2, {2}}}));
+    level.hold("held");
+    put(*level.table("held", 1, 0), 6);
+    level.commit("others");
+    level.release("held");
+    level.commit("all");
+  }
+  FileLevel level(folder / "store");
+  EXPECT_EQ(rows_in(*level.table("held", 1, 0)), (Plain{{1, {6}}, {2, {6}}}));
+}
+
 TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
   const TemporaryFolder folder;
   Plain plain, committed;

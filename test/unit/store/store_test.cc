@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -198,6 +199,86 @@ TEST_P(StoreLevels, UnchangedTablesAreSharedUntilAnUpdateChangesThem) {
   store.activate("m", "1");
   store.view("m").get(0, {&key, 1}, got.data());
   EXPECT_EQ(got, table.begin()->second);
+}
+
+TEST_P(StoreLevels, AnAnswerInSeveralTablesIsBeforeOrAfterAnUpdate) {
+  Store store(options());
+  PlainTable table;
+  for (int64_t key = 0; key < 300; ++key) table[key] = std::vector<float>(4, 0);
+  store.load(
+      {.name = "m", .version = "0", .iteration = 0, .tables = {source_of("a", 4, table), source_of("b", 4, table)}});
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> mixed{0}, answers{0};
+  const auto read = [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<int64_t> keys(40);
+    std::vector<float> rows(keys.size() * 4);
+    while (!done.load()) {
+      const StoreReading reading(store.view("m"));
+      const auto wanted = static_cast<float>(reading.iteration());
+      for (int look = 0; look < 4; ++look) {
+        // Of odd iterations the last 100 rows are removed.
+        for (int64_t& key : keys) key = static_cast<int64_t>(random() % 300);
+        std::vector<uint8_t> found(keys.size());
+        reading.get(static_cast<size_t>(look % 2), keys, rows.data(), 0, found.data());
+        for (size_t i = 0; i < keys.size(); ++i) {
+          const bool there = keys[i] < 200 || reading.iteration() % 2 == 0;
+          mixed += found[i] != there || rows[4 * i] != (there ? wanted : 0);
+        }
+      }
+      ++answers;
+    }
+  };
+  std::thread readers[2] = {std::thread(read, 1), std::thread(read, 2)};
+  std::vector<int64_t> keys(300);
+  std::iota(keys.begin(), keys.end(), int64_t{0});
+  const std::span<const int64_t> all = keys;
+  for (int i = 1; i <= 20; ++i) {
+    const std::vector<float> rows(300 * 4, static_cast<float>(i));
+    const bool odd = i % 2 == 1;
+    StoreTableUpdate updates[2] = {{.table = "a", .rows = rows.data()}, {.table = "b", .rows = rows.data()}};
+    for (StoreTableUpdate& update : updates) {
+      update.keys = all.first(odd ? 200 : 300);
+      if (odd) update.removed = all.subspan(200);
+    }
+    store.apply("m", i, updates);
+    for (const int64_t before = answers; answers < before + 2;) std::this_thread::yield();
+  }
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(mixed.load(), 0);
+}
+
+TEST_P(StoreLevels, AnUpdateThatWaitsForItsRateLetsOthersLoadAndActivate) {
+  StoreOptions slow = options();
+  slow.update_rows_per_second = 2000;
+  const PlainTable table = {{1, {1}}}, other = {{1, {2}}};
+  {
+    Store store(slow);
+    store.load({.name = "m", .version = "1", .iteration = 0, .tables = {source_of("t", 1, table)}});
+    std::vector<int64_t> keys(3000);
+    std::iota(keys.begin(), keys.end(), int64_t{1});
+    const std::vector<float> rows(keys.size(), 5);
+    std::atomic<bool> begun{false}, ended{false};
+    std::thread updater([&] {
+      begun = true;
+      const StoreTableUpdate update{.table = "t", .keys = keys, .rows = rows.data()};
+      store.apply("m", 1, {&update, 1});
+      ended = true;
+    });
+    while (!begun) std::this_thread::yield();
+    store.load({.name = "n", .version = "1", .tables = {source_of("t", 1, other)}});
+    store.load({.name = "n", .version = "2", .tables = {source_of("t", 1, table)}});
+    store.activate("n", "2");
+    EXPECT_FALSE(ended.load());
+    updater.join();
+  }
+  if (!lasts()) return;
+  Store store(slow);
+  EXPECT_EQ(store.models()[0].iteration, 1);
+  EXPECT_EQ(store.tables()[0].rows, 3000);
+  EXPECT_EQ(store.view("n").version(), "2");
+  EXPECT_EQ(store.verify(), 3002);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreLevels, ::testing::Values("memory", "file", "both", "cache"),

@@ -1,0 +1,81 @@
+/* Part of huge_ctr.h, trained models: hctr/model.h says what each field and call means. */
+#ifndef HCTR_C_MODEL_H
+#define HCTR_C_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hctr/c/c_basics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hctr_model hctr_model;
+
+enum { HCTR_DENSE = 0, HCTR_KEYS = 1, HCTR_SCORES = 2, HCTR_LABELS = 3 }; /* roles of inputs and outputs */
+enum { HCTR_AUTOMATIC = 0, HCTR_CPU = 1, HCTR_CUDA = 2 };
+
+typedef struct hctr_model_options {
+  size_t size;
+  const char* model;  /* a run folder, a checkpoint, a snapshot_prefix, or a dense model file */
+  const char* config; /* NULL: the one that is saved with the model */
+  const char* const* changes;
+  size_t change_count;
+  int32_t device;
+  int32_t threads;      /* 0: all usable cores */
+  int64_t most_samples; /* 0: 65536 */
+  hctr_log log;
+  void* log_user;
+  hctr_getenv getenv;
+  hctr_setenv setenv;
+} hctr_model_options;
+
+typedef struct hctr_tensor {
+  size_t size;
+  int32_t role;
+  const char* name; /* valid as long as the model that is loaded */
+  int64_t columns;  /* of a sample; of keys: its slots */
+} hctr_tensor;
+
+typedef struct hctr_model_input {
+  size_t size;
+  const char* name;
+  hctr_array
+      data; /* dense: f32 [samples, columns]. Keys: i32 u32 i64 u64 [count], or [samples, slots] without offsets */
+  hctr_array offsets; /* [samples * slots + 1]; data NULL: every slot has one key */
+} hctr_model_input;
+
+typedef struct hctr_model_output {
+  size_t size;
+  const char* name;
+  hctr_array scores; /* f32 [samples, columns] */
+} hctr_model_output;
+
+HCTR_API hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model);
+HCTR_API hctr_status hctr_model_replace(hctr_model* model, const hctr_model_options* options);
+HCTR_API void hctr_model_destroy(hctr_model* model);
+HCTR_API hctr_status hctr_model_describe(hctr_model* model, size_t* inputs, size_t* outputs, int64_t* iteration);
+/* index: from 0; inputs first, then outputs. */
+HCTR_API hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_tensor* tensor);
+HCTR_API hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs,
+                                      size_t input_count, const hctr_model_output* outputs, size_t output_count);
+
+/* What is scored, of the rows that follow: f32 [rows, columns] of each output; NaN for a bad record that was left out.
+ * Not 0 ends the work, with HCTR_INTERRUPTED. */
+typedef int (*hctr_scored_rows)(void* user, int64_t rows, const hctr_model_output* outputs, size_t output_count);
+/* Scores all samples of a source in the format of the model's config: files, or a table in memory. */
+HCTR_API hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_scored_rows rows, void* user);
+/* The inputs that samples of such a source become, in batches; offsets of keys are those of the batch. partial: columns
+ * of slots may be missing, which then have no keys. */
+typedef int (*hctr_encoded_samples)(void* user, int64_t samples, const hctr_model_input* inputs, size_t input_count);
+HCTR_API hctr_status hctr_model_encode(hctr_model* model, const char* source, int32_t partial,
+                                       hctr_encoded_samples samples, void* user);
+/* "the final model of run 'runs/a', iteration 60", and the device; valid until the next call of this thread. */
+HCTR_API hctr_status hctr_model_about(hctr_model* model, const char** name, const char** device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,105 @@
+#include "infer/store_tables.h"
+
+#include <span>
+#include <utility>
+
+#include "core/base/dtype.h"
+#include "core/base/expect.h"
+#include "ops/embedding/embedding_pool.h"
+
+namespace hctr {
+namespace {
+
+/// Gets the different rows of a batch from a store, in the type in which the model stores them, and pools them as the
+/// model's own table does.
+class StoreTableReader : public TableReader {
+ public:
+  StoreTableReader(const TableSpec& spec, size_t table, int64_t samples, int64_t key_capacity,
+                   const StoreReading* const& reading)
+      : spec_(spec), table_(table), samples_(samples), capacity_(key_capacity), reading_(reading) {
+    if (spec.combiner != ops::Combiner::none) return;
+    for (int64_t s = 0; s < spec.slots; ++s) {
+      first_columns_.push_back(static_cast<int32_t>(slots_of_columns_.size()));
+      slots_of_columns_.insert(slots_of_columns_.end(), static_cast<size_t>(spec.slot_keys[static_cast<size_t>(s)]),
+                               static_cast<int32_t>(s));
+    }
+  }
+
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override {
+    HCTR_EXPECT(reading_, "table '", spec_.name, "': no reading of the store");
+    const ops::KeyBatch batch{.keys = keys.data<const int64_t>(),
+                              .offsets = offsets.data<const int32_t>(),
+                              .slots = spec_.slots,
+                              .samples = samples_,
+                              .key_capacity = capacity_,
+                              .columns = spec_.columns(),
+                              .unpooled = {first_columns_.data(), slots_of_columns_.data()}};
+    rows_.assign(static_cast<size_t>(spec_.dim), 0.0f);
+    row_of_.resize(static_cast<size_t>(batch.size()));
+    const auto find = [&](int32_t slot, int64_t begin, int64_t end) {
+      if (begin == end) return;
+      reading_->get_rows(table_, {batch.keys + begin, static_cast<size_t>(end - begin)}, rows_, row_of_.data() + begin,
+                         slot);
+    };
+    if (spec_.identity_by_slot)
+      for (int64_t s = 0; s < spec_.slots; ++s)
+        find(static_cast<int32_t>(s), batch.offsets[s * samples_], batch.offsets[(s + 1) * samples_]);
+    else
+      find(0, 0, batch.size());
+    ops::pool(ctx, batch, row_of_.data(), stored_rows(), spec_.combiner, y);
+  }
+
+ private:
+  ops::RowMemory stored_rows() {
+    if (spec_.storage == DType::f32) return {rows_.data(), DType::f32};
+    stored_.resize(rows_.size() * size_of(spec_.storage));
+    dispatch_float(spec_.storage, [&]<class T>() {
+      T* const to = reinterpret_cast<T*>(stored_.data());
+      for (size_t i = 0; i < rows_.size(); ++i) to[i] = static_cast<T>(rows_[i]);
+    });
+    return {stored_.data(), spec_.storage};
+  }
+
+  const TableSpec& spec_;
+  size_t table_;
+  int64_t samples_, capacity_;
+  const StoreReading* const& reading_;
+  std::vector<int32_t> first_columns_, slots_of_columns_;  // of vectors that are not pooled
+  std::vector<float> rows_;                                // of a batch; row 0 stands for none
+  std::vector<std::byte> stored_;
+  std::vector<int32_t> row_of_;  // of each key
+};
+
+}  // namespace
+
+StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& config, const Replica& model)
+    : view_(std::move(view)), model_(model) {
+  const std::vector<StoreView::Table> there = view_->tables();
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const TableSpec& spec = model.table_spec(e);
+    const auto fail = [&](const std::string& why) {
+      throw Error(Kind::config, cat("table '", spec.name, "' cannot come from the store: ", why));
+    };
+    if (spec.policy.shares_row()) fail("keys without a row of their own share a trained one, which no file holds");
+    size_t number = 0;
+    try {
+      number = view_->table(spec.name);
+    } catch (const Error& error) {
+      fail(error.what());
+    }
+    const StoreView::Table& table = there[number];
+    if (table.dim != spec.dim) fail(cat("it has rows of ", table.dim, " elements there, and the model of ", spec.dim));
+    if (table.by_slot != spec.identity_by_slot)
+      fail(table.by_slot ? "rows belong to slot and key there, and to keys alone in the model"
+                         : "rows belong to keys alone there, and to slot and key in the model");
+    numbers_.push_back(number);
+  }
+}
+
+std::unique_ptr<TableReader> StoreTables::reader(size_t embedding, int64_t samples, int64_t key_capacity,
+                                                 const StoreReading* const& reading) const {
+  return std::make_unique<StoreTableReader>(model_.table_spec(embedding), numbers_[embedding], samples, key_capacity,
+                                            reading);
+}
+
+}  // namespace hctr

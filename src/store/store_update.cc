@@ -1,0 +1,166 @@
+// Updates of versions.
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "core/base/expect.h"
+#include "store/store_state.h"
+
+namespace hctr {
+namespace {
+
+constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
+
+}  // namespace
+
+/// The tables that an update changes, from its beginning to its end: the levels keep them out of the commits of others,
+/// and look-ups take no rows of theirs into levels above.
+class Store::State::Update {
+ public:
+  explicit Update(const std::vector<StoreLevel*>& levels) : levels_(levels) {}
+  ~Update() {
+    release();
+    for (StoreTable* const table : tables_) table->end_update();
+  }
+  Update(const Update&) = delete;
+  Update& operator=(const Update&) = delete;
+
+  void begin(StoreTable& table, const ChangesOfTable& changes) {
+    for (const auto& [slot, change] : changes) table.open(slot, static_cast<int64_t>(change.keys.size()));
+    for (const auto& [slot, space] : table.spaces())
+      for (StoreLevel* const level : levels_) {
+        level->hold(space);
+        held_.push_back(space);
+      }
+    table.begin_update();
+    tables_.push_back(&table);
+  }
+  /// Before the commit of what has changed.
+  void release() {
+    for (const std::string& space : std::exchange(held_, {}))
+      for (StoreLevel* const level : levels_) level->release(space);
+  }
+
+ private:
+  const std::vector<StoreLevel*>& levels_;
+  std::vector<std::string> held_;
+  std::vector<StoreTable*> tables_;
+};
+
+bool Store::State::is_shared(const Version& by, const std::shared_ptr<StoreTable>& table) const {
+  for (const auto& [version, active] : all())
+    if (version->name != by.name || version->model != by.model)
+      if (std::ranges::find(version->tables(), table) != version->tables().end()) return true;
+  return false;
+}
+
+std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
+  StoreTable::About about = table.about();
+  about.space = cat(about.space.substr(0, about.space.rfind('/') + 1), next_space_++);
+  about.content.clear();
+  const std::shared_ptr<StoreTable> copy = make_table(about);
+  for (const auto& [slot, name] : table.spaces()) copy->open(slot, 0);
+  table.each([&](int32_t slot, std::span<const int64_t> keys, std::span<const float> rows) {
+    for (size_t l = 0; l < levels.size(); ++l) copy->fill(l, slot, keys, rows.data());
+  });
+  return copy;
+}
+
+/// What is wrong with an update is found before it changes anything.
+void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
+  int64_t rows = table.rows();
+  for (const auto& [slot, change] : changes) {
+    if (slot != 0 && !table.about().by_slot)
+      throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
+                                  "', whose rows belong to keys alone"));
+    for (const int64_t key : change.keys) rows += !table.contains(slot, key);
+    const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
+    for (const int64_t key : change.removed) rows -= table.contains(slot, key) && !put.contains(key);
+  }
+  if (rows_after >= 0 && rows != rows_after)
+    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
+                                rows_after, ": it builds on another model"));
+}
+
+void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable& changes,
+                          std::unique_lock<std::mutex>& of_changing) {
+  const bool frees = levels.back()->holds();
+  for (const auto& [slot, change] : changes) {
+    for (size_t first = 0; first < change.removed.size(); first += kRowsOfUpdate) {
+      const size_t count = std::min(kRowsOfUpdate, change.removed.size() - first);
+      rate_.wait_for(static_cast<int64_t>(count), of_changing, frees);
+      table.remove(level, slot, std::span(change.removed).subspan(first, count));
+    }
+    for (size_t first = 0; first < change.keys.size(); first += kRowsOfUpdate) {
+      const size_t count = std::min(kRowsOfUpdate, change.keys.size() - first);
+      rate_.wait_for(static_cast<int64_t>(count), of_changing, frees);
+      table.put(level, slot, std::span(change.keys).subspan(first, count),
+                change.rows.data() + first * static_cast<size_t>(table.dim()));
+    }
+  }
+}
+
+/// The lowest level first: what it has not taken, no other level shows. From its commit on, or where it has none before
+/// it changes, answers are made with the rows of the update, which are in memory until every level has them.
+bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
+                         const std::vector<int64_t>& rows_after, double written) {
+  using Content = Version::Content;
+  std::unique_lock lock(changing);
+  const Content before = version->content.get();
+  Version::Progress& progress = *version->progress;
+  if (iteration <= progress.iteration) return false;
+  if (before.pending)
+    throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
+                                "' has an update that memory did not suffice for: load the version again"));
+  for (size_t t = 0; t < changes.size(); ++t) check_change(*before.tables[t], changes[t], rows_after[t]);
+  const auto pending = std::make_shared<Version::Pending>();
+  pending->changes = std::move(changes);
+  for (size_t t = 0; t < before.tables.size(); ++t)
+    pending->rows.emplace_back(pending->changes[t], before.tables[t]->dim());
+
+  // Other versions keep their tables as they are.
+  Content after{.tables = before.tables, .pending = pending, .iteration = iteration};
+  std::vector<std::shared_ptr<StoreTable>> copies;
+  const auto change_all = [&](size_t level) {
+    for (size_t t = 0; t < after.tables.size(); ++t) change(*after.tables[t], level, pending->changes[t], lock);
+  };
+  size_t level = levels.size() - 1;
+  Update update(levels);
+  const auto show = [&](const Content& content) {
+    version->content.replace(content);
+    progress.iteration = content.iteration;
+  };
+  try {
+    for (size_t t = 0; t < after.tables.size(); ++t) {
+      if (pending->changes[t].empty()) continue;
+      if (is_shared(*version, after.tables[t])) copies.push_back(after.tables[t] = copy_of(*after.tables[t]));
+      update.begin(*after.tables[t], pending->changes[t]);
+    }
+    const bool at_commit = levels[level]->changes_at_commit();
+    if (at_commit) change_all(level);
+    show(after);
+    if (!at_commit) change_all(level);
+    update.release();
+    commit();
+  } catch (...) {
+    levels[level]->roll_back();
+    // Where the level has none to take back, and has taken some of the rows, answers go on with all of them.
+    if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
+    for (const std::shared_ptr<StoreTable>& copy : copies)
+      if (!version->content.get().pending) copy->drop();
+    throw;
+  }
+  while (level-- > 0) change_all(level);
+  show({.tables = after.tables, .pending = nullptr, .iteration = iteration});
+
+  for (const ChangesOfTable& table : pending->changes)
+    for (const auto& [slot, change] : table) {
+      progress.updated_rows += static_cast<int64_t>(change.keys.size());
+      progress.removed_rows += static_cast<int64_t>(change.removed.size());
+    }
+  progress.updates += 1;
+  if (written >= 0) progress.newest = written;
+  return true;
+}
+
+}  // namespace hctr

@@ -1,0 +1,141 @@
+// A model whose tables are in a store scores as the model with its own.
+#include <atomic>
+#include <thread>
+
+#include "hctr/store.h"
+#include "infer/store_models.h"
+#include "scores_fixture.h"
+#include "store/table_sources.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+class StoreModelTest : public ScoresTest {
+ protected:
+  void SetUp() override {
+    ScoresTest::SetUp();
+    // Rows by key and by slot, pooled and not, stored in 16 bits, with an index and without.
+    config_ = with_change(config_, R"("combiner": 0}})", R"("combiner": 0, "storage": "fp16"}})");
+    config_ = with_change(config_, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5, "combiner": 1}},)",
+                          R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5, "combiner": 1}},
+    {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "wide_data", "top": "direct_emb",
+     "sparse_embedding_hparam": {"index": "direct", "slot_size_array": [300], "embedding_vec_size": 2,
+                                 "combiner": "none"}},
+    {"type": "Reshape", "bottom": "direct_emb", "top": "direct", "leading_dim": 4},)");
+    config_ = with_change(config_, R"(["deep", "dense"])", R"(["deep", "direct", "dense"])");
+    train(with_batch_norm(config_), {"[0]"}, "one");
+    samples_ = samples_of("one.json");
+  }
+
+  void load(Store& store, const std::string& version = "1") const {
+    StoreModelSection section;
+    section.name = "m";
+    section.version = version;
+    section.model = "one-run";
+    store.load(store_model(section, {}, Log::silent()));
+  }
+  Model served_from(const Store& store) const {
+    LoadOptions options = at("one-run");
+    options.tables = std::make_shared<StoreView>(store.view("m"));
+    return Model(options);
+  }
+  StoreOptions options_of(const std::string& which) const {
+    const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = which};
+    if (which == "memory") return {};
+    if (which == "file") return {.levels = {file}};
+    return {.levels = {StoreLevelOptions{.most_rows = 100}, file}};
+  }
+
+  SampleArrays samples_;
+};
+
+TEST_F(StoreModelTest, ScoresAreThoseOfTheModelWithItsOwnTablesFromEachLevel) {
+  const std::vector<float> expected = score_in(Model(at("one-run")), samples_, {4096});
+  ASSERT_EQ(expected.size(), 500u);
+  for (const char* which : {"memory", "file", "cache"}) {
+    Store store(options_of(which));
+    load(store);
+    const Model model = served_from(store);
+    EXPECT_EQ(score_in(model, samples_, {4096}), expected) << which;
+    EXPECT_EQ(score_in(model, samples_, {1, 64, 3, 300, 17}), expected) << which;
+    EXPECT_LT(store.tables()[0].unique, store.tables()[0].asked) << "keys of a batch are looked up once";
+  }
+}
+
+TEST_F(StoreModelTest, ABatchIsScoredWithOneStateOfTheTablesWhileTheyChange) {
+  Store store({});
+  load(store);
+  const Model model = served_from(store);
+  // Every row doubled, and back.
+  std::vector<std::vector<int64_t>> keys(3);
+  std::vector<std::vector<int32_t>> slots(3);
+  std::vector<std::vector<float>> rows[2];
+  StoreModelSection section;
+  section.name = "m";
+  section.model = "one-run";
+  const StoreModel source = store_model(section, {}, Log::silent());
+  ASSERT_EQ(source.tables.size(), 3u);
+  std::vector<StoreTableUpdate> updates[2];
+  for (auto& state : rows) state.resize(3);
+  for (size_t t = 0; t < 3; ++t)
+    read_table(source.tables[t],
+               [&](std::span<const int32_t> slot, std::span<const int64_t> key, std::span<const float> row) {
+                 keys[t].insert(keys[t].end(), key.begin(), key.end());
+                 slots[t].insert(slots[t].end(), slot.begin(), slot.end());
+                 for (const float value : row) rows[0][t].push_back(value), rows[1][t].push_back(2 * value);
+               });
+  for (int state = 0; state < 2; ++state)
+    for (size_t t = 0; t < 3; ++t)
+      for (size_t i = 0; i < keys[t].size(); ++i)
+        updates[state].push_back({.table = source.tables[t].name,
+                                  .slot = slots[t].empty() ? 0 : slots[t][i],
+                                  .keys = {&keys[t][i], 1},
+                                  .rows = rows[state][t].data() + static_cast<int64_t>(i) * source.tables[t].dim});
+  const std::vector<float> expected[2] = {score_in(model, samples_, {4096}), [&] {
+                                            store.apply("m", 100, updates[1]);
+                                            return score_in(model, samples_, {4096});
+                                          }()};
+  ASSERT_NE(expected[0], expected[1]);
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> mixed{0}, scored{0};
+  const auto score_on = [&] {
+    while (!done) {
+      const std::vector<float> scores = score(model, samples_, 0, 500);
+      mixed += scores != expected[0] && scores != expected[1];
+      ++scored;
+    }
+  };
+  std::thread threads[2] = {std::thread(score_on), std::thread(score_on)};
+  for (int64_t iteration = 101; iteration < 121; ++iteration) {
+    store.apply("m", iteration, updates[iteration % 2]);
+    if (iteration == 110) {
+      load(store, "2");
+      store.activate("m", "2");
+      store.activate("m", "1");
+    }
+  }
+  for (const int64_t before = scored; scored < before + 4;) std::this_thread::yield();
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mixed.load(), 0);
+  EXPECT_EQ(score_in(model, samples_, {4096}), expected[0]);
+}
+
+TEST_F(StoreModelTest, ATableThatTheStoreLacksOrHasOtherwiseIsAnError) {
+  Store store({});
+  const auto rows = [](const StoreRowSink&) {};
+  store.load({.name = "m", .version = "1", .tables = {{.name = "wide_emb", .dim = 3, .rows = rows}}});
+  EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
+            "table 'wide_emb' cannot come from the store: it has rows of 3 elements there, and the model of 1");
+  store.load({.name = "m",
+              .version = "2",
+              .tables = {{.name = "wide_emb", .dim = 1, .rows = rows}, {.name = "deep_emb", .dim = 5, .rows = rows}}});
+  store.activate("m", "2");
+  EXPECT_EQ(message_of(Kind::config, [&] { served_from(store); }),
+            "table 'deep_emb' cannot come from the store: rows belong to keys alone there, and to slot and key in the "
+            "model");
+}
+
+}  // namespace
+}  // namespace hctr::test
