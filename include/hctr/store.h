@@ -92,8 +92,13 @@ struct StoreModelStatistics {
   int64_t waiting = 0;      ///< deltas that update() saw and has not applied
 };
 
-class StoreView;
+class Store;
+class StoreCache;
 class StoreReading;
+class StoreView;
+struct Device;
+struct StoreCacheOptions;
+StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
 
 /// Any thread calls any member. Look-ups take no locks that updates hold, and each answer is of one state of its
 /// version: before or after any update, whole. Updates follow each other; while they wait, as update_rows_per_second
@@ -139,6 +144,8 @@ class HCTR_API Store {
   int64_t compact();
 
  private:
+  friend class StoreCache;
+  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   struct HCTR_HIDDEN State;
   std::unique_ptr<State> state_;
 };
@@ -167,6 +174,8 @@ class HCTR_API StoreView {
 
  private:
   friend class Store;
+  friend class StoreCache;
+  friend StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, const Device*);
   friend class StoreReading;
   explicit StoreView(std::shared_ptr<const Version>);
   std::shared_ptr<const Version> version_;

@@ -83,6 +83,8 @@ DeviceCache::~DeviceCache() {
   pending_changed_.notify_all();
   worker_.join();
   const CurrentDevice current(options_.device);
+  for (const auto& session : sessions_)
+    if (session->done) session->done->synchronize();
   sessions_.clear();
   pools_.clear();
 }

@@ -11,6 +11,11 @@ namespace {
 
 constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
 
+void tell(const StoreView::Version& version, const std::vector<ChangesOfTable>& changes, uint64_t number) {
+  for (const auto& one : version.listeners)
+    if (const auto listener = one.lock()) (*listener)(changes, number);
+}
+
 }  // namespace
 
 /// The tables that an update changes, from its beginning to its end: the levels keep them out of the commits of others,
@@ -119,7 +124,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     pending->rows.emplace_back(pending->changes[t], before.tables[t]->dim());
 
   // Other versions keep their tables as they are.
-  Content after{.tables = before.tables, .pending = pending, .iteration = iteration};
+  Content after{.tables = before.tables, .pending = pending, .iteration = iteration, .number = before.number + 1};
   std::vector<std::shared_ptr<StoreTable>> copies;
   const auto change_all = [&](size_t level) {
     for (size_t t = 0; t < after.tables.size(); ++t) change(*after.tables[t], level, pending->changes[t], lock);
@@ -139,9 +144,12 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
+    // Where files commit it, they may still take it back.
+    if (!at_commit) tell(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
     update.release();
     commit();
+    if (at_commit) tell(*version, pending->changes, after.number);
   } catch (...) {
     levels[level]->roll_back();
     // Where the level has none to take back, and has taken some of the rows, answers go on with all of them.
@@ -151,7 +159,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     throw;
   }
   while (level-- > 0) change_all(level);
-  show({.tables = after.tables, .pending = nullptr, .iteration = iteration});
+  show({.tables = after.tables, .pending = nullptr, .iteration = iteration, .number = after.number});
 
   for (const ChangesOfTable& table : pending->changes)
     for (const auto& [slot, change] : table) {

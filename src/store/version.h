@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,13 @@ struct StoreView::Version {
     std::vector<std::shared_ptr<StoreTable>> tables;
     std::shared_ptr<const Pending> pending{};  // null: no update is under way
     int64_t iteration = -1;
+    uint64_t number = 0;  // of updates that it shows
   };
   mutable ReadCopies<Content> content{};
+
+  /// Whoever keeps rows elsewhere hears of each update once it is shown, from the thread that applies it.
+  using Listener = std::function<void(const std::vector<ChangesOfTable>&, uint64_t number)>;
+  mutable std::vector<std::weak_ptr<const Listener>> listeners{};  // guarded by Store::State::changing
 
   /// What updates have done.
   struct Progress {

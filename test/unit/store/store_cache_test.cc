@@ -1,0 +1,217 @@
+// A cache in front of a store gives the store's answers, while rows change and versions take over.
+#include "hctr/store_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
+#include "store/bound_version.h"
+#include "support/devices.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kCacheKeys = 4000;
+
+/// Rows of key k in version v: all elements are v * 10000 + k; a key of a multiple of 9 has none.
+StoreTableSource cached_source(const std::string& name, int64_t dim, int version, float default_value) {
+  return {.name = name, .dim = dim, .default_value = default_value, .rows = [dim, version](const StoreRowSink& sink) {
+            for (int64_t key = 1; key < kCacheKeys; ++key)
+              if (key % 9 != 0)
+                sink({}, {&key, 1},
+                     std::vector<float>(static_cast<size_t>(dim), static_cast<float>(version * 10000 + key)));
+          }};
+}
+
+StoreModel cached_model(int version, OnMiss on_miss = OnMiss::default_vector) {
+  return {.name = "ctr",
+          .version = std::to_string(version),
+          .on_miss = on_miss,
+          .tables = {cached_source("wide", 96, version, 0), cached_source("small", 4, version, 0.5f)}};
+}
+
+class StoreCacheTest : public testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+  }
+  /// The small table is whole, the other is not.
+  StoreCache cache_of(const Store& store, StoreCacheOptions options = {}) const {
+    options.bytes = 2 * DeviceCache::bytes_of({.dim = 4, .rows = 7000, .whole = true}, 16384) +
+                    DeviceCache::bytes_of({.dim = 96, .rows = 1200}, 16384);
+    options.admit_after = 1;
+    const Device device = GetParam();
+    return cache_on(store, "ctr", options, &device);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Device, StoreCacheTest, testing::Values(kCpu, kGpu),
+                         [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
+
+/// One request of both tables, a row a key of one and bags of the other.
+struct Request {
+  explicit Request(std::mt19937_64& random) {
+    for (auto n = random() % 200; n > 0; --n) {
+      keys.push_back(static_cast<int64_t>(random() % 3 ? random() % 64 : random() % kCacheKeys));
+      if (random() % 3 == 0) offsets.push_back(static_cast<int64_t>(keys.size()));
+    }
+    offsets.push_back(static_cast<int64_t>(keys.size()));
+  }
+  std::vector<int64_t> keys, offsets{0};
+  std::vector<float> wide, small{};
+
+  void ask(StoreCache& cache, Device device, const Stream& stream) {
+    const Buffer wide_there(device, keys.size() * 96 * sizeof(float) + 16),
+        small_there(device, offsets.size() * 4 * sizeof(float));
+    const std::vector<StoreCache::Part> parts = {
+        {.table = 0, .keys = keys, .vectors = reinterpret_cast<float*>(wide_there.data())},
+        {.table = 1,
+         .keys = keys,
+         .offsets = offsets,
+         .pooling = StoreView::Pooling::sqrtn,
+         .vectors = reinterpret_cast<float*>(small_there.data())}};
+    cache.lookup(parts, stream.ref().handle);
+    wide.resize(keys.size() * 96);
+    small.resize((offsets.size() - 1) * 4);
+    copy_bytes(stream.ref(), wide.data(), wide_there.data(), wide.size() * sizeof(float));
+    copy_bytes(stream.ref(), small.data(), small_there.data(), small.size() * sizeof(float));
+    stream.ref().synchronize();
+  }
+  /// Whether the vectors are those of the store.
+  bool equals(const StoreReading& reading) const {
+    std::vector<float> rows(wide.size()), pooled(small.size());
+    reading.get(0, keys, rows.data());
+    reading.get_pooled(1, keys, offsets, StoreView::Pooling::sqrtn, pooled.data());
+    return rows == wide && pooled == small;
+  }
+};
+
+TEST_P(StoreCacheTest, AnswersAreThoseOfTheStoreThroughUpdatesAndVersions) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache cache = cache_of(store);
+  EXPECT_EQ(cache.statistics().whole_tables, std::vector<std::string>{"small"});
+  const Stream stream(GetParam());
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; ++round) {
+    Request request(random);
+    request.ask(cache, GetParam(), stream);
+    ASSERT_TRUE(request.equals(StoreReading(store.view("ctr")))) << "round " << round;
+    if (round % 10 == 9) {
+      std::vector<int64_t> keys, removed;
+      std::vector<float> rows;
+      for (int64_t key = 1; key < kCacheKeys; ++key)
+        if (random() % 4 == 0) {
+          keys.push_back(key);
+          rows.insert(rows.end(), 96, static_cast<float>(random() % 1000));
+        } else if (random() % 50 == 0) {
+          removed.push_back(key);
+        }
+      const std::vector<float> small(keys.size() * 4, static_cast<float>(round));
+      const std::vector<StoreTableUpdate> update = {
+          {.table = "wide", .keys = keys, .rows = rows.data(), .removed = removed},
+          {.table = "small", .keys = keys, .rows = small.data(), .removed = removed}};
+      ASSERT_TRUE(store.apply("ctr", round, update));
+    }
+    if (round == 25 || round == 45) {
+      const int version = round == 25 ? 2 : 3;
+      store.load(cached_model(version));
+      cache.activate(std::to_string(version));
+      EXPECT_EQ(store.view("ctr").version(), std::to_string(version));
+      EXPECT_GT(cache.statistics().keys, 3000) << "the hot keys of the wide table beside all of the small one";
+    }
+  }
+  const StoreCacheStatistics statistics = cache.statistics();
+  EXPECT_EQ(statistics.version, "3");
+  EXPECT_GT(statistics.misses, 0);
+  EXPECT_LT(statistics.misses, statistics.asked / 2);
+  EXPECT_GT(statistics.updated, 0);
+  cache.activate("1");  // back again
+  Request request(random);
+  request.ask(cache, GetParam(), stream);
+  EXPECT_TRUE(request.equals(StoreReading(store.view("ctr"))));
+}
+
+// Updates set all rows of both tables to one number: an answer has one number.
+TEST_P(StoreCacheTest, AnAnswerIsOfOneUpdateWhileUpdatesRun) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1));
+  StoreCache cache = cache_of(store);
+  std::vector<int64_t> keys;
+  for (int64_t key = 1; key < 64; ++key)
+    if (key % 9 != 0) keys.push_back(key);
+  const auto update = [&](int number) {
+    const std::vector<float> wide(keys.size() * 96, static_cast<float>(number)),
+        small(keys.size() * 4, static_cast<float>(number));
+    const std::vector<StoreTableUpdate> both = {{.table = "wide", .keys = keys, .rows = wide.data()},
+                                                {.table = "small", .keys = keys, .rows = small.data()}};
+    store.apply("ctr", number, both);
+  };
+  update(1);
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    for (int number = 2; !ends; ++number) update(number);
+  });
+  const Stream stream(GetParam());
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 200; ++i) {
+    Request request(random);
+    for (int64_t& key : request.keys) key = keys[static_cast<size_t>(key) % keys.size()];
+    request.offsets.resize(request.keys.size() + 1);
+    for (size_t k = 0; k < request.offsets.size(); ++k) request.offsets[k] = static_cast<int64_t>(k);
+    request.ask(cache, GetParam(), stream);
+    for (const float element : request.wide) EXPECT_EQ(element, request.wide[0]);
+    for (const float element : request.small) EXPECT_EQ(element, request.wide[0]);
+    if (HasFailure()) break;
+  }
+  ends = true;
+  other.join();
+}
+
+TEST_P(StoreCacheTest, AKeyWithoutARowIsAnErrorWhereTheModelSaysSo) {
+  Store store{StoreOptions{}};
+  store.load(cached_model(1, OnMiss::error));
+  StoreCache cache = cache_of(store);
+  const Stream stream(GetParam());
+  const Buffer there(GetParam(), 2 * 96 * sizeof(float));
+  const std::vector<int64_t> good = {3, 4}, bad = {3, 18};
+  const auto ask = [&](size_t table, const std::vector<int64_t>& keys) {
+    const StoreCache::Part part{.table = table, .keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
+    return cache.lookup({&part, 1}, stream.ref().handle);
+  };
+  for (const size_t table : {0u, 1u})
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(ask(table, good).defaults, 0);
+      EXPECT_NE(message_of(Kind::data, [&] { ask(table, bad); }).find("no row of key 18"), std::string::npos);
+    }
+  EXPECT_NE(message_of(Kind::usage, [&] { ask(2, good); }).find("2 tables, not 2"), std::string::npos);
+}
+
+TEST(CachePlan, SmallTablesAreWholeAndTheOthersShareTheRest) {
+  const std::vector<CachePlan::Table> tables = {{16, 1'000'000}, {16, 100}, {128, 10'000'000}, {16, 2'000'000}};
+  const auto bytes_of = [](const CachePlan& plan) {
+    int64_t bytes = 0;
+    for (const CachePoolOptions& pool : plan.pools) bytes += DeviceCache::bytes_of(pool, 1000);
+    return bytes;
+  };
+  for (const int64_t bytes : {int64_t{100} << 20, int64_t{1} << 30, int64_t{4} << 30, int64_t{64} << 30}) {
+    const CachePlan plan = plan_cache(tables, ops::CachedType::f32, bytes, 1000);
+    EXPECT_LE(bytes_of(plan), bytes);
+    EXPECT_GT(bytes_of(plan), bytes < (int64_t{8} << 30) ? bytes / 2 : 0);
+    EXPECT_TRUE(plan.pools[static_cast<size_t>(plan.pool_of_table[1])].whole);
+    const bool all = bytes > (int64_t{8} << 30);
+    EXPECT_EQ(plan.pools[static_cast<size_t>(plan.pool_of_table[2])].whole, all);
+    if (!all && bytes < (int64_t{1} << 30)) {
+      EXPECT_EQ(plan.pool_of_table[0], plan.pool_of_table[3]) << "tables of one width share a pool";
+    }
+  }
+  EXPECT_NE(message_of(Kind::device, [&] { plan_cache(tables, ops::CachedType::f32, 1 << 20, 1000); }).find("give it"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr::test
