@@ -54,7 +54,7 @@ class HCTR_API StoreCache {
   StoreCache(StoreCache&&) noexcept;
   StoreCache& operator=(StoreCache&&) noexcept;
 
-  /// One table's part of a request. Keys and offsets: of the host. Vectors: of the GPU, or of the host without one.
+  /// One table's part of a request. Vectors: of the GPU, or of the host without one.
   struct Part {
     size_t table = 0;  ///< its number in the version (StoreView::table())
     std::span<const int64_t> keys{};
@@ -65,6 +65,8 @@ class HCTR_API StoreCache {
     float* vectors = nullptr;
     int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
     int32_t slot = 0;    ///< of a table whose rows belong to slot and key
+    /// Keys and offsets are in memory of the GPU, in the order of the stream; the caller has checked them.
+    bool keys_on_gpu = false;
   };
   struct Answer {
     int64_t misses = 0, defaults = 0;  ///< as in StoreCacheStatistics

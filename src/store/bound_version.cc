@@ -158,7 +158,8 @@ StoreCache::Answer BoundVersion::lookup(std::span<const StoreCache::Part> parts,
                         .offsets = part.offsets,
                         .combiner = combiner_of(part.pooling),
                         .vectors = part.vectors,
-                        .stride = part.stride});
+                        .stride = part.stride,
+                        .keys_there = part.keys_on_gpu});
   CacheResult result;
   cache_->lookup(requests, {cache_->device(), stream},
                  options_.default_on_miss ? CacheMisses::defaulted : CacheMisses::answered, &result);
@@ -181,6 +182,8 @@ void BoundVersion::check(std::span<const StoreCache::Part> parts) const {
     if (part.slot != 0 && !table.about().by_slot)
       fail(cat("its rows belong to keys alone, and slot ", part.slot, " was given"));
     if (!part.vectors && !part.keys.empty()) fail("no memory for its vectors");
+    if (part.keys_on_gpu && !cache_) fail("its keys are on a GPU, and the cache has none");
+    if (part.keys_on_gpu) continue;
     for (size_t b = 0; b + 1 < part.offsets.size(); ++b)
       if (part.offsets[b] > part.offsets[b + 1]) fail(cat("offset ", b + 1, " is less than the one before"));
     if (!part.offsets.empty() &&
@@ -206,6 +209,9 @@ void BoundVersion::name_missing(std::span<const StoreCache::Part> parts) const {
   std::vector<float> rows;
   const std::vector<StoreView::Table> tables = view_.tables();
   for (const StoreCache::Part& part : parts) {
+    if (part.keys_on_gpu)
+      throw Error(Kind::data, cat("a request has keys without a row, maybe of table '", tables[part.table].name,
+                                  "'; give keys of the host to learn which"));
     rows.resize(part.keys.size() * static_cast<size_t>(tables[part.table].dim));
     reading.get(part.table, part.keys, rows.data(), 0, nullptr, part.slot);
   }

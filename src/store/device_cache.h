@@ -36,14 +36,15 @@ struct CacheSource {
   std::function<uint64_t()> updates{};
 };
 
-/// One table's part of a look-up. `keys`, `offsets`: of the host. `vectors`: of the device.
+/// One table's part of a look-up. `vectors`: of the device.
 struct CacheRequest {
   int32_t space = 0;
   std::span<const int64_t> keys{};
   std::span<const int64_t> offsets{};  ///< [vectors + 1]; empty: a vector for each key
   ops::Combiner combiner = ops::Combiner::sum;
   float* vectors = nullptr;
-  int64_t stride = 0;  ///< elements; 0: dim
+  int64_t stride = 0;       ///< elements; 0: dim
+  bool keys_there = false;  ///< keys and offsets are of the device, as they are in the order of the stream
 };
 
 /// What keys without a cached row get.

@@ -72,7 +72,7 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
   for (const CacheRequest& request : requests) {
     const Space of = space(request.space);
     HCTR_EXPECT(request.stride == 0 || request.stride >= of.dim, "vectors of ", of.dim, " every ", request.stride);
-    if (!request.offsets.empty())
+    if (!request.offsets.empty() && !request.keys_there)
       HCTR_EXPECT(request.offsets.front() >= 0 && request.offsets.back() <= static_cast<int64_t>(request.keys.size()) &&
                       std::is_sorted(request.offsets.begin(), request.offsets.end()),
                   "offsets that do not ascend to at most ", request.keys.size(), " keys");
@@ -83,28 +83,38 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
 
 /// Queues copy and kernel. Parts, offsets and keys travel together.
 void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, bool lists_misses) {
-  size_t keys = 0, offsets = 0;
-  for (const CacheRequest& request : requests) keys += request.keys.size(), offsets += request.offsets.size();
+  size_t keys = 0, keys_here = 0, offsets_here = 0;
+  for (const CacheRequest& request : requests) {
+    keys += request.keys.size();
+    if (request.keys_there) continue;
+    keys_here += request.keys.size();
+    offsets_here += request.offsets.size();
+  }
   const size_t offsets_at = (requests.size() * sizeof(ops::CachePart) + 15) / 16 * 16;
-  const size_t keys_at = offsets_at + offsets * sizeof(int64_t), bytes = keys_at + keys * sizeof(int64_t);
+  const size_t keys_at = offsets_at + offsets_here * sizeof(int64_t), bytes = keys_at + keys_here * sizeof(int64_t);
   session.reserve(bytes, keys);
   std::byte* const here = session.request->data();
   std::byte* const there = session.request_there.data();
   session.parts.clear();
   session.lookup = {.only_f32 = true};
-  size_t key = 0, offset = 0;
+  size_t key = 0, sent = 0, sent_offsets = 0;
+  // Copies numbers of the host to the request, and gives the address that they have on the device.
+  const auto send = [&](std::span<const int64_t> numbers, size_t begin, size_t& count) {
+    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<int64_t*>(here + begin) + count);
+    count += numbers.size();
+    return reinterpret_cast<const int64_t*>(there + begin) + count - numbers.size();
+  };
   for (const CacheRequest& request : requests) {
     const Space of = space(request.space);
-    auto* const offsets_here = reinterpret_cast<int64_t*>(here + offsets_at) + offset;
-    auto* const keys_here = reinterpret_cast<int64_t*>(here + keys_at) + key;
-    std::copy(request.offsets.begin(), request.offsets.end(), offsets_here);
-    std::copy(request.keys.begin(), request.keys.end(), keys_here);
-    const bool pooled = !request.offsets.empty();
+    const int64_t* const keys_there = request.keys_there ? request.keys.data() : send(request.keys, keys_at, sent);
+    const int64_t* const offsets_there =
+        request.keys_there ? request.offsets.data() : send(request.offsets, offsets_at, sent_offsets);
     session.parts.push_back({.pool = of.pool,
                              .space = request.space,
                              .first_item = session.lookup.items,
                              .first_key = static_cast<int64_t>(key),
-                             .offsets = pooled ? reinterpret_cast<int64_t*>(there + offsets_at) + offset : nullptr,
+                             .keys = keys_there,
+                             .offsets = request.offsets.empty() ? nullptr : offsets_there,
                              .combiner = request.combiner,
                              .out = request.vectors,
                              .stride = request.stride == 0 ? of.dim : request.stride,
@@ -114,7 +124,6 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
     const std::lock_guard lock(lists_);
     session.lookup.only_f32 &= pools_[static_cast<size_t>(of.pool)]->options.type == ops::CachedType::f32;
     key += request.keys.size();
-    offset += request.offsets.size();
   }
   std::copy(session.parts.begin(), session.parts.end(), reinterpret_cast<ops::CachePart*>(here));
   copy_bytes(stream, there, here, bytes);
@@ -122,7 +131,6 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   lookup.pools = reinterpret_cast<const ops::CachePool*>(pool_list_.data());
   lookup.parts = reinterpret_cast<const ops::CachePart*>(there);
   lookup.part_count = static_cast<int32_t>(requests.size());
-  lookup.keys = reinterpret_cast<const int64_t*>(there + keys_at);
   lookup.places = lists_misses ? reinterpret_cast<int32_t*>(session.places.data()) : nullptr;
   lookup.misses = elements_of<ops::CacheMiss>(*session.misses);
   lookup.state = reinterpret_cast<ops::CacheState*>(state_.data());
@@ -244,14 +252,9 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
     for (size_t i = begin; i < end; ++i) counts.defaults += found[i].first < 0;
     value += static_cast<int64_t>(unique.keys.size()) * dim;
     consider(part.space, unique.keys);
-    const auto& offsets = requests[static_cast<size_t>(p)].offsets;
-    if (offsets.empty()) continue;
-    for (size_t i = begin; i < end; ++i) {
-      const int64_t key = misses[i].at - part.first_key;
-      const int64_t bag =
-          part.first_item + (std::upper_bound(offsets.begin(), offsets.end(), key) - offsets.begin()) - 1;
-      if (bag_count == 0 || bags[bag_count - 1] != bag) bags[bag_count++] = bag;
-    }
+    if (!part.offsets) continue;
+    for (size_t i = begin; i < end; ++i)
+      if (bag_count == 0 || bags[bag_count - 1] != misses[i].item) bags[bag_count++] = misses[i].item;
   }
   Context ctx(runtime_, stream);
   ops::cache_fill(ctx, session.lookup,
@@ -268,10 +271,29 @@ void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> req
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;
   session.done->synchronize();
-  for (size_t p = 0; p < requests.size(); ++p)
-    for (size_t i = 0; i < requests[p].keys.size(); ++i)
-      all.push_back({requests[p].keys[i], static_cast<int32_t>(p),
-                     static_cast<int32_t>(session.parts[p].first_key + static_cast<int64_t>(i))});
+  const auto here = [&](std::span<const int64_t> numbers, bool is_there) {
+    std::vector<int64_t> copy(numbers.size());
+    if (is_there) {
+      copy_bytes(stream, copy.data(), numbers.data(), numbers.size_bytes());
+      stream.synchronize();
+    } else {
+      std::copy(numbers.begin(), numbers.end(), copy.begin());
+    }
+    return copy;
+  };
+  for (size_t p = 0; p < requests.size(); ++p) {
+    const ops::CachePart& part = session.parts[p];
+    const std::vector<int64_t> keys = here(requests[p].keys, requests[p].keys_there);
+    const std::vector<int64_t> offsets = here(requests[p].offsets, requests[p].keys_there);
+    int64_t bag = 0;
+    for (int64_t i = offsets.empty() ? 0 : offsets.front(),
+                 end = offsets.empty() ? static_cast<int64_t>(keys.size()) : offsets.back();
+         i < end; ++i) {
+      while (!offsets.empty() && offsets[static_cast<size_t>(bag) + 1] <= i) ++bag;
+      all.push_back({keys[static_cast<size_t>(i)], part.first_item + (offsets.empty() ? i : bag),
+                     static_cast<int32_t>(p), static_cast<int32_t>(part.first_key + i)});
+    }
+  }
   counts = {static_cast<int64_t>(all.size()), 0};
   answer(session, requests, stream, std::move(all), counts);
 }

@@ -143,7 +143,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
     const CacheBag bag(part, item);
     places.clear();
     for (int64_t at = bag.begin; at < bag.end; ++at) {
-      const uint64_t* const entry = entry_of(pool, lookup.keys[at], part.space);
+      const uint64_t* const entry = entry_of(pool, part.keys[at - part.first_key], part.space);
       int32_t place = kPlaceDefault;
       if (entry) {
         place = static_cast<int32_t>(cache_row(*entry));
@@ -152,7 +152,7 @@ void cache_lookup(Context&, const CacheLookup& lookup) {
         if (scale != scale) place = kPlaceDefault;
       } else if (!pool.whole && lookup.lists_misses) {
         place = kPlaceMissing;
-        lookup.misses[answer.misses] = {lookup.keys[at], p, static_cast<int32_t>(at)};
+        lookup.misses[answer.misses] = {part.keys[at - part.first_key], item, p, static_cast<int32_t>(at)};
       }
       if (!entry && !pool.whole) ++answer.misses;
       if (place == kPlaceDefault) ++answer.defaults;

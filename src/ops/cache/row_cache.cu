@@ -152,18 +152,19 @@ __device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, co
   return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
-/// Marks the entry of a key as used, counts it, and lists it if it is missing. By one lane. `at`: in lookup.keys.
-__device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t part, int64_t at, const Found& found,
-                         int32_t place, uint8_t era, LookupCounts& counts) {
+/// Marks the entry of a key as used, counts it, and lists it if it is missing. By one lane.
+__device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int64_t at,
+                         const Found& found, int32_t place, uint8_t era, LookupCounts& counts) {
   if (found.way >= 0) {
     uint8_t* const used = pool.used + int64_t{found.set} * kCacheWays + found.way;
     if (volatile_load(used) != era) *used = era;
   }
   counts.defaults += place == kPlaceDefault;
   counts.misses += found.way < 0 && !pool.whole;
-  if (place == kPlaceMissing)
-    lookup.misses[atomicAdd(&lookup.state->sessions[lookup.session].misses, 1u)] = {lookup.keys[at], part,
-                                                                                    static_cast<int32_t>(at)};
+  if (place != kPlaceMissing) return;
+  const CachePart& part = lookup.parts[p];
+  lookup.misses[atomicAdd(&lookup.state->sessions[lookup.session].misses, 1u)] = {part.keys[at - part.first_key], item,
+                                                                                  p, static_cast<int32_t>(at)};
 }
 
 /// The keys [at, at + count) of a part, at most kAtOnce.
@@ -201,13 +202,13 @@ __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, i
   const CachePool& pool = lookup.pools[part.pool];
   const int64_t first = item - part.first_item, at = part.first_key + first;
   Found found[kAtOnce];
-  find_some(pool, part, lookup.keys + at, count, lanes, found);
+  find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
   int32_t places[kAtOnce];
 #pragma unroll
   for (int k = 0; k < kAtOnce; ++k)
     if (k < count) {
       places[k] = place_of(lookup, pool, found[k]);
-      if (lanes.lane == 0) note_key(lookup, pool, p, at + k, found[k], places[k], era, counts);
+      if (lanes.lane == 0) note_key(lookup, pool, p, item + k, at + k, found[k], places[k], era, counts);
     }
   for (int64_t i = lanes.lane * kElements; i < pool.dim; i += kPassElements) {
     float4 values[kAtOnce];
@@ -236,14 +237,14 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
     for (int64_t at = bag.begin; at < bag.end; at += kAtOnce) {
       const int count = static_cast<int>(min(bag.end - at, int64_t{kAtOnce}));
       Found found[kAtOnce];
-      find_some(pool, part, lookup.keys + at, count, lanes, found);
+      find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
       int32_t places[kAtOnce];
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         if (k >= count) continue;
         places[k] = place_of(lookup, pool, found[k]);
         if (begin > 0 || lanes.lane != 0) continue;
-        note_key(lookup, pool, p, at + k, found[k], places[k], era, counts);
+        note_key(lookup, pool, p, item, at + k, found[k], places[k], era, counts);
         if (lookup.places) lookup.places[at + k] = places[k];
       }
 #pragma unroll

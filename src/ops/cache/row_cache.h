@@ -78,9 +78,10 @@ struct CacheState {
   CacheSession sessions[kCacheSessions];
 };
 
-/// A key that the cache does not have: the part that asks for it, and its place in CacheLookup::keys.
+/// A key that the cache does not have: the part that asks for it, its place among the keys of all parts, and the vector
+/// that it belongs to.
 struct CacheMiss {
-  int64_t key;
+  int64_t key, item;
   int32_t part, at;
 };
 
@@ -97,8 +98,9 @@ struct CacheAnswer {
 struct CachePart {
   int32_t pool = 0, space = 0;
   int64_t first_item = 0;
-  int64_t first_key = 0;             ///< in CacheLookup::keys
-  const int64_t* offsets = nullptr;  ///< [vectors + 1], from first_key on; null: a vector for each key
+  int64_t first_key = 0;  ///< the number of its first key among those of all parts
+  const int64_t* keys = nullptr;
+  const int64_t* offsets = nullptr;  ///< [vectors + 1] in `keys`; null: a vector for each key
   Combiner combiner = Combiner::sum;
   float* out = nullptr;
   int64_t stride = 0;       ///< elements from one vector to the next
@@ -113,10 +115,9 @@ struct CacheLookup {
   int32_t most_dim = 0;   // of these pools
   bool only_f32 = false;  // all of them store f32
   int64_t items = 0;      // vectors of all parts
-  const int64_t* keys = nullptr;
-  /// [keys] the row of each key of a bag, for cache_fill(); null where misses are not listed.
+  /// [keys of all parts] the row of each key of a bag, for cache_fill(); null where misses are not listed.
   int32_t* places = nullptr;
-  CacheMiss* misses = nullptr;  // [keys]; may be page-locked memory of the host
+  CacheMiss* misses = nullptr;  // [keys of all parts]; may be page-locked memory of the host
   CacheState* state = nullptr;
   int32_t session = 0;
   CacheAnswer* answer = nullptr;

@@ -104,7 +104,7 @@ HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
   return low;
 }
 
-/// The keys of vector `item`: their places in CacheLookup::keys.
+/// The keys of vector `item`: their places among those of all parts.
 struct CacheBag {
   int64_t begin, end;
   HCTR_HD CacheBag(const CachePart& part, int64_t item) {

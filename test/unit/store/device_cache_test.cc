@@ -129,6 +129,18 @@ int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std:
                         .combiner = p == 2 ? ops::Combiner::sum : ops::Combiner::mean,
                         .vectors = reinterpret_cast<float*>(vectors.back().data())});
   }
+  std::vector<Buffer> there;
+  if (random() % 2 == 0)
+    for (CacheRequest& request : requests) {
+      const auto send = [&](std::span<const int64_t>& numbers) {
+        if (numbers.empty()) return;
+        there.emplace_back(stream.ref().device, numbers.size_bytes());
+        copy_bytes(stream.ref(), there.back().data(), numbers.data(), numbers.size_bytes());
+        numbers = {reinterpret_cast<const int64_t*>(there.back().data()), numbers.size()};
+      };
+      send(request.keys), send(request.offsets);
+      request.keys_there = true;
+    }
   cache.lookup(requests, stream.ref(), misses, &result);
   int number = 0;
   std::vector<float> row(kWide);

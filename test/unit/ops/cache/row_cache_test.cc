@@ -227,6 +227,7 @@ class CacheTwin {
                               .space = parts[p].space,
                               .first_item = item,
                               .first_key = static_cast<int64_t>(p) * keys_of_part,
+                              .keys = device_keys.data() + static_cast<int64_t>(p) * keys_of_part,
                               .offsets = parts[p].offsets.empty() ? nullptr : device_offsets.data() + offset,
                               .combiner = p == 1 ? ops::Combiner::sum : ops::Combiner::mean,
                               .out = outputs[p].data(),
@@ -245,7 +246,6 @@ class CacheTwin {
                                   .most_dim = memory_.pool.dim,
                                   .only_f32 = memory_.pool.type == CachedType::f32,
                                   .items = item,
-                                  .keys = device_keys.data(),
                                   .places = lists ? places.data() : nullptr,
                                   .misses = misses.data(),
                                   .state = state_.data(),
@@ -313,13 +313,7 @@ class CacheTwin {
         values.insert(values.end(), plain->second->begin(), plain->second->end());
       }
       found.push_back({miss.part, miss.at, first});
-      if (!part.offsets) continue;
-      const int64_t next = static_cast<size_t>(miss.part) + 1 < parts.size()
-                               ? parts[static_cast<size_t>(miss.part) + 1].first_item
-                               : lookup.items;
-      const std::vector<int64_t> offsets = offsets_of(part, next);
-      const auto bag = std::upper_bound(offsets.begin(), offsets.end(), miss.at - part.first_key) - offsets.begin() - 1;
-      bags.insert(part.first_item + bag);
+      if (part.offsets) bags.insert(miss.item);
     }
     const OnDevice<ops::CacheFound> device_found(ctx_.stream(), found);
     const OnDevice<float> device_values(ctx_.stream(), values);
@@ -331,12 +325,6 @@ class CacheTwin {
                      .bags = device_bags.data(),
                      .bag_count = static_cast<int64_t>(bags.size())});
     ctx_.stream().synchronize();
-  }
-  std::vector<int64_t> offsets_of(const ops::CachePart& part, int64_t next) const {
-    std::vector<int64_t> offsets(static_cast<size_t>(next - part.first_item + 1));
-    copy_bytes(ctx_.stream(), offsets.data(), part.offsets, offsets.size() * sizeof(int64_t));
-    ctx_.stream().synchronize();
-    return offsets;
   }
 
   Runtime& runtime_;
@@ -427,7 +415,8 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
     for (int i = 2; i < 60; ++i) update(static_cast<float>(i));
   });
   const OnDevice<float> out(kGpu, kKeys * kDim);
-  const OnDevice<ops::CachePart> parts(look_ups.ref(), {ops::CachePart{.out = out.data(), .stride = kDim}});
+  const OnDevice<ops::CachePart> parts(look_ups.ref(),
+                                       {ops::CachePart{.keys = device_keys.data(), .out = out.data(), .stride = kDim}});
   const OnDevice<ops::CacheAnswer> answer(kGpu, 1);
   int whole = 0, mixed = 0;
   for (int i = 0; i < 400; ++i) {
@@ -437,7 +426,6 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
                                .most_dim = kDim,
                                .only_f32 = true,
                                .items = kKeys,
-                               .keys = device_keys.data(),
                                .state = state.data(),
                                .answer = answer.data()});
     const std::vector<float> have = out.host(look_ups.ref());
