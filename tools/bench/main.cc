@@ -1,6 +1,7 @@
 // bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
 #include <algorithm>
 
+#include "cache_bench.h"
 #include "core/base/expect.h"
 #include "core/base/input_files.h"
 #include "embedding_bench.h"
@@ -103,6 +104,7 @@ int main_of(int argc, char** argv) {
   CommandLine rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
   CommandLine embedding =
       app.add_subcommand("embedding", "sets of embedding tables, as programs and frameworks call them");
+  CommandLine cache = app.add_subcommand("cache", "look-ups of a store through its cache on a GPU");
   CommandLine reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
   CommandLine step = app.add_subcommand("step", "whole training steps of a model, without reading");
   CommandLine scale =
@@ -140,7 +142,7 @@ int main_of(int argc, char** argv) {
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  for (CommandLine part : {index, rows, embedding, reader, step, scale, score}) {
+  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
@@ -162,6 +164,7 @@ int main_of(int argc, char** argv) {
   reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
   reader.add_option("--only", only, "only formats whose name contains this word");
   embedding.add_option("--only", only, "only cases whose name contains this word");
+  cache.add_option("--only", only, "only cases whose name contains this word");
   std::string data;
   reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
   return run_tool(app, argc, argv, [&] {
@@ -188,6 +191,8 @@ int main_of(int argc, char** argv) {
       bench::bench_score(scoring, report);
     } else if (embedding.parsed()) {
       bench::bench_embeddings(device, given.threads, given.quick, only, report);
+    } else if (cache.parsed()) {
+      bench::bench_cache(device, given.quick, only, report);
     } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,

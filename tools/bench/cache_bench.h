@@ -1,0 +1,13 @@
+// Look-ups of a store through a cache on a device, and in the store's memory.
+#pragma once
+
+#include <string>
+
+#include "bench_report.h"
+#include "core/device/context.h"
+
+namespace hctr::bench {
+
+void bench_cache(Device, bool quick, const std::string& only, Report&);
+
+}  // namespace hctr::bench
