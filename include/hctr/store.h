@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hctr/export.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -149,6 +150,12 @@ class HCTR_API Store {
   struct HCTR_HIDDEN State;
   std::unique_ptr<State> state_;
 };
+
+/// The store that a store.json, or the ps.json of HugeCTR's parameter server, describes. `text`: of the file; empty: it
+/// is read. `loads`: whether models of the file that the store lacks are loaded, its versions activated, and their
+/// deltas applied. Notes go to the log of the surroundings. Errors: Error(config) with every problem; those of loading.
+HCTR_API Store open_store(const std::filesystem::path& config, const std::string& text = "", bool loads = true,
+                          const Surroundings& = {});
 
 /// One version of a model. Cheap to copy.
 class HCTR_API StoreView {

@@ -17,6 +17,7 @@ logger.addHandler(logging.NullHandler())
 
 _FILE = "libhuge_ctr.so"
 _handle = c.c_void_p
+_array = c.POINTER(s.Array)
 _forks = 0  # how often this process is the child of a fork
 
 
@@ -89,6 +90,23 @@ _PROTOTYPES = {
     "hctr_trainer_load": [_handle, c.POINTER(s.WeightFiles)],
     "hctr_trainer_checkpoint": [_handle, c.c_char_p, s.FILE, c.c_void_p],
     "hctr_trainer_finish": [_handle],
+    "hctr_array_from_dlpack": [c.c_void_p, _array],
+    "hctr_store_open": [c.POINTER(s.StoreOptions), c.POINTER(_handle)],
+    "hctr_store_load": [_handle, c.POINTER(s.StoreModel)],
+    "hctr_store_activate": [_handle, c.c_char_p, c.c_char_p],
+    "hctr_store_unload": [_handle, c.c_char_p, c.c_char_p],
+    "hctr_store_update_from": [_handle, c.c_char_p, c.c_char_p, c.POINTER(c.c_int64)],
+    "hctr_store_apply_delta": [_handle, c.c_char_p, c.c_char_p, c.POINTER(c.c_int64)],
+    "hctr_store_apply": [_handle, c.c_char_p, c.c_int64, c.c_void_p, c.c_size_t, c.POINTER(c.c_int64)],
+    "hctr_store_models": [_handle, s.STORE_MODELS, c.c_void_p],
+    "hctr_store_levels": [_handle, s.STORE_LEVELS, c.c_void_p],
+    "hctr_store_verify": [_handle, c.POINTER(c.c_int64)],
+    "hctr_store_compact": [_handle, c.POINTER(c.c_int64)],
+    "hctr_store_view_create": [_handle, c.c_char_p, c.POINTER(_handle)],
+    "hctr_store_view_version": [_handle, c.POINTER(c.c_char_p), c.POINTER(c.c_size_t)],
+    "hctr_store_view_table": [_handle, c.c_size_t, c.POINTER(s.StoreTable)],
+    "hctr_store_get": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_void_p, c.POINTER(c.c_int64)],
+    "hctr_store_get_pooled": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_int32, _array, c.POINTER(c.c_int64)],
 }
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
@@ -101,6 +119,8 @@ _OTHERS = {
     "hctr_model_destroy": ([_handle], None),
     "hctr_trainer_destroy": ([_handle], None),
     "hctr_trainer_stop": ([_handle], None),
+    "hctr_store_destroy": ([_handle], None),
+    "hctr_store_view_destroy": ([_handle], None),
 }
 
 _loaded: Optional[c.CDLL] = None

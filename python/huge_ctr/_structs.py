@@ -47,6 +47,7 @@ class ModelOptions(Sized):
         ("log_user", c.c_void_p),
         ("getenv", c.c_void_p),
         ("setenv", c.c_void_p),
+        ("tables", c.c_void_p),
     ]
 
 
@@ -157,6 +158,101 @@ class WeightFiles(Sized):
         ("table_state_files", c.POINTER(c.c_char_p)),
         ("table_state_count", c.c_size_t),
     ]
+
+
+class StoreOptions(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("config", c.c_char_p),
+        ("config_text", c.c_char_p),
+        ("loads", c.c_int32),
+        ("log", LOG),
+        ("log_user", c.c_void_p),
+        ("getenv", c.c_void_p),
+        ("setenv", c.c_void_p),
+    ]
+
+
+class StoreSource(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("name", c.c_char_p),
+        ("dim", c.c_int64),
+        ("model_file", c.c_char_p),
+        ("file", c.c_char_p),
+        ("keys_file", c.c_char_p),
+        ("vectors_file", c.c_char_p),
+        ("keys", Array),
+        ("vectors", Array),
+        ("default_value", c.c_float),
+        ("by_slot", c.c_int32),
+    ]
+
+
+class StoreModel(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("name", c.c_char_p),
+        ("version", c.c_char_p),
+        ("model", c.c_char_p),
+        ("tables", c.c_void_p),
+        ("table_count", c.c_size_t),
+        ("miss_is_error", c.c_int32),
+    ]
+
+
+class StoreUpdate(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("table", c.c_char_p),
+        ("slot", c.c_int32),
+        ("keys", Array),
+        ("vectors", Array),
+        ("removed", Array),
+    ]
+
+
+class StoreModelState(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("model", c.c_char_p),
+        ("version", c.c_char_p),
+        ("active", c.c_int32),
+        ("iteration", c.c_int64),
+        ("updates", c.c_int64),
+        ("updated_rows", c.c_int64),
+        ("removed_rows", c.c_int64),
+        ("age_seconds", c.c_double),
+        ("waiting", c.c_int64),
+    ]
+
+
+class StoreLevelState(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("model", c.c_char_p),
+        ("version", c.c_char_p),
+        ("table", c.c_char_p),
+        ("level", c.c_char_p),
+        ("rows", c.c_int64),
+        ("bytes", c.c_int64),
+        ("asked", c.c_int64),
+        ("found", c.c_int64),
+    ]
+
+
+class StoreTable(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("name", c.c_char_p),
+        ("dim", c.c_int64),
+        ("by_slot", c.c_int32),
+        ("default_value", c.c_float),
+    ]
+
+
+STORE_MODELS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(StoreModelState))
+STORE_LEVELS = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(StoreLevelState))
 
 
 class ArrowSchema(c.Structure):

@@ -30,6 +30,7 @@ class Model:
     path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" where it is not the newest.
     config: a config file where none is saved with the model. device: "auto", "cpu" or "cuda". threads: of a CPU, for
         each call; None: all usable cores. changes: fields of the config, as {"solver.batchsize_eval": 4096}.
+    tables: a view of a store (huge_ctr.store), from which rows come in place of tables of its own, with its updates.
 
     Raises FileError where there is none; DataError, ConfigError where its files do not fit; DeviceError. After
     os.fork() the child cannot use it (ForkError). It can be pickled: with its files.
@@ -43,6 +44,7 @@ class Model:
         device: str = "auto",
         threads: Optional[int] = None,
         changes: Optional[Mapping[str, Any]] = None,
+        tables: Any = None,
     ):
         if device not in s.DEVICES:
             raise UsageError(f"device {device!r}: there are {', '.join(s.DEVICES)}")
@@ -59,8 +61,10 @@ class Model:
             change_count=count,
             device=s.DEVICES[device],
             threads=threads or 0,
+            tables=None if tables is None else tables.pointer,
             **_library.common_options(),
         )
+        self._from_store = tables is not None
         self._handle = _library.make("hctr_model_load", "hctr_model_destroy", "model", c.byref(options))
         self._inputs, self._outputs, self.iteration = self._describe()
         name, where = c.c_char_p(), c.c_char_p()
@@ -177,6 +181,7 @@ class Model:
     @property
     def tables(self) -> Tables:
         """The embedding tables, by their name or by that of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
+        self._expect_own_tables()
         return Tables(self, self._files())
 
     @property
@@ -232,6 +237,7 @@ class Model:
 
     def save(self, folder: Union[str, os.PathLike]) -> Path:
         """Copies the model's files to a new folder, which load() takes. Raises FileExistsError."""
+        self._expect_own_tables()
         folder = Path(folder)
         folder.mkdir(parents=True)
         for name, content in self._packed().items():
@@ -258,6 +264,7 @@ class Model:
         return model_page(self)
 
     def __getstate__(self) -> dict:
+        self._expect_own_tables()
         return {"files": self._packed(), "name": self._name_in_folder(), "given": self._given, "history": self.history}
 
     def __setstate__(self, state: dict) -> None:
@@ -270,6 +277,12 @@ class Model:
         self.history = state["history"]
 
     # ---- Inside ----
+
+    def _expect_own_tables(self) -> None:
+        if self._from_store:
+            raise UsageError(
+                "this model has its tables in a store, and this needs those of its files: load it without tables="
+            )
 
     def own(self, folder: str) -> None:
         """Makes a temporary folder go with the model."""
@@ -313,6 +326,7 @@ class Model:
         source = frame = None
         if data is not None:
             source, frame = self._source(data) if columns == () else source_of(data, columns)
+        self._expect_own_tables()
         options = s.UseOptions(
             model=self._pinned().encode(),
             config=_library.path_bytes(self._given["config"]),

@@ -13,17 +13,6 @@
 namespace hctr {
 namespace {
 
-/// Loads the models of the config that the store lacks, makes those of the config the ones that answer, and applies
-/// their deltas.
-void load_models(Store& store, const StoreConfig& config, const Surroundings& around) {
-  const Log log(around.log);
-  for (const StoreModelSection& section : config.models) {
-    if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
-    if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
-    if (!section.updates.empty()) store.update(section.name, section.updates);
-  }
-}
-
 void print_store(const Store& store) {
   for (const StoreModelStatistics& model : store.models()) {
     print(cat("model '", model.model, "' version '", model.version, "'", model.active ? ", active" : ""));
@@ -82,7 +71,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
     throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
   Store store(config.options());
   // What is in memory alone is loaded by each command; files have what store load has left in them.
-  if (what == "load" || config.folder.empty()) load_models(store, config, around);
+  if (what == "load" || config.folder.empty()) load_store_models(store, config, around);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

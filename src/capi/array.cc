@@ -69,6 +69,29 @@ const void* contiguous(const hctr_array& array, int dims, const std::string& wha
   return array.data;
 }
 
+std::vector<int64_t> keys_of_array(const hctr_array& array, const std::string& what) {
+  const void* const data = contiguous(array, 1, what);
+  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
+  const auto copy = [&]<class T>(const T* from) {
+    const auto count = static_cast<size_t>(array.shape[0]);
+    std::vector<int64_t> to(count);
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<int64_t>(from[i]);
+    return to;
+  };
+  switch (element_type(array, what)) {
+    case ElementType::i32:
+      return copy(static_cast<const int32_t*>(data));
+    case ElementType::u32:
+      return copy(static_cast<const uint32_t*>(data));
+    case ElementType::i64:
+      return copy(static_cast<const int64_t*>(data));
+    case ElementType::u64:
+      return copy(static_cast<const uint64_t*>(data));
+    default:
+      throw Error(Kind::usage, cat(what, " must be integers of 32 or 64 bits"));
+  }
+}
+
 Matrix matrix_of(const hctr_array& array, const std::string& what) {
   check_shape(array, what);
   if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not of f32"));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "hctr/arrays.h"
 #include "hctr/huge_ctr.h"
@@ -14,6 +15,9 @@ ElementType element_type(const hctr_array&, const std::string& what);
 int64_t elements_of(const hctr_array&, const std::string& what);
 /// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);
+/// The integers of a contiguous array of one dimension; those of u64 with the same bits. Errors: likewise, also for
+/// memory of a GPU.
+std::vector<int64_t> keys_of_array(const hctr_array&, const std::string& what);
 /// A matrix of f32 whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
 struct Matrix {
   float* data = nullptr;

@@ -9,6 +9,7 @@
 #include "capi/array.h"
 #include "capi/call.h"
 #include "capi/model_inputs.h"
+#include "capi/store_view.h"
 #include "core/base/expect.h"
 
 struct hctr_model {
@@ -37,6 +38,7 @@ LoadOptions load_options(const hctr_model_options* given) {
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
   if (from.most_samples != 0) to.most_samples = from.most_samples;
+  if (from.tables) to.tables = from.tables->view;
   set_surroundings(to.surroundings, from.getenv, from.setenv);
   if (from.log)
     to.note = [log = from.log, user = from.log_user](std::string_view line) {

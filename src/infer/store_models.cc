@@ -79,4 +79,24 @@ StoreModel store_model(const StoreModelSection& from, const Surroundings& around
   return model;
 }
 
+void load_store_models(Store& store, const StoreConfig& config, const Surroundings& around) {
+  const Log log(around.log);
+  for (const StoreModelSection& section : config.models) {
+    if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
+    if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
+    if (!section.updates.empty()) store.update(section.name, section.updates);
+  }
+}
+
+Store open_store(const std::filesystem::path& file, const std::string& text, bool loads, const Surroundings& around) {
+  std::vector<std::string> notes;
+  const StoreConfig config = text.empty() ? read_store_config(file, notes)
+                                          : parse_store_config(Json::parse(text, file.string()), file.string(), notes);
+  const Log log(around.log);
+  for (const std::string& note : notes) log.info(note);
+  Store store(config.options());
+  if (loads) load_store_models(store, config, around);
+  return store;
+}
+
 }  // namespace hctr

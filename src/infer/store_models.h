@@ -11,4 +11,8 @@ namespace hctr {
 /// is a checkpoint, from memory in which it is loaded when its rows are read. Errors: those of find_saved_model().
 StoreModel store_model(const StoreModelSection&, const Surroundings&, const Log&);
 
+/// Loads the models of the config that the store lacks, makes those of the config the ones that answer, and applies
+/// their deltas.
+void load_store_models(Store&, const StoreConfig&, const Surroundings&);
+
 }  // namespace hctr

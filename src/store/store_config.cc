@@ -72,13 +72,16 @@ StoreOptions StoreConfig::options() const {
 }
 
 StoreConfig read_store_config(const std::filesystem::path& path, std::vector<std::string>& notes) {
-  const Json json = read_config_file(path);
+  return parse_store_config(read_config_file(path), path.string(), notes);
+}
+
+StoreConfig parse_store_config(const Json& json, const std::string& name, std::vector<std::string>& notes) {
   Problems problems;
   const StoreConfig config =
       json.find("supportlonglong") ? read_ps_config(json, problems) : store_schema().parse(json, "", problems);
-  problems.throw_if_any(path.string());
+  problems.throw_if_any(name);
   for (const auto* list : {&problems.warnings(), &problems.notes()})
-    for (const Problems::Entry& one : *list) notes.push_back(cat(path.string(), ": ", one.pointer, ": ", one.message));
+    for (const Problems::Entry& one : *list) notes.push_back(cat(name, ": ", one.pointer, ": ", one.message));
   return config;
 }
 

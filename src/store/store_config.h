@@ -44,6 +44,8 @@ const Schema<StoreConfig>& store_schema();
 /// is. `notes` gets what has no effect here, and what is read otherwise than the original did. Errors: Error(config)
 /// with every problem; Error(io).
 StoreConfig read_store_config(const std::filesystem::path&, std::vector<std::string>& notes);
+/// The same of a text. `name`: of the file, for messages.
+StoreConfig parse_store_config(const Json&, const std::string& name, std::vector<std::string>& notes);
 /// The same of a ps.json that is parsed already.
 StoreConfig read_ps_config(const Json&, Problems&);
 

@@ -43,7 +43,10 @@ class Documents(unittest.TestCase):
             *(path for folder in ("docs", "samples") for path in (ROOT / folder).rglob("*.md")),
         ]
         found = {str(page.relative_to(ROOT)) for page in pages if "```python\n" in page.read_text()}
-        self.assertEqual(found, {"README.md", "docs/python.md", "docs/from_lightgbm.md"})
+        self.assertEqual(found, {"README.md", "docs/python.md", "docs/from_lightgbm.md", "docs/parameter_server.md"})
+
+    def test_parameter_server(self):
+        self.assertIn("'updated_rows': 1", self.run_page("docs/parameter_server.md"))
 
     def test_readme(self):
         self.assertIn("AUC", self.run_page("README.md", CLICKS))

@@ -21,6 +21,13 @@ STRUCTS = {
     "hctr_trainer_state": "TrainerState",
     "hctr_fit_options": "FitOptions",
     "hctr_weight_files": "WeightFiles",
+    "hctr_store_options": "StoreOptions",
+    "hctr_store_source": "StoreSource",
+    "hctr_store_model": "StoreModel",
+    "hctr_store_update": "StoreUpdate",
+    "hctr_store_model_state": "StoreModelState",
+    "hctr_store_level_state": "StoreLevelState",
+    "hctr_store_table": "StoreTable",
 }
 
 

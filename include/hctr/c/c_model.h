@@ -29,6 +29,7 @@ typedef struct hctr_model_options {
   void* log_user;
   hctr_getenv getenv;
   hctr_setenv setenv;
+  const struct hctr_store_view* tables; /* NULL: the model has its own */
 } hctr_model_options;
 
 typedef struct hctr_tensor {

@@ -15,6 +15,7 @@
 #include "hctr/error.h"
 #include "hctr/formats.h"
 #include "support/message_of.h"
+#include "support/store_model.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::test {
@@ -279,6 +280,15 @@ TEST_P(StoreLevels, AnUpdateThatWaitsForItsRateLetsOthersLoadAndActivate) {
   EXPECT_EQ(store.tables()[0].rows, 3000);
   EXPECT_EQ(store.view("n").version(), "2");
   EXPECT_EQ(store.verify(), 3002);
+}
+
+/// test/trials/store_trial.cc does ten million, while others look rows up.
+TEST_P(StoreLevels, RandomOperationsGiveWhatPlainMapsDo) {
+  Store store(options());
+  StoreOperations all(store, 5, 1500, lasts());
+  for (int step = 0; step < (lasts() ? 150 : 600); ++step) all.step();
+  EXPECT_EQ(all.wrong(), 0);
+  EXPECT_GT(all.operations(), 100'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreLevels, ::testing::Values("memory", "file", "both", "cache"),

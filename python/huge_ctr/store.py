@@ -1,0 +1,330 @@
+"""Tables for inference: rows of trained tables from memory and files, with deltas of training and versions.
+
+    store = huge_ctr.store.Store("store.json")               # or the ps.json of HugeCTR's parameter server
+    view = store.view("ctr")                                  # its active version
+    rows = view.get("deep_emb", [7, 42])                      # float32 [2, dim]
+    model = huge_ctr.load("runs/first", tables=view)          # scores with the rows of the store
+    store.update("ctr", "models/ctr")                         # the deltas of training at a prefix
+
+HPS and ParameterServerConfig have the calls of HugeCTR's parameter server.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import os
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _library
+from . import _structs as s
+from ._arrays import array_of
+from ._hps import (
+    HPS,
+    DatabaseOverflowPolicy_t,
+    DatabaseType_t,
+    EmbeddingCacheType_t,
+    InferenceParams,
+    ParameterServerConfig,
+    PersistentDatabaseParams,
+    UpdateSourceParams,
+    UpdateSourceType_t,
+    VolatileDatabaseParams,
+)
+from .errors import UsageError
+from .frames import host_array
+
+__all__ = [
+    "HPS",
+    "DatabaseOverflowPolicy_t",
+    "DatabaseType_t",
+    "EmbeddingCacheType_t",
+    "InferenceParams",
+    "ParameterServerConfig",
+    "PersistentDatabaseParams",
+    "Store",
+    "UpdateSourceParams",
+    "UpdateSourceType_t",
+    "View",
+    "VolatileDatabaseParams",
+]
+
+POOLING = {"sum": 0, "mean": 1, "sqrtn": 2}
+
+
+def keys_array(keys: Any) -> np.ndarray:
+    """Integers of one dimension, contiguous. Raises UsageError."""
+    if not isinstance(keys, np.ndarray):
+        keys = host_array(keys) if hasattr(keys, "__dlpack__") else np.asarray(keys)
+    if keys.size == 0:
+        keys = keys.astype(np.int64)
+    if keys.dtype.kind not in "iu" or keys.ndim != 1:
+        raise UsageError(f"keys of {keys.dtype} in shape {keys.shape}: integers of one dimension are taken")
+    if keys.dtype.itemsize < 4:
+        keys = keys.astype(np.int64)
+    return np.ascontiguousarray(keys)
+
+
+def rows_array(rows: Any) -> np.ndarray:
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    if rows.ndim != 2:
+        raise UsageError(f"rows in shape {rows.shape}: they have two dimensions")
+    return rows
+
+
+class View:
+    """One version of a model: it answers as long as it lives, also once another one is active or the store is closed.
+
+    version: its name. tables: by name {"dim", "by_slot", "default_value"}. Any number of threads use it.
+    """
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+        version, count = c.c_char_p(), c.c_size_t()
+        _library.call("hctr_store_view_version", handle.pointer, c.byref(version), c.byref(count))
+        self.version = (version.value or b"").decode()
+        self.tables: dict[str, dict[str, Any]] = {}
+        self._numbers: dict[str, int] = {}
+        for number in range(count.value):
+            table = s.StoreTable()
+            _library.call("hctr_store_view_table", handle.pointer, number, c.byref(table))
+            name = table.name.decode()
+            self._numbers[name] = number
+            self.tables[name] = {
+                "dim": table.dim,
+                "by_slot": bool(table.by_slot),
+                "default_value": table.default_value,
+            }
+
+    @property
+    def pointer(self) -> Any:
+        return self._handle.pointer
+
+    def get(
+        self, table: Union[str, int], keys: Any, *, slot: int = 0, out: Optional[np.ndarray] = None, found: bool = False
+    ) -> Any:
+        """float32 [keys, dim]: the rows, or the default row where there is none; with found=True also bool [keys].
+
+        out: memory for the rows, float32 [keys, dim] with contiguous rows. Raises UsageError; DataError where a key
+        without a row is an error.
+        """
+        number, dim = self._number(table)
+        keys = keys_array(keys)
+        if out is None:
+            out = np.empty((len(keys), dim), np.float32)
+        elif out.dtype != np.float32:
+            raise UsageError(f"out is of {out.dtype}, and rows are float32")
+        there = np.zeros(len(keys), np.uint8)
+        (wanted, keep), (rows, keep_rows) = array_of(keys), array_of(out)
+        self.get_into(number, wanted, rows, slot, there.ctypes.data)
+        del keep, keep_rows
+        return (out, there.astype(bool)) if found else out
+
+    def get_into(self, number: int, keys: s.Array, rows: s.Array, slot: int = 0, found: Any = None) -> None:
+        """The same for structs of arrays."""
+        _library.call("hctr_store_get", self.pointer, number, slot, c.byref(keys), c.byref(rows), found, None)
+
+    def pooled(self, table: Union[str, int], keys: Any, offsets: Any, combiner: str = "sum", *, slot: int = 0) -> Any:
+        """float32 [bags, dim]: the sum, mean or sqrtn of the rows of keys[offsets[b]:offsets[b + 1]]."""
+        if combiner not in POOLING:
+            raise UsageError(f"combiner {combiner!r}: there are {', '.join(POOLING)}")
+        number, dim = self._number(table)
+        keys, offsets = keys_array(keys), keys_array(offsets)
+        out = np.empty((max(len(offsets) - 1, 0), dim), np.float32)
+        (wanted, a), (bounds, b), (vectors, d) = array_of(keys), array_of(offsets), array_of(out)
+        _library.call(
+            "hctr_store_get_pooled",
+            self.pointer,
+            number,
+            slot,
+            c.byref(wanted),
+            c.byref(bounds),
+            POOLING[combiner],
+            c.byref(vectors),
+            None,
+        )
+        del a, b, d
+        return out
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def _number(self, table: Union[str, int]) -> tuple[int, int]:
+        names = list(self._numbers)
+        if isinstance(table, int):
+            if not 0 <= table < len(names):
+                raise UsageError(f"table {table} of a version with {len(names)}")
+            return table, self.tables[names[table]]["dim"]
+        if table not in self._numbers:
+            raise UsageError(f"no table is named {table!r}; there are {', '.join(map(repr, names))}")
+        return self._numbers[table], self.tables[table]["dim"]
+
+
+class Store:
+    """Tables in levels of memory and files.
+
+    config: a store.json or a ps.json; or a dict of its fields; None: memory alone, without models.
+    loads: whether models of the config that the store lacks are loaded, and their deltas applied.
+
+    Raises ConfigError with every problem; FileError, DataError.
+    """
+
+    def __init__(self, config: Union[str, os.PathLike, Mapping[str, Any], None] = None, *, loads: bool = True):
+        text = None
+        if config is None or isinstance(config, Mapping):
+            text = json.dumps(dict(config or {})).encode()
+        options = s.StoreOptions(
+            config=None if text else _library.path_bytes(config),
+            config_text=text,
+            loads=0 if loads else 1,
+            **_library.common_options(),
+        )
+        self._handle = _library.make("hctr_store_open", "hctr_store_destroy", "store", c.byref(options))
+
+    def load(
+        self,
+        name: str,
+        model: Union[str, os.PathLike, None] = None,
+        *,
+        version: str = "1",
+        tables: Optional[Mapping[str, Any]] = None,
+        miss_is_error: bool = False,
+    ) -> None:
+        """Loads a version beside those that are there; it answers at once where the model has no other.
+
+        model: a run folder, a checkpoint or a snapshot_prefix. Else tables: by name either (keys, rows), or a dict with
+        "dim" and "model_file", "file", or "keys" and "vectors" as in store.json, or with arrays "keys" and "vectors";
+        and "default_value".
+        """
+        keep: list = []
+        sources = (s.StoreSource * max(len(tables or {}), 1))()
+        for to, (table, given) in zip(sources, (tables or {}).items()):
+            _fill_source(to, table, given, keep)
+        options = s.StoreModel(
+            name=name.encode(),
+            version=version.encode(),
+            model=_library.path_bytes(model),
+            tables=c.cast(sources, c.c_void_p),
+            table_count=len(tables or {}),
+            miss_is_error=int(miss_is_error),
+        )
+        _library.call("hctr_store_load", self._handle.pointer, c.byref(options))
+
+    def activate(self, name: str, version: str) -> None:
+        """Views from now on are of this version."""
+        _library.call("hctr_store_activate", self._handle.pointer, name.encode(), version.encode())
+
+    def unload(self, name: str, version: str) -> None:
+        _library.call("hctr_store_unload", self._handle.pointer, name.encode(), version.encode())
+
+    def view(self, name: str) -> View:
+        pointer = self._handle.pointer
+        return View(
+            _library.make("hctr_store_view_create", "hctr_store_view_destroy", "view", pointer, name.encode())
+        )
+
+    def update(self, name: str, prefix: Union[str, os.PathLike]) -> int:
+        """Applies the deltas of training at a prefix that are newer than the active version. Returns how many."""
+        return self._count("hctr_store_update_from", name.encode(), _library.path_bytes(prefix))
+
+    def apply_delta(self, name: str, folder: Union[str, os.PathLike]) -> bool:
+        """Whether the delta was applied: False where the active version has it already."""
+        return bool(self._count("hctr_store_apply_delta", name.encode(), _library.path_bytes(folder)))
+
+    def apply(
+        self,
+        name: str,
+        iteration: int,
+        changed: Optional[Mapping[str, tuple[Any, Any]]] = None,
+        removed: Optional[Mapping[str, Any]] = None,
+        *,
+        slot: int = 0,
+    ) -> bool:
+        """Applies an update whole: changed {table: (keys, rows)}, removed {table: keys}.
+
+        iteration: that the rows are of then; returns False where the active version is not older.
+        """
+        changed, removed = changed or {}, removed or {}
+        names = list(dict.fromkeys([*changed, *removed]))
+        keep: list = []
+        updates = (s.StoreUpdate * max(len(names), 1))()
+        for to, table in zip(updates, names):
+            to.size, to.table, to.slot = c.sizeof(s.StoreUpdate), table.encode(), slot
+            if table in changed:
+                keys, rows = changed[table]
+                to.keys, to.vectors = _kept(keys_array(keys), keep), _kept(rows_array(rows), keep)
+            if table in removed:
+                to.removed = _kept(keys_array(removed[table]), keep)
+        pointer = c.cast(updates, c.c_void_p)
+        return bool(self._count("hctr_store_apply", name.encode(), iteration, pointer, len(names)))
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """Each version of each model, with what updates have done."""
+        return self._states("hctr_store_models", s.STORE_MODELS, s.StoreModelState)
+
+    @property
+    def levels(self) -> list[dict[str, Any]]:
+        """Each level of each table: rows, bytes, and keys that it was asked for and had."""
+        return self._states("hctr_store_levels", s.STORE_LEVELS, s.StoreLevelState)
+
+    def verify(self) -> int:
+        """Reads every row of the files. Returns how many. Raises DataError naming what is damaged."""
+        return self._count("hctr_store_verify")
+
+    def compact(self) -> int:
+        """Writes files anew without free records. Returns the bytes freed."""
+        return self._count("hctr_store_compact")
+
+    def close(self) -> None:
+        """Frees the memory that no view has. Later calls raise UsageError."""
+        self._handle.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_error: Any) -> None:
+        self.close()
+
+    def _count(self, function: str, *arguments: Any) -> int:
+        count = c.c_int64()
+        _library.call(function, self._handle.pointer, *arguments, c.byref(count))
+        return count.value
+
+    def _states(self, function: str, callback: Any, struct: Any) -> list[dict[str, Any]]:
+        states: list[dict[str, Any]] = []
+
+        def add(_user: Any, state: Any) -> None:
+            one = {name: getattr(state[0], name) for name, _type in struct._fields_ if name != "size"}
+            states.append({name: value.decode() if isinstance(value, bytes) else value for name, value in one.items()})
+
+        _library.call(function, self._handle.pointer, callback(add), None)
+        return states
+
+
+def _kept(values: np.ndarray, keep: list) -> s.Array:
+    made, pointed_to = array_of(values)
+    keep.append(pointed_to)
+    return made
+
+
+def _fill_source(to: Any, table: str, given: Any, keep: list) -> None:
+    fields: Sequence[str] = ("dim", "model_file", "file", "keys", "vectors", "default_value", "by_slot")
+    if not isinstance(given, Mapping):
+        given = dict(zip(("keys", "vectors"), given))
+    unknown = [name for name in given if name not in fields]
+    if unknown:
+        raise UsageError(f"table {table!r}: unknown field {unknown[0]!r}; there are {', '.join(fields)}")
+    to.size, to.name = c.sizeof(s.StoreSource), table.encode()
+    to.dim, to.default_value = given.get("dim", 0), given.get("default_value", 0)
+    to.by_slot = int(given.get("by_slot", False))
+    to.model_file, to.file = (_library.path_bytes(given.get(name)) for name in ("model_file", "file"))
+    keys, vectors = given.get("keys"), given.get("vectors")
+    if isinstance(keys, (str, os.PathLike)):
+        to.keys_file, to.vectors_file = _library.path_bytes(keys), _library.path_bytes(vectors)
+    elif keys is not None:
+        rows = rows_array(vectors)
+        to.keys, to.vectors = _kept(keys_array(keys), keep), _kept(rows, keep)
+        to.dim = given.get("dim", rows.shape[1])

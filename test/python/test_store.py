@@ -1,0 +1,98 @@
+"""huge_ctr.store: look-ups, updates, models with tables in a store, and the calls of HugeCTR's parameter server."""
+
+import unittest
+from pathlib import Path
+
+import huge_ctr
+import huge_ctr.store as hps
+import numpy as np
+import support
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.store = hps.Store()
+        self.rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+        self.store.load("m", tables={"t": ([1, 2, 3, -4], self.rows)})
+
+    def test_rows_updates_and_versions(self):
+        view = self.store.view("m")
+        rows, found = view.get("t", np.array([3, 9, 1], np.int32), found=True)
+        self.assertEqual((rows.tolist(), found.tolist()), ([[6, 7, 8], [0, 0, 0], [0, 1, 2]], [True, False, True]))
+        pooled = view.pooled("t", [1, 2, -4], [0, 2, 3], "mean")
+        self.assertEqual(pooled.tolist(), [[1.5, 2.5, 3.5], [9, 10, 11]])
+        self.assertTrue(self.store.apply("m", 5, {"t": ([9], [[1, 1, 1]])}, {"t": [1]}))
+        self.assertFalse(self.store.apply("m", 5, {"t": ([9], [[2, 2, 2]])}))
+        self.assertEqual(view.get("t", [9, 1]).tolist(), [[1, 1, 1], [0, 0, 0]])
+        self.store.load("m", tables={"t": {"keys": [1], "vectors": [[5]], "default_value": 2}}, version="2")
+        self.store.activate("m", "2")
+        self.assertEqual(self.store.view("m").get(0, [1, 2]).tolist(), [[5], [2]])
+        self.assertEqual([(one["version"], one["active"]) for one in self.store.models], [("1", 0), ("2", 1)])
+        self.assertEqual(self.store.levels[0]["rows"], 4)
+        self.store.close()
+        self.assertEqual(view.get("t", [9]).tolist(), [[1, 1, 1]])
+
+    def test_what_does_not_fit_is_said(self):
+        view = self.store.view("m")
+        for call, message in (
+            (lambda: view.get("u", [1]), "no table is named 'u'; there are 't'"),
+            (lambda: view.get("t", [1.5]), "integers"),
+            (lambda: view.pooled("t", [1], [0, 1], "max"), "sum, mean, sqrtn"),
+            (lambda: self.store.load("n", tables={"t": {"rows": 1}}), "unknown field 'rows'"),
+            (lambda: self.store.view("n"), "no model 'n'"),
+        ):
+            with self.assertRaisesRegex(huge_ctr.UsageError, message):
+                call()
+        with self.assertRaisesRegex(huge_ctr.ConfigError, "most_rows"):
+            hps.Store({"most_row": 5})
+
+
+class Trained(support.InFolder):
+    def test_a_model_with_tables_in_a_store_scores_as_with_its_own(self):
+        own = huge_ctr.train("config.json", run_dir="run", device="cpu")
+        store = hps.Store({"folder": "store", "most_rows": 10, "models": [{"name": "m", "model": "run"}]})
+        model = huge_ctr.load("run", device="cpu", tables=store.view("m"))
+        self.assertTrue(np.array_equal(model.predict("eval.csv"), own.predict("eval.csv")))
+        self.assertGreater(store.verify(), 10)
+        with self.says(huge_ctr.UsageError, "without tables="):
+            model.evaluate()
+
+    def test_the_calls_of_the_original(self):
+        Path("table").mkdir(exist_ok=True)
+        keys, rows = np.array([5, 7, 2**40], np.int64), np.arange(6, dtype=np.float32).reshape(3, 2)
+        keys.tofile("table/key")
+        rows.tofile("table/emb_vector")
+        params = hps.InferenceParams(
+            model_name="wdl",
+            max_batchsize=64,
+            hit_rate_threshold=0.9,
+            dense_model_file="",
+            sparse_model_files=["table"],
+            device_id=0,
+            use_gpu_embedding_cache=True,
+            cache_size_percentage=0.5,
+            i64_input_key=True,
+            deployed_devices=[0],
+            default_value_for_each_table=[1.0],
+            volatile_db=hps.VolatileDatabaseParams(hps.DatabaseType_t.HashMap, num_partitions=4),
+        )
+        config = hps.ParameterServerConfig(
+            emb_table_name={"wdl": ["t0"]},
+            embedding_vec_size={"wdl": [2]},
+            max_feature_num_per_sample_per_emb_table={"wdl": [3]},
+            inference_params_array=[params],
+        )
+        server = hps.HPS(config)
+        self.assertEqual(server.lookup(np.array([7, 6], np.uint64), "wdl", 0, 0).tolist(), [[2, 3], [1, 1]])
+        out = np.zeros((2, 2), np.float32)
+        server.lookup_fromdlpack(np.array([2**40, 5]), out, "wdl", 0, 0)
+        self.assertEqual(out.tolist(), [[4, 5], [0, 1]])
+        with self.says(huge_ctr.UsageError, "cache_size"):
+            hps.InferenceParams(model_name="a", sparse_model_files=[], cache_size=1)
+        other = hps.VolatileDatabaseParams(hps.DatabaseType_t.Disabled)
+        with self.says(huge_ctr.ConfigError, "differs between models"):
+            hps.ParameterServerConfig({"wdl": ["t0"]}, {"wdl": [2]}, {"wdl": [3]}, [params], volatile_db=other)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,207 @@
+// Trials of the store that last too long for the tests. No test program: build it with the target store_trial.
+//
+//   store_trial random OPERATIONS FOLDER        random operations against plain maps, from each set of levels
+//   store_trial soak SECONDS THREADS FOLDER     clients of random sizes while updates and versions come
+//
+// Exit code 1: something was wrong.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hctr/store.h"
+#include "support/store_model.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::vector<StoreLevelOptions> trial_levels(const std::string& which, const fs::path& folder) {
+  const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = folder / which};
+  if (which == "memory") return {StoreLevelOptions{}};
+  if (which == "file") return {file};
+  return {StoreLevelOptions{.most_rows = which == "cache" ? 2000 : 0}, file};
+}
+
+/// Rows of the other threads are looked up meanwhile, so that evictions, updates and swaps run into look-ups.
+int random_operations(int64_t operations, const fs::path& folder) {
+  int64_t wrong = 0;
+  for (const char* which : {"memory", "file", "both", "cache"}) {
+    fs::remove_all(folder / which);
+    const auto start = Clock::now();
+    Store store({.levels = trial_levels(which, folder)});
+    StoreOperations all(store, 1, 20000, std::string(which) != "memory");
+    std::atomic<bool> done{false};
+    std::atomic<int64_t> torn{0}, looked_up{0};
+    const auto read = [&](uint64_t seed) {
+      std::mt19937_64 random(seed);
+      std::vector<int64_t> keys(200);
+      std::vector<float> rows(keys.size() * 8), wanted(8);
+      std::vector<uint8_t> found(keys.size());
+      while (!done) {
+        for (int64_t& key : keys) key = static_cast<int64_t>(random() % 20000) - 6666;
+        store.view("m").get(0, keys, rows.data(), 0, found.data());
+        for (size_t i = 0; i < keys.size(); ++i) {
+          if (!found[i]) continue;
+          StampedTable::row(keys[i], static_cast<uint32_t>(rows[8 * i] / 1e6f), wanted);
+          torn += !std::equal(wanted.begin(), wanted.end(), rows.begin() + static_cast<ptrdiff_t>(8 * i));
+        }
+        looked_up += 200;
+      }
+    };
+    std::thread readers[2] = {std::thread(read, 2), std::thread(read, 3)};
+    while (all.operations() < operations) all.step();
+    done = true;
+    for (std::thread& reader : readers) reader.join();
+    std::printf("%-6s %lld operations, %lld wrong; %lld keys of other threads, %lld rows torn; %.0f s\n", which,
+                static_cast<long long>(all.operations()), static_cast<long long>(all.wrong()),
+                static_cast<long long>(looked_up.load()), static_cast<long long>(torn.load()), seconds_since(start));
+    std::fflush(stdout);
+    wrong += all.wrong() + torn;
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
+int64_t resident_kib() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/// Counts of times in steps of a tenth.
+class Times {
+ public:
+  void add(double seconds) {
+    const double at = std::log(std::max(seconds, 1e-7) / 1e-7) / std::log(1.1);
+    counts_[std::min(counts_.size() - 1, static_cast<size_t>(at))].fetch_add(1, std::memory_order_relaxed);
+  }
+  double quantile(double share) const {
+    const int64_t all = count();
+    int64_t below = 0;
+    for (size_t i = 0; i < counts_.size(); ++i)
+      if ((below += counts_[i]) >= static_cast<int64_t>(share * static_cast<double>(all)))
+        return 1e-7 * std::pow(1.1, static_cast<double>(i + 1));
+    return 0;
+  }
+  int64_t count() const {
+    int64_t all = 0;
+    for (const auto& one : counts_) all += one;
+    return all;
+  }
+
+ private:
+  std::array<std::atomic<int64_t>, 256> counts_{};
+};
+
+/// A version whose keys all have rows of one number; updates change keys 0 and 1 together, and 998 others.
+StoreModel soak_version(int64_t number) {
+  return {.name = "m",
+          .version = std::to_string(number),
+          .iteration = 0,
+          .tables = {{.name = "t", .dim = 16, .rows = [](const StoreRowSink& sink) {
+                        std::vector<int64_t> keys(1000);
+                        const std::vector<float> rows(16 * keys.size(), 1);
+                        for (int64_t first = 0; first < 200'000; first += 1000) {
+                          std::iota(keys.begin(), keys.end(), first);
+                          sink({}, keys, rows);
+                        }
+                      }}}};
+}
+
+int soak(double seconds, int threads, const fs::path& folder) {
+  fs::remove_all(folder / "soak");
+  Store store({.levels = {StoreLevelOptions{.most_rows = 100'000},
+                          {.kind = StoreLevelOptions::Kind::file, .folder = folder / "soak"}}});
+  store.load(soak_version(0));
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> errors{0}, torn{0}, mixed{0}, keys_asked{0};
+  Times times;
+  const auto client = [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<int64_t> keys;
+    std::vector<float> rows;
+    while (!done) {
+      keys.resize(random() % 10'001);
+      for (int64_t& key : keys) key = static_cast<int64_t>(random() % 200'000);
+      if (keys.size() > 1) keys.front() = 0, keys.back() = 1;
+      rows.resize(16 * keys.size());
+      const auto start = Clock::now();
+      try {
+        errors += store.view("m").get(0, keys, rows.data()) != 0;
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        ++errors;
+      }
+      times.add(seconds_since(start));
+      for (size_t i = 0; i < rows.size(); ++i) torn += rows[i] != rows[i / 16 * 16];
+      if (keys.size() > 1) mixed += rows[0] != rows[rows.size() - 1];
+      keys_asked += static_cast<int64_t>(keys.size());
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int i = 0; i < threads; ++i) clients.emplace_back(client, static_cast<uint64_t>(i));
+  const auto start = Clock::now();
+  std::mt19937_64 random(7);
+  int64_t version = 0, iteration = 0, updates = 0, early = 0;
+  std::vector<int64_t> keys(1000);
+  while (seconds_since(start) < seconds) {
+    if (++updates % 100 == 0) {
+      store.load(soak_version(++version));
+      store.activate("m", std::to_string(version));
+      store.unload("m", std::to_string(version - 1));
+      store.compact();
+      iteration = 0;
+      std::printf("%.0f s: %lld requests, p50 %.3f ms, p99 %.3f ms, %lld MiB\n", seconds_since(start),
+                  static_cast<long long>(times.count()), 1e3 * times.quantile(0.5), 1e3 * times.quantile(0.99),
+                  static_cast<long long>(resident_kib() / 1024));
+      std::fflush(stdout);
+    }
+    for (int64_t& key : keys) key = static_cast<int64_t>(random() % 200'000);
+    keys[0] = 0, keys[1] = 1;
+    const std::vector<float> rows(16 * keys.size(), static_cast<float>(updates));
+    const StoreTableUpdate update{.table = "t", .keys = keys, .rows = rows.data()};
+    errors += !store.apply("m", ++iteration, {&update, 1});
+    if (early == 0 && seconds_since(start) > seconds / 5) early = resident_kib();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  done = true;
+  for (std::thread& one : clients) one.join();
+  std::printf(
+      "%d threads, %.0f s: %lld requests of %lld keys, %lld updates, %lld versions; errors %lld, rows torn %lld, "
+      "answers mixed %lld; p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms; memory after a fifth %lld MiB, at the end "
+      "%lld MiB\n",
+      threads, seconds_since(start), static_cast<long long>(times.count()), static_cast<long long>(keys_asked.load()),
+      static_cast<long long>(updates), static_cast<long long>(version + 1), static_cast<long long>(errors.load()),
+      static_cast<long long>(torn.load()), static_cast<long long>(mixed.load()), 1e3 * times.quantile(0.5),
+      1e3 * times.quantile(0.99), 1e3 * times.quantile(0.999), static_cast<long long>(early / 1024),
+      static_cast<long long>(resident_kib() / 1024));
+  return errors + torn + mixed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace hctr::test
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 3 && words[0] == "random") return hctr::test::random_operations(std::stoll(words[1]), words[2]);
+  if (words.size() == 4 && words[0] == "soak")
+    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), words[3]);
+  std::fprintf(stderr, "store_trial random OPERATIONS FOLDER | soak SECONDS THREADS FOLDER\n");
+  return 2;
+}
