@@ -121,7 +121,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   int64_t rows = account_.most_on_device_alone(std::min(wanted, ring_keys()), wanted);
   if (on_disk_) {
     refuse_where_all_rows_change(budget_.limits(), spec);
-    tier_.emplace(budget_, arrays_, index_, changes_,
+    tier_.emplace(budget_, arrays_, index_,
                   RowDiskTier::Rules{.rows_at_a_time = rows_at_a_time(spec),
                                      .batch_keys = batch_keys,
                                      .batches_ahead = static_cast<size_t>(batches_ahead),

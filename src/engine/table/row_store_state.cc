@@ -3,9 +3,9 @@
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
+#include "engine/disk/disk_snapshot.h"
 #include "engine/table/row_saver.h"
 #include "engine/table/row_store.h"
-#include "engine/tiers/disk_snapshot.h"
 
 namespace hctr {
 namespace {
