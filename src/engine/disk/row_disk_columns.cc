@@ -36,6 +36,13 @@ void RowDiskTier::read(const RowColumn& column, std::span<const DiskRows::Row> r
   for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to + i * bytes, from.first + i * from.stride, bytes);
 }
 
+std::vector<std::byte> RowDiskTier::values(std::string_view name, std::span<const DiskRows::Row> rows) const {
+  const RowColumn& column = arrays_.column(name);
+  std::vector<std::byte> values(rows.size() * static_cast<size_t>(column.bytes_per_row));
+  read(column, rows, values.data());
+  return values;
+}
+
 void RowDiskTier::read(const RowColumn& column, std::span<const DiskRows::Row> rows, int64_t first,
                        std::span<std::byte> to) const {
   const int64_t bytes = column.bytes_per_row, end = first + static_cast<int64_t>(to.size());

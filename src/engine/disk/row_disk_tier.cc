@@ -19,14 +19,15 @@ int64_t bytes_in_record(const RowArrays& arrays) {
 
 }  // namespace
 
-RowDiskTier::RowDiskTier(RowMemory& budget, RowArrays& arrays, RowIndex& index, const Rules& rules)
+RowDiskTier::RowDiskTier(RowMemory& budget, RowsInMemory& rows, const Rules& rules)
     : budget_(budget),
-      arrays_(arrays),
-      index_(index),
-      runtime_(arrays.runtime()),
+      arrays_(rows.arrays()),
+      index_(rows.index()),
+      free_(rows.free_places()),
+      runtime_(arrays_.runtime()),
       rules_(rules),
-      records_(runtime_.device(), bytes_in_record(arrays), rules.rows_at_a_time),
-      disk_(std::make_unique<DiskRows>(budget, arrays.label(), bytes_in_record(arrays))) {}
+      records_(runtime_.device(), bytes_in_record(arrays_), rules.rows_at_a_time),
+      disk_(std::make_unique<DiskRows>(budget, arrays_.label(), bytes_in_record(arrays_))) {}
 
 void RowDiskTier::clear() {
   disk_ = std::make_unique<DiskRows>(budget_, arrays_.label(), disk_->record_bytes());
@@ -132,6 +133,12 @@ void RowDiskTier::bring(Context& ctx, const Arrivals& coming) {
   in_blocks(from_disk.first(into), From::disk, To::places);
   in_blocks(from_disk.subspan(into), From::disk, To::end);
   if (rules_.places_for_new) in_blocks(fresh.first(that_have_places(coming.fresh)), From::new_keys, To::places);
+}
+
+void RowDiskTier::look_ahead(std::span<const ops::RowOwner> keys) const {
+  std::vector<ops::RowOwner> owners(keys.begin(), keys.end());
+  for (ops::RowOwner& owner : owners) owner.slot = index_.view().identity_slot(owner.slot);
+  disk_->read_ahead(owners);
 }
 
 void RowDiskTier::count_batch_rows(const ops::GroupCounts* counts) {

@@ -15,10 +15,8 @@
 #include "engine/disk/missing_keys.h"
 #include "engine/disk/record_blocks.h"
 #include "engine/disk/turnover.h"
-#include "engine/rows/free_rows.h"
-#include "engine/rows/row_arrays.h"
 #include "engine/rows/row_figures.h"
-#include "engine/rows/row_index.h"
+#include "engine/rows/rows_in_memory.h"
 #include "formats/checkpoint/state_reader.h"
 #include "ops/embedding/row_records.h"
 
@@ -40,7 +38,7 @@ class RowDiskTier {
     bool places_for_new = true;  ///< new keys take free places; false: a gate decides later which of them get a row
   };
   /// All but the rules outlive it.
-  RowDiskTier(RowMemory& budget, RowArrays&, RowIndex&, const Rules&);
+  RowDiskTier(RowMemory& budget, RowsInMemory&, const Rules&);
 
   const DiskRows& disk() const { return *disk_; }
   DiskRows& disk() { return *disk_; }
@@ -95,15 +93,16 @@ class RowDiskTier {
   /// on the disk removed, and returns the number of the others.
   int64_t remove_lowest(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
 
-  /// Places that rows have left, and none has taken. No step that is queued has them, and no key leads to them.
-  const FreeRows& free_places() const { return free_; }
-  /// Rows have been removed from memory, and others have moved up, into all free places.
-  void note_closed(int64_t moved) {
-    moved_up_ += moved;
-    free_.clear();
-  }
+  /// Rows have been removed from memory, and so many others have moved up into their places, and into all free ones.
+  void note_closed(int64_t moved) { moved_up_ += moved; }
+
+  /// Any thread, any time: has the rows of these keys that are on the disk read into the cache of the system, without
+  /// waiting for it. `slot` counts where rows belong to slots.
+  void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // The values of rows on the disk.
+  /// Of the column with this name, as they are stored: "vectors", "state0", "last_step", ....
+  std::vector<std::byte> values(std::string_view column, std::span<const DiskRows::Row>) const;
   /// Of a column, as they are stored.
   void read(const RowColumn&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
@@ -154,12 +153,12 @@ class RowDiskTier {
   RowMemory& budget_;
   RowArrays& arrays_;
   RowIndex& index_;
+  FreeRows& free_;  // places of evicted rows: no step that is queued has them, and no key leads to them
   Runtime& runtime_;
   const Rules rules_;
   RecordBlocks records_;  // before disk_, whose thread reads them
   std::unique_ptr<DiskRows> disk_;
-  Turnover turnover_;  // of the rows in memory, by those that leave for the disk
-  FreeRows free_;
+  Turnover turnover_;                   // of the rows in memory, by those that leave for the disk
   std::vector<int32_t> entered_;        // free places that new rows took for the last batch, until keep_new_rows()
   std::vector<uint32_t> recent_steps_;  // of the batches that may be queued
   bool lookups_queued_ = false;         // of evaluations, perhaps
