@@ -10,7 +10,7 @@
 
 #include "core/base/expect.h"
 #include "core/base/file_checksum.h"
-#include "engine/tiers/record_checksum.h"
+#include "engine/disk/record_checksum.h"
 
 namespace hctr {
 namespace {

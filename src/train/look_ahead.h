@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/tiers/disk_rows.h"
+#include "engine/disk/disk_rows.h"
 #include "formats/data/batch_layout.h"
 #include "train/look_ahead_depth.h"
 #include "train/look_ahead_group.h"

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "config/sections/optimizer_catalog.h"
+#include "engine/disk/disk_rows.h"
 #include "engine/placement/plan_file.h"
-#include "engine/tiers/disk_rows.h"
 #include "formats/data/batch_layout.h"
 #include "net/fusion/fuse_layers.h"
 #include "net/graph/memory_plan.h"

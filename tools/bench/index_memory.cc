@@ -13,7 +13,7 @@ namespace {
 /// The bytes of the index entries.
 int64_t index_bytes(const RowStore& store, StreamRef stream) {
   ops::IndexState state;
-  copy_bytes(stream, &state, store.index().state, sizeof state);
+  copy_bytes(stream, &state, store.rows().index().view().state, sizeof state);
   stream.synchronize();
   return (static_cast<int64_t>(state.mask) + 1) * static_cast<int64_t>(sizeof(ops::IndexEntry));
 }
@@ -56,9 +56,9 @@ void bench_index_memory(Runtime& runtime, int log_rows, Report& report) {
     }
     std::iota(numbers.begin(), numbers.end(), known);
     copy_bytes(ctx.stream(), keys.data(), numbers.data(), keys.bytes());
-    ops::index_insert(ctx, store.index(), all, reinterpret_cast<int32_t*>(rows.data()));
-    ops::index_close_batch(ctx, store.index(), after, store.host_word());
-    ops::index_finish_step(ctx, store.index(), after);
+    ops::index_insert(ctx, store.rows().index().view(), all, reinterpret_cast<int32_t*>(rows.data()));
+    ops::index_close_batch(ctx, store.rows().index().view(), after, store.rows().index().host_word());
+    ops::index_finish_step(ctx, store.rows().index().view(), after);
     ctx.stream().synchronize();
   }
 }

@@ -66,8 +66,8 @@ class PartlyReplicated : public Embedding {
     return others_.bytes_to_export(with_states, ranks) + replicated_.table().bytes_to_export(with_states, 1) +
            2 * replicated_.table().bytes_of_rows(with_states);
   }
-  RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
-  RowStore::DeviceBytes device_bytes() override { return replicated_.table().device_bytes() + others_.device_bytes(); }
+  HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
+  DeviceBytes device_bytes() override { return replicated_.table().device_bytes() + others_.device_bytes(); }
   void note_model() override {
     replicated_.table().note_model();
     others_.note_model();

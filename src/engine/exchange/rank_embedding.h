@@ -105,14 +105,14 @@ class Embedding {
   virtual std::vector<uint8_t> have_rows(std::span<const SlotKey> keys) { return table().have_rows(keys); }
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
-  virtual RowStore::HostRows host_rows() { return table().host_rows(); }
+  virtual HostRows host_rows() { return table().host_rows(); }
   /// What it takes on the GPU of this rank, as budgets count it. Not collective.
-  virtual RowStore::DeviceBytes device_bytes() { return table().device_bytes(); }
-  /// RowStore::index_places() of this rank, without that of replicated rows.
+  virtual DeviceBytes device_bytes() { return table().device_bytes(); }
+  /// EmbeddingTable::index_places() of this rank, without that of replicated rows.
   int64_t index_places() { return table().index_places(); }
   bool may_be_on_disk() { return table().may_be_on_disk(); }
   /// Rows of this rank on a disk, and bytes that came from there. Not collective.
-  RowStore::DiskUse disk_use() { return table().disk_use(); }
+  DiskUse disk_use() { return table().disk_use(); }
   DiskRows::Fetched disk_fetched() { return table().disk_fetched(); }
   /// Whether keys on any rank have used the shared row, which model files do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }

@@ -32,8 +32,8 @@ EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
     return state_->shared->together([&] { return state_->shared->memory(t); });
   }
   EmbeddingTable& of = state_->idle_table(table);
-  const RowStore::HostRows on_host = of.host_rows();
-  const RowStore::DeviceBytes on_device = of.device_bytes();
+  const HostRows on_host = of.host_rows();
+  const DeviceBytes on_device = of.device_bytes();
   return {of.rows(), on_host.rows, of.disk_use().rows, on_device.numbers + on_device.besides, on_host.bytes};
 }
 

@@ -21,8 +21,8 @@ int64_t SharedSet::rows(size_t t) {
 EmbeddingMemory SharedSet::memory(size_t t) {
   EmbeddingMemory sum;
   if (EmbeddingTable* const own = tables_[t]->table()) {
-    const RowStore::HostRows on_host = own->host_rows();
-    const RowStore::DeviceBytes on_device = own->device_bytes();
+    const HostRows on_host = own->host_rows();
+    const DeviceBytes on_device = own->device_bytes();
     sum = {own->rows(), on_host.rows, own->disk_use().rows, on_device.numbers + on_device.besides, on_host.bytes};
   }
   const bool once = tables_[t]->place().replicated();

@@ -7,6 +7,7 @@
 
 #include "core/device/copy_bytes.h"
 #include "engine/spec/derived_specs.h"
+#include "engine/table/remove_rows.h"
 
 namespace hctr {
 Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
@@ -18,7 +19,7 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
   if (policy_.min_count > 1) {
     candidates_ = std::make_unique<RowStore>(runtime, candidate_spec(spec), std::max<int64_t>(spec.key_capacity, 1),
                                              batches_ahead);
-    rule_.occurrences = candidates_->access_stats().occurrences;
+    rule_.occurrences = candidates_->rows().arrays().access_stats().occurrences;
     rule_.min_count = static_cast<uint32_t>(policy_.min_count);
   }
   rule_.random_key = random_key(runtime.options().seed, random_stream("admission:" + spec.name));
@@ -33,7 +34,7 @@ void Admission::reserve_batch(const TableSpec& spec, int64_t keys) {
   before = {};
   keys_ = 0;
   allocate(spec, keys);
-  if (candidates_) candidates_->set_batch_keys(keys);
+  if (candidates_) candidates_->rows().batches().grow(keys);
 }
 
 void Admission::allocate(const TableSpec& spec, int64_t keys) {
@@ -66,12 +67,13 @@ void Admission::set_steps_before(int64_t steps) {
 
 void Admission::reserve_rows(int64_t step) {
   if (!candidates_) return;
-  if (const int64_t since = policy_.expired_before(step); since > 0) candidates_dropped_ += candidates_->expire(since);
-  candidates_dropped_ += candidates_->trim();
+  if (const int64_t since = candidates_->policy().expired_before(step); since > 0)
+    candidates_dropped_ += expire_rows(*candidates_, since);
+  candidates_dropped_ += trim_rows(*candidates_);
   candidates_->reserve_rows();
 }
 
-bool Admission::reserve_memory() { return candidates_ && candidates_->gets_memory(); }
+bool Admission::reserve_memory() { return candidates_ && candidates_->reserve_memory(); }
 
 void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::KeyBatch batch, int32_t* rows) {
   ops::HashIndex all = table;
@@ -83,13 +85,15 @@ void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::Ke
   ops::mark_unknown(ctx, batch, rows, wanted_);
   ops::select_keys(ctx, batch, wanted_, unknown_, scratch_);
   if (candidates_) {
-    ops::index_insert(ctx, candidates_->index(), unknown, candidate_rows_);
-    ops::record_access_by_key(ctx, unknown, candidate_rows_, candidates_->access_stats());
-    ops::index_close_batch(ctx, candidates_->index(), candidates_after_, candidates_->host_word());
+    ops::index_insert(ctx, candidates_->rows().index().view(), unknown, candidate_rows_);
+    ops::record_access_by_key(ctx, unknown, candidate_rows_, candidates_->rows().arrays().access_stats());
+    ops::index_close_batch(ctx, candidates_->rows().index().view(), candidates_after_,
+                           candidates_->rows().index().host_word());
   }
   ops::admit_keys(ctx, batch, unknown_, candidate_rows_, rule_, device_gate(), wanted_);
   if (candidates_)
-    ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_, candidates_->access_stats().occurrences);
+    ops::forget_admitted(ctx, unknown, candidate_rows_, wanted_,
+                         candidates_->rows().arrays().access_stats().occurrences);
   ops::select_keys(ctx, unknown, wanted_, admitted_, scratch_);
   ops::index_insert(ctx, table, admitted, found_);
 

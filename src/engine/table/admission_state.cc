@@ -6,6 +6,7 @@
 #include "core/device/copy_bytes.h"
 #include "engine/table/admission.h"
 #include "engine/table/saved_rows.h"
+#include "engine/table/store_state.h"
 
 namespace hctr {
 namespace {
@@ -85,7 +86,7 @@ void Admission::save_state(StateWriter to) {
   to.number("candidates_dropped", candidates_dropped_);
   if (!candidates_) return;
   StateWriter store = to.in("candidates");
-  candidates_->save_state(store);
+  save_rows(*candidates_, store);
 }
 
 void Admission::load_state(const StateReader& from) {
@@ -93,7 +94,7 @@ void Admission::load_state(const StateReader& from) {
   visit_gate(from, gate);
   write_gate(gate_of(gate));
   from.number("candidates_dropped", candidates_dropped_);
-  if (candidates_) candidates_->load_state(from.in("candidates"));
+  if (candidates_) load_rows(*candidates_, from.in("candidates"));
 }
 
 void Admission::load_state_by_key(const std::vector<StateReader>& of_ranks, int rank,
@@ -116,15 +117,15 @@ void Admission::load_state_by_key(const std::vector<StateReader>& of_ranks, int 
   if (!candidates_) return;
   const Candidates kept = all.latest(static_cast<size_t>(policy_.max_candidates));
   candidates_dropped_ += static_cast<int64_t>(all.keys.size() - kept.keys.size());
-  const bool by_slot = candidates_->index().row_slots;
+  const bool by_slot = candidates_->rows().index().view().row_slots;
   candidates_->assign_rows(kept.keys, by_slot ? std::span<const int32_t>(kept.slots) : std::span<const int32_t>());
   const StreamRef stream = runtime_.compute_stream();
   const auto fill = [&](uint32_t* column, const std::vector<uint32_t>& values) {
     copy_bytes(stream, column + 1, values.data(), values.size() * sizeof(uint32_t));
     stream.synchronize();
   };
-  fill(candidates_->access_stats().last_seen, kept.last_seen);
-  fill(candidates_->access_stats().occurrences, kept.occurrences);
+  fill(candidates_->rows().arrays().access_stats().last_seen, kept.last_seen);
+  fill(candidates_->rows().arrays().access_stats().occurrences, kept.occurrences);
 }
 
 }  // namespace hctr

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/tiers/disk_snapshot.h"
-#include "engine/tiers/row_arrays.h"
+#include "engine/disk/disk_snapshot.h"
+#include "engine/disk/row_disk_tier.h"
+#include "engine/rows/row_arrays.h"
 #include "engine/tiers/row_changes.h"
-#include "engine/tiers/row_disk_tier.h"
 #include "formats/checkpoint/state_writer.h"
 
 namespace hctr {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/expect.h"
+#include "engine/disk/disk_columns.h"
 #include "engine/table/row_saver.h"
 
 namespace hctr {
@@ -92,9 +93,9 @@ void RowSaver::leave_for_later(std::vector<int64_t> order, const std::vector<Lat
     const auto bytes = static_cast<size_t>(column->bytes_per_row);
     std::vector<std::byte> in_memory(numbers.size() * bytes);
     arrays_.copy_out(*column, numbers, in_memory.data());
-    const bool in_record = column->in_record();
-    rows->needs_records = rows->needs_records || in_record;
-    rows->columns.push_back({bytes, in_record, in_record ? tier_->offset_in_record(*column) : *column->place_in_entry(),
+    const bool of_record = in_record(*column);
+    rows->needs_records = rows->needs_records || of_record;
+    rows->columns.push_back({bytes, of_record, of_record ? tier_->offset_in_record(*column) : *place_in_entry(*column),
                              std::move(in_memory)});
     later.parts.push_back(part);
   }

@@ -1,194 +1,166 @@
 #include "engine/table/row_store.h"
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <utility>
 
-#include "core/device/copy_bytes.h"
+#include "core/base/expect.h"
 #include "engine/spec/setting_words.h"
+#include "engine/tiers/tier_plan.h"
 
 namespace hctr {
 namespace {
 
-/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
-/// before the rows in both are counted.
-int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
-  if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(spec.row_limit, kMostRows);
-  return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
+/// The memory that a full table gets next.
+int64_t half_more(int64_t rows) { return rows + rows / 2; }
+
+const SettingWords& words_of(Runtime& runtime, const TableSpec& spec) {
+  return setting_words(budget_of(runtime, spec).limits());
 }
 
-int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
-  const RowMemory& budget = budget_of(runtime, spec);
-  const int64_t numbers = number_bytes_of_row(spec), rest = bytes_of_row(spec) - numbers;
-  int64_t rows = free_memory(runtime.device()) / bytes_of_row(spec);
-  if (runtime.device().is_cuda() && budget.has_host() && numbers > 0) {
-    const int64_t more = rows + budget.host_room() / numbers;
-    rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
-  }
-  if (budget.has_disk() && numbers > 0)  // memory holds no more; addresses may be limited too
-    rows = std::min(rows,
-                    (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);
-  const int64_t fitting = std::max(rows, least);
-  return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
-}
-
-/// Whether memory has room for all rows of direct keys.
-bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
-  const RowMemory& budget = budget_of(runtime, spec);
-  const bool two_memories = runtime.device().is_cuda() || budget.limits().device != 0;
-  const int64_t rows = spec.direct.rows(), numbers = rows * number_bytes_of_row(spec),
-                rest = rows * (bytes_of_row(spec) + (two_memories ? bytes_of_moving_row(true) : 0)) - numbers,
-                device = std::min(budget.device_room(), free_memory(runtime.device())),
-                granules = 2 * (1 + spec.optimizer.states()) *
-                           static_cast<int64_t>(ReservedBuffer(runtime.device(), 1).granularity());
-  return rest < (two_memories ? device : free_memory(runtime.device())) &&
-         numbers + rest + granules <= budget.host_room() + device;
-}
-
-/// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
-/// all of them fit: then they need no index.
-bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
-  return budget_of(runtime, spec).has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
-         (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
-}
-
-/// Of the list of keys that have no row in memory: in the worst case all of a batch.
-int64_t lookup_bytes(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, bool on_disk) {
-  if (!on_disk || !runtime.device().is_cuda()) return 0;
-  return (std::max(batch_keys, spec.eval_key_capacity) + 1) * static_cast<int64_t>(sizeof(ops::MissingKey));
-}
-
-/// Errors: Error(config) where no row can be on a disk.
-void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec& spec) {
-  if (!spec.changes_every_row()) return;
-  const SettingWords& words = setting_words(limits);
-  throw Error(limits.of_options ? Kind::usage : Kind::config,
-              cat("table '", spec.name, "': its optimizer with ", words.global,
-                  " changes every row in every step, so no row can be on a disk: ", words.not_global));
+/// `most`: rows that exist at any moment.
+RowsInMemory::Sizes sizes_of(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead,
+                             bool on_disk, const StorePolicy& policy) {
+  const int64_t addresses =
+      on_disk || spec.direct.empty()
+          ? rows_to_reserve(runtime, spec, std::max((batches_ahead + 1) * batch_keys, rows_at_a_time(spec, batch_keys)),
+                            policy.most_rows())
+          : all_direct_rows(runtime, spec);
+  return {.most_rows = policy.limit() > 0 && !on_disk ? policy.most_rows() : addresses,
+          .addresses = addresses,
+          .batch_keys = batch_keys,
+          .batches_ahead = batches_ahead,
+          .on_disk = on_disk,
+          .removes = policy.rules().removes_rows() || on_disk};
 }
 
 }  // namespace
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
+    : RowStore(runtime, spec, batch_keys, batches_ahead, may_be_on_disk(runtime, spec)) {}
+
+RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead, bool on_disk)
     : runtime_(runtime),
       own_budget_(spec.memory),
-      budget_(budget_of(runtime, spec)),
-      on_disk_(may_be_on_disk(runtime, spec)),
-      several_ranks_(spec.ranks > 1),
-      keys_(on_disk_ ? DirectKeys{} : spec.direct),
-      ranges_(keys_.empty() ? spec.direct : DirectKeys{}),
-      batch_keys_(batch_keys),
-      batches_ahead_(batches_ahead),
-      rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
-                 budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
-      row_limit_(spec.direct.empty() ? spec.row_limit : 0),
-      row_capacity_limit_(row_capacity_limit(spec, std::max(batch_keys, spec.most_key_capacity), on_disk_)),
-      policy_(spec.policy),
-      limit_setting_(spec.limit_setting),
-      arrays_(runtime, budget_, spec, on_disk_,
-              keys_.empty()
-                  ? rows_to_reserve(runtime, spec, std::max((batches_ahead + 1) * batch_keys, rows_at_a_time(spec)),
-                                    row_capacity_limit_)
-                  : all_rows(spec)),
-      index_(
-          arrays_,
-          keys_.empty() ? arrays_.most_rows() + (batches_ahead + 1) * std::max(batch_keys, spec.most_key_capacity) : 0,
-          policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime.device(), arrays_.most_rows()) : 0),
-      account_(budget_, arrays_, index_,
-               {.counts = number_bytes_of_row(spec) > 0,
-                .direct = !keys_.empty(),
-                .removes_rows = policy_.removes_rows() || on_disk_,
-                .rows_move = rows_move_,
-                .spare_keys = ring_keys(),
-                .lookup_bytes = lookup_bytes(runtime, spec, batch_keys, on_disk_)}),
-      changes_(arrays_),
-      spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
-      out_of_range_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::OutOfRangeState)),
-      out_of_range_keys_(runtime.device(), 2 * sizeof(ops::OutOfRangeKey)) {
+      policy_(spec, std::max(batch_keys, spec.most_key_capacity), on_disk, RowArrays::label_of(spec),
+              words_of(runtime, spec)),
+      rows_(runtime, budget_of(runtime, spec), spec, on_disk ? DirectKeys{} : spec.direct,
+            sizes_of(runtime, spec, batch_keys, batches_ahead, on_disk, policy_)),
+      tiers_(budget_of(runtime, spec), rows_, spec, on_disk ? spec.direct : DirectKeys{},
+             {.on_disk = on_disk,
+              .removes_rows = policy_.rules().removes_rows(),
+              .places_for_new = !policy_.rules().guards_entry()}),
+      key_reports_(runtime, rows_.direct_keys(), rows_.arrays().label(), words_of(runtime, spec)) {
   set_steps_before(0);
-  if (!keys_.empty()) {
-    allocate_all_rows();
-    budget_.join(this);
+  if (rows_.direct()) {
+    const int64_t all = rows_.direct_keys().rows();
+    in_context([&] { return cat("reserving memory for all ", all, " rows of ", rows_.arrays().label()); },
+               [&] { tiers_.get_memory(all); });
+    rows_.create_all();
     return;
   }
+  get_first_memory(spec);
+  if (policy_.rules().shares_row()) rows_.add_shared_row(spec.name);
+  if (tiers_.ranges()) tiers_.ranges()->create();
+}
+
+void RowStore::get_first_memory(const TableSpec& spec) {
+  const RowArrays& arrays = rows_.arrays();
+  const int64_t ring_keys = rows_.batches().ring_keys();
   // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
-  const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
-  const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
-  const int64_t wanted = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
+  const int64_t hint = tiers_.ranges() ? 0 : spec.row_hint;
+  const int64_t plenty = free_memory(runtime_.device()) / 4 / bytes_of_row(spec);
+  const int64_t wanted = std::min(std::max(ring_keys, std::min(hint, plenty)), rows_.most_rows());
   // A hint takes no memory of the host.
-  int64_t rows = account_.most_on_device_alone(std::min(wanted, ring_keys()), wanted);
-  if (on_disk_) {
-    refuse_where_all_rows_change(budget_.limits(), spec);
-    tier_.emplace(budget_, arrays_, index_, changes_,
-                  RowDiskTier::Rules{.rows_at_a_time = rows_at_a_time(spec),
-                                     .batch_keys = batch_keys,
-                                     .batches_ahead = static_cast<size_t>(batches_ahead),
-                                     .all_exist = !ranges_.empty(),
-                                     .places_for_new = !policy_.guards_entry()});
-    account_.set_disk(tier_->disk(), tier_->records());
-    const int64_t least = std::min(rows_at_a_time(spec), arrays_.most_rows());
-    rows = std::clamp(rows, least, std::max(least, account_.rows_in_budget(most_rows())));
+  int64_t rows = tiers_.account().most_on_device_alone(std::min(wanted, ring_keys), wanted);
+  if (tiers_.disk()) {
+    const int64_t least = std::min(rows_at_a_time(spec, rows_.batches().keys), arrays.most_rows());
+    rows = std::clamp(rows, least, std::max(least, tiers_.account().rows_in_budget(rows_.most_rows())));
   }
-  grow_rows(rows);
-  index_.grow(std::max(rows, ring_keys()));
-  if (policy_.shares_row()) add_shared_row(spec);
-  if (!ranges_.empty()) create_rows_in_tiers();
-  budget_.join(this);
-}
-
-RowStore::~RowStore() { budget_.leave(this); }
-
-int64_t RowStore::rows_at_a_time(const TableSpec& spec) const {
-  return std::max(batch_keys_, spec.eval_key_capacity) + spec.policy.shares_row();
-}
-
-void RowStore::add_shared_row(const TableSpec& spec) {
-  ops::RowInit init = arrays_.init();
-  init.key = random_key(runtime_.options().seed, random_stream("shared row:" + spec.name));
-  init.slot_bounds = nullptr;
-  Context ctx(runtime_, runtime_.compute_stream());
-  zero_bytes(ctx.stream(), arrays_.keys() + 1, sizeof(int64_t));  // the row's random numbers are those of key 0
-  if (arrays_.slots()) zero_bytes(ctx.stream(), arrays_.slots() + 1, sizeof(int32_t));
-  index_.set(&ops::IndexState::rows, uint32_t{1});
-  ops::init_new_rows(ctx, index_.view(), init, arrays_.data());
-  index_.set(&ops::IndexState::ready, uint32_t{1});
-  index_.set(&ops::IndexState::finished, uint32_t{1});
-  index_.share_first_row();
-  index_.tell_host({0, 1});
+  tiers_.get_memory(rows);
+  rows_.index().grow(std::max(rows, ring_keys));
 }
 
 void RowStore::set_steps_before(int64_t steps) {
-  if (!arrays_.access_stats().steps_before) return;
-  index_.wait_for_all();
-  if (tier_) tier_->forget_steps();
-  arrays_.set_steps_before(static_cast<uint32_t>(steps));
+  if (!rows_.arrays().access_stats().steps_before) return;
+  rows_.index().wait_for_all();
+  if (tiers_.disk()) tiers_.disk()->forget_steps();
+  rows_.arrays().set_steps_before(static_cast<uint32_t>(steps));
 }
 
-int RowStore::row_bits() const {
-  constexpr int kOfAPass = 8;  // of the sort
-  const int most = std::bit_width(static_cast<uint64_t>(most_rows()));
-  if (!sorts_bits_in_use_) return most;
-  const int in_use = std::bit_width(static_cast<uint64_t>(arrays_.capacity()));
-  return std::min(most, (in_use + kOfAPass - 1) / kOfAPass * kOfAPass);
+void RowStore::reserve_rows() {
+  tiers_.swap();
+  if (rows_.direct()) {
+    key_reports_.check();
+    rows_.index().count_batch();
+    return;
+  }
+  const auto check = [&] {
+    if (!policy_.rows_may_leave()) check_limit();
+  };
+  check();
+  const int64_t at_most = get_memory().at_most;
+  check();
+  policy_.expect(at_most);
+  rows_.index().count_batch();
 }
 
-void RowStore::sort_bits_in_use() {
-  if (on_disk_) return;  // memory grows when the work of the step is recorded already
-  sorts_bits_in_use_ = true;
-  recorded_bits_ = row_bits();
+bool RowStore::reserve_memory() { return get_memory().grew; }
+
+RowStore::Growth RowStore::get_memory() {
+  if (rows_.direct()) return {rows_.most_rows(), false};
+  RowIndex& index = rows_.index();
+  const RowArrays& arrays = rows_.arrays();
+  const int64_t batch_keys = rows_.batches().keys, ring_keys = rows_.batches().ring_keys();
+  RowIndex::Progress now = index.progress();
+  const int64_t queued = index.queued(now);
+  const int64_t at_most = policy_.most_after(counted(now.rows).all() + (queued + 1) * batch_keys, batch_keys);
+  // With a disk, bring_rows() gets memory, or has rows leave.
+  const int64_t in_memory = tiers_.disk() ? std::min(now.rows + (queued + 1) * batch_keys, arrays.capacity()) : at_most;
+  if (in_memory <= arrays.capacity() && index.has_room(in_memory)) return {at_most, false};
+
+  now = index.wait_for_all();
+  const int64_t rows = counted(now.rows).all();
+  if (!policy_.rows_may_leave() && policy_.beyond(rows)) return {at_most, false};  // reserve_rows() refuses them
+  const int64_t needed = std::min(now.rows + batch_keys, policy_.limit() > 0 ? policy_.most_rows() : kMostRows);
+  int64_t ample = std::min(std::max(now.rows + ring_keys, half_more(arrays.capacity())), rows_.most_rows());
+  // Host memory is slow to get: rows that may never come take little of it.
+  if (ample > arrays.capacity() && tiers_.account().rows_on_device(ample) < ample)
+    ample = std::min(ample, std::max(now.rows + ring_keys, arrays.capacity() + arrays.capacity() / 8));
+  bool grew = false;
+  // Keys that get no row need entries too, until the limit is detected.
+  if (!tiers_.disk() && now.rows + ring_keys > arrays.capacity())
+    grew |= tiers_.grow(needed, ample, arrays.capacity(), [this](int64_t most) { tiers_.get_memory(most); });
+  grew |= tiers_.grow(now.rows + batch_keys, now.rows + ring_keys, index.most_keys(),
+                      [&](int64_t keys) { index.grow(keys); });
+  if (index.has_marks() && !index.has_room(now.rows + batch_keys)) index.build();
+  return {rows + batch_keys, grew};
 }
 
-bool RowStore::consume_rerecord_flag() {
-  const int bits = row_bits();
-  return sorts_bits_in_use_ && std::exchange(recorded_bits_, bits) != bits;
+void RowStore::reserve_import(int64_t rows) {
+  if (rows_.direct() || tiers_.disk()) return;
+  RowIndex& index = rows_.index();
+  const int64_t capacity = rows_.arrays().capacity();
+  const int64_t keys = index.wait_for_all().rows + rows + rows_.batches().keys,
+                wanted = std::min(keys, rows_.most_rows());
+  // What there is no memory for now, reserve_memory() asks for later, and says so.
+  tiers_.grow(capacity, wanted, capacity, [this](int64_t most) { tiers_.get_memory(most); });
+  tiers_.grow(index.most_keys(), keys, index.most_keys(), [&](int64_t most) { index.grow(most); });
 }
 
-int64_t RowStore::finished_rows() {
-  const ops::IndexState now = index_.state();
-  if (tier_) tier_->drop_refused_rows();
-  return static_cast<int64_t>(now.finished) - shared_rows() - free_rows();
+void RowStore::confirm_capacity() const {
+  if (!policy_.near_limit()) return;
+  runtime_.prepare_stream().synchronize();
+  if (!policy_.rows_may_leave()) check_limit();
+}
+
+void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) {
+  const auto rows = static_cast<int64_t>(keys.size());
+  HCTR_EXPECT(rows_.index().state().rows == 0 && !rows_.direct(), rows_.arrays().label(), ": ", rows,
+              " keys to be held");
+  if (rows > rows_.arrays().capacity())
+    in_context([&] { return cat("reserving memory for ", rows, " frequent rows of ", rows_.arrays().label()); },
+               [&] { tiers_.get_memory(rows); });
+  rows_.index().grow(rows);
+  rows_.assign(keys, slots);
 }
 
 }  // namespace hctr

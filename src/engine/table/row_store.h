@@ -1,299 +1,81 @@
-// The memory of a table: the hash index and all arrays with an element per row. It grows between steps, in place.
+// The rows of a table: joins those in memory, the policy that says which there are, and the tiers that say where.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "core/device/buffer.h"
-#include "core/device/context.h"
-#include "engine/spec/table_spec.h"
-#include "engine/tiers/row_account.h"
-#include "engine/tiers/row_arrays.h"
-#include "engine/tiers/row_changes.h"
-#include "engine/tiers/row_disk_tier.h"
-#include "engine/tiers/row_figures.h"
-#include "engine/tiers/row_index.h"
-#include "engine/tiers/rows_in_use.h"
-#include "formats/checkpoint/state_reader.h"
-#include "formats/checkpoint/state_writer.h"
-#include "ops/embedding/access_stats.h"
-#include "ops/embedding/embedding_rows.h"
-#include "ops/embedding/hash_index.h"
-#include "ops/embedding/row_removal.h"
+#include "engine/policy/store_policy.h"
+#include "engine/rows/key_reports.h"
+#include "engine/rows/rows_in_memory.h"
+#include "engine/tiers/row_tiers.h"
 
 namespace hctr {
 
-/// Rows 1 to capacity() can be assigned; row 0 is "no row". Address ranges for all memory of the device are reserved at
-/// construction, so that growing moves nothing and recorded work stays valid.
-///
-/// The store decides when rows get memory, leave and come, and what a limit does. Its parts do the rest: RowArrays have
-/// the rows, RowIndex finds and counts them, RowAccount computes what fits, RowChanges knows which have changed,
-/// RowDiskTier has those on a disk, RowsInUse swaps those in host memory, and RowSaver writes them to checkpoints.
-class RowStore : private RowMemoryUser {
+/// Does what concerns all three: memory for the rows of a batch, within the limit, where a tier has room. Kernels read
+/// rows(); remove_rows.h has them leave as policy() says, tiers() has them on the device, its host or a disk, and
+/// store_state.h keeps them in checkpoints.
+class RowStore {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
-  ~RowStore() override;
-  RowStore(const RowStore&) = delete;
-  RowStore& operator=(const RowStore&) = delete;
 
-  const ops::HashIndex& index() const { return index_.view(); }
-  /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
-  /// disk.
-  std::optional<ops::DirectIndex> direct() const {
-    return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
-  }
-  /// Where keys outside their ranges are reported, on the device and to the host.
-  struct OutOfRangeReport {
-    ops::OutOfRangeState* state;
-    ops::OutOfRangeKey* host;
-  };
-  OutOfRangeReport out_of_range(bool evaluation) const {
-    return {reinterpret_cast<ops::OutOfRangeState*>(out_of_range_state_.data()) + evaluation,
-            reinterpret_cast<ops::OutOfRangeKey*>(out_of_range_keys_.data()) + evaluation};
-  }
-  /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
-  void check_keys() const;
-  /// What check_keys() has reported is done with. Waits for queued work.
-  void forget_keys_outside();
-  const ops::RowData& data() const { return arrays_.data(); }
-  const ops::RowInit& init() const { return arrays_.init(); }
-  const ops::AccessStats& access_stats() const { return arrays_.access_stats(); }
+  RowsInMemory& rows() { return rows_; }
+  const RowsInMemory& rows() const { return rows_; }
+  const StorePolicy& policy() const { return policy_; }
+  RowTiers& tiers() { return tiers_; }
+  const RowTiers& tiers() const { return tiers_; }
+  /// Keys outside the ranges of a table with direct keys.
+  KeyReports& key_reports() { return key_reports_; }
+  const KeyReports& key_reports() const { return key_reports_; }
+
   /// Sets the number of steps that access statistics counted before the first step of this run, modulo 2^32. Waits for
   /// queued work.
   void set_steps_before(int64_t steps);
-  /// Where index_close_batch reports the number of rows to the host.
-  uint64_t* host_word() const { return index_.host_word(); }
 
   /// Reserves capacity for one more batch, which must then be closed with index_close_batch. Synchronizes only when the
-  /// rows known to be free might not be enough. Errors: Error(data) beyond the row limit; Error(device) when memory is
-  /// short.
-  ///
-  /// Where rows are in host memory, they change places by how often they are used, every RowMemoryLimits::move_every
-  /// calls: all batches prepared before must have had their update() queued, and queued work is waited for.
+  /// rows known to be free might not be enough, and where RowTiers::swap() does. Errors: Error(data) beyond the row
+  /// limit, or when a batch so far held a key outside its range; Error(device) when memory is short.
   void reserve_rows();
-  /// The batch of reserve_rows() is of this step, as access statistics count it.
-  void begin_step(uint32_t step);
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
-  /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
-  int64_t reserve_memory();
+  /// number of times. Returns whether it has got memory for more rows or keys. Errors: Error(device).
+  bool reserve_memory();
   /// Before so many rows come, in batches: gets memory for them and no more, where it is free.
   void reserve_import(int64_t rows);
-  /// The most keys of one batch.
-  int64_t batch_keys() const { return batch_keys_; }
-  /// Calls reserve_memory(). Returns whether that has got memory for more rows or keys.
-  bool gets_memory() {
-    const int64_t before = growths_;
-    reserve_memory();
-    return growths_ > before;
-  }
   /// Checks, once the batch of reserve_rows() is queued on the prepare stream, that it stays within the row limit.
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
-  bool over_limit() const { return near_limit_ && in_all_tiers(index_.progress()) > most_kept(); }
+  bool over_limit() const { return policy_.exceeded(counted_now().all()); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
-  void check_limit() const { check_limit(index_.progress()); }
-  /// Waits for queued work and returns the rows of finished steps in memory.
-  int64_t finished_rows();
-  /// The same, and has the last of them move to the places that others have left for the disk: they have the numbers
-  /// behind the shared row then. No batch may be prepared whose step is not queued.
-  int64_t close_up();
-  /// Keys that the index has places for, those in use included; 0 where keys are found without it.
-  int64_t index_places() const { return index_.entries(); }
-
-  /// The prepared batch for which rows are removed. Its row numbers are updated.
-  struct BatchRows {
-    int32_t* rows = nullptr;  // [count]
-    int64_t count = 0;
-    int32_t instead = 0;           // the row number in place of removed rows
-    uint64_t* replaced = nullptr;  // on the device: incremented for each of those
-  };
-  // These wait for queued work, which may be no more than the preparation of `batch`, and return the number of removed
-  // rows (without candidates that were admitted). The remaining rows are renumbered 1 to n.
-  /// Evicts the least used rows, down to 15/16 of the limit or to the rows of the batch if these are more.
-  int64_t evict(const BatchRows& batch);
-  /// Removes new rows of the batch down to the limit, those with the highest (slot, key) first.
-  int64_t refuse_newest(const BatchRows& batch);
-  /// Removes rows last seen before this step.
-  int64_t expire(int64_t step);
-  /// evict() if the store has more rows than the limit. For stores that are only trimmed between batches.
-  int64_t trim();
-
-  /// Rows that no memory has room for, where the budget names a disk: they are not among the rows of this store until
-  /// bring_rows() has brought them back. Null: there is no disk.
-  const DiskRows* disk() const { return tier_ ? &tier_->disk() : nullptr; }
-  using NewKeys = hctr::NewKeys;
-  /// The batch of bring_rows() has its step: its new rows stay. Without it they go when rows are asked for next.
-  void keep_new_rows() {
-    if (tier_) tier_->keep_new_rows();
-  }
-  /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
-  /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
-  /// where memory grows, rows come for an evaluation or leave after one, or no others than theirs could leave. The
-  /// stream, which has waited for the step that had the buffer of the batch before, is waited for, so this cannot be
-  /// recorded. `rows`: [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even
-  /// room for the batch; Error(io) when the disk is full, or a row there is not what was written.
-  void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
-  /// Does that part of it for which the stream is waited for, and does not wait: bring_rows(), for the same batch whose
-  /// new keys get rows, does not wait then. So the host waits once for several tables. Returns whether it has queued
-  /// work, and the stream must be waited for in between.
-  bool list_missing(Context&, const ops::KeyBatch& batch, int32_t* rows);
-  /// Any thread, any time: has the rows of these keys that are on the disk read into the cache of the system, without
-  /// waiting for it. `slot` counts where rows belong to slots.
-  void look_ahead(std::span<const ops::RowOwner> keys) const;
-  /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
-  std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
-  using DiskUse = hctr::DiskUse;
-  /// Notes the number of different rows of a training batch, behind its preparation.
-  void count_batch_rows(const ops::GroupCounts* counts) {
-    if (tier_) tier_->count_batch_rows(counts);
-  }
-  DiskUse disk_use() const { return tier_ ? tier_->use() : DiskUse{}; }
+  void check_limit() const { policy_.check(counted_now().all()); }
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
-
-  // For deltas of models, with nothing queued. A model is whole, or a delta.
-  /// From here on changes count as changes since the last model.
-  void start_delta() { changes_.start_delta(own_disk()); }
-  /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
-  std::optional<std::vector<int32_t>> changed_since_model();
-  /// Whether a row on the disk may have changed since the last model, where changed_since_model() knows.
-  static bool changed_since_model(const DiskRows::Row& row) { return (row.marks & ops::kChangedSinceModel) != 0; }
-
-  // For checkpoints, with nothing queued.
-  /// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
-  /// since its base, or have other numbers than there, unless changes are not marked. A whole one is the next base.
-  void save_state(StateWriter&);
-  /// Rows have changed otherwise than by batches: until the next whole checkpoint, all are saved.
-  void forget_base() { changes_.forget(); }
-  /// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. This one has no
-  /// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
-  /// memory is short.
-  void load_state(const StateReader&);
-  /// Takes the shared row alone.
-  void load_shared_row(const StateReader&);
-
-  int64_t capacity() const { return arrays_.capacity(); }
-  /// From here on a batch may have so many keys: at most TableSpec::most_key_capacity.
-  void set_batch_keys(int64_t keys) { batch_keys_ = std::max(batch_keys_, keys); }
-  using HostRows = hctr::HostRows;
-  /// Of finished steps. Waits for queued work.
-  HostRows host_rows();
-  hctr::DeviceBytes device_bytes() const { return account_.device_bytes(); }
-  using DeviceBytes = hctr::DeviceBytes;
-  /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
-  const int32_t* places() const { return arrays_.places(); }
-  /// The reverse.
-  const int32_t* numbers() const { return arrays_.numbers(); }
-  /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
-  void count_uses(const ops::RowGroups& groups, int64_t key_capacity) {
-    if (uses_) uses_->count(groups, key_capacity);
+  /// Rows in all tiers, where the index counts so many.
+  RowCounts counted(int64_t index_rows) const {
+    return {index_rows - rows_.free_places().count(), tiers_.disk() ? tiers_.disk()->disk().rows() : 0};
   }
-  /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
-  /// returns true.
-  int row_bits() const;
-  /// From here on row_bits() follows the rows that have memory, unless some may be on a disk: a sort of few rows takes
-  /// fewer passes. For stores whose owner asks consume_rerecord_flag() after each reserve_rows().
-  void sort_bits_in_use();
-  /// Whether row_bits() has changed since the last call.
-  bool consume_rerecord_flag();
 
  private:
-  using Progress = RowIndex::Progress;
-  using Column = RowColumn;
-  /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
-  int64_t all_rows(const TableSpec&) const;
-  /// Allocates all rows, with initial values.
-  void allocate_all_rows();
-  /// The same where memory has no room for all of them: those that it has none for go to the disk. Errors: Error(io)
-  /// when they do not fit there either.
-  void create_rows_in_tiers();
-  /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
-  void set_owners(int64_t first, int64_t count);
-  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see RowSaver.
-  std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
-  /// Errors: Error(data) for the first key that has no row.
-  void check_ranges(std::span<const ops::MissingKey> missing, NewKeys) const;
-  [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
-  void add_shared_row(const TableSpec&);
-  void check_limit(const Progress&) const;
-  /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it. With a disk, those
-  /// in memory.
-  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : arrays_.most_rows(); }
-  /// Rows in memory and on the disk: what a limit counts.
-  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_rows() + rows_on_disk(); }
-  int64_t rows_on_disk() const { return tier_ ? tier_->disk().rows() : 0; }
-  DiskRows* own_disk() { return tier_ ? &tier_->disk() : nullptr; }
-  /// Places that rows have left for the disk, ascending, and how many.
-  std::span<const int32_t> free_places() const {
-    return tier_ ? tier_->free_places().rows() : std::span<const int32_t>();
-  }
-  int64_t free_rows() const { return static_cast<int64_t>(free_places().size()); }
-  /// Rows that are kept, including the shared one.
-  int64_t most_kept() const { return row_limit_ + shared_rows(); }
-  int64_t shared_rows() const { return index_.shared_rows(); }
-  bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
-  using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
-  /// Those that have left for the disk are among them already; they are not counted.
-  int64_t remove_rows(const BatchRows&, const Choose&);
-  /// In a store of candidates, selects those that were admitted for removal. Returns how many.
-  int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
-  /// The rows that one lookup may need at a time; the shared row never leaves.
-  int64_t rows_at_a_time(const TableSpec&) const;
-  /// The most keys of all batches that may be queued, and of one more.
-  int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
-  /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
-  void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
-  void grow_rows(int64_t rows);
-  /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
-  /// Error(device) naming the least.
-  void make_device_room(int64_t rows, bool moving);
-  int64_t move_to_host(int64_t bytes) override;
-  int64_t most_to_host() const override;
-  /// From here on uses of rows are counted, once some have memory of the host. Errors: Error(device).
-  void start_uses(int64_t rows);
-  void check_finished(const ops::IndexState&) const;
-  /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
-  void make_room(const RowDiskTier::Arrivals&, const BatchRows& batch);
-  /// Moves the last rows to free places.
-  void close_gaps(const BatchRows& batch);
-  /// Null where rows on the disk must be read now.
-  std::shared_ptr<DiskSnapshot> snapshot_for_later(const StateWriter&);
+  RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead, bool on_disk);
+  RowCounts counted_now() const { return counted(rows_.index().progress().rows); }
+  /// Memory for the rows that a table begins with.
+  void get_first_memory(const TableSpec&);
+  struct Growth {
+    int64_t at_most;  ///< rows that there can be after the next batch
+    bool grew;
+  };
+  /// For the next batch.
+  Growth get_memory();
 
   Runtime& runtime_;
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
-  RowMemory& budget_;
-  bool on_disk_;  // rows may be on a disk; decided once, since free memory changes
-  bool several_ranks_;
-  DirectKeys keys_;    // found by arithmetic; empty: by the index
-  DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
-  int64_t batch_keys_, batches_ahead_;
-  bool rows_move_;
-  int64_t row_limit_;
-  int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
-  RowPolicy policy_;
-  std::string limit_setting_;
-  RowArrays arrays_;
-  RowIndex index_;
-  RowAccount account_;
-  RowChanges changes_;
-  bool sorts_bits_in_use_ = false;
-  int recorded_bits_ = 0;            // row_bits() that recorded work has
-  int64_t growths_ = 0;              // of the memory for rows or keys
-  bool near_limit_ = false;          // the last batch that rows were reserved for may exceed the limit
-  std::optional<RowDiskTier> tier_;  // none: no rows on a disk
-  std::optional<RowsInUse> uses_;    // none: all rows fit, or they do not move
-  Buffer spans_, out_of_range_state_;
-  HostBuffer out_of_range_keys_;
+  StorePolicy policy_;
+  RowsInMemory rows_;
+  RowTiers tiers_;
+  KeyReports key_reports_;
 };
 
 }  // namespace hctr

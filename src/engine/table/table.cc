@@ -62,7 +62,7 @@ void EmbeddingTable::upload_columns(int32_t* of_slot, int32_t* slots) {
 
 void EmbeddingTable::check_keys() const {
   if (not_found_) throw *not_found_;
-  store_.check_keys();
+  store_.key_reports().check();
 }
 
 void EmbeddingTable::set_memory(Batch& batch, int64_t keys) {
@@ -119,7 +119,7 @@ void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   }
   if (const int64_t most = batch.memory->keys(); most > batch_keys_) {
     make_scratch(most, eval_keys_);
-    store_.set_batch_keys(most);
+    store_.rows().batches().grow(most);
   }
   if (!shared_memory_fits()) admission_->reserve_batch(spec_, batch_keys_);
 }
@@ -155,16 +155,16 @@ const EmbeddingTable::Batch& EmbeddingTable::prepared(int buffer) const {
 
 bool EmbeddingTable::list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
-  return may_be_on_disk() &&
-         store_.list_missing(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity), batch.rows);
+  return may_be_on_disk() && store_.tiers().disk()->list_missing(
+                                 ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity), batch.rows);
 }
 
 void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
   if (!may_be_on_disk()) return;
   not_brought_.reset();
   try {
-    store_.bring_rows(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity),
-                      batches_.at(static_cast<size_t>(buffer)).rows, RowStore::NewKeys::get_rows);
+    store_.tiers().bring_rows(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity),
+                              batches_.at(static_cast<size_t>(buffer)).rows, NewKeys::get_rows);
   } catch (const Error& error) {
     not_brought_ = error;
     // The other ranks need this one in prepare(), where no key may get a row now.
@@ -183,26 +183,26 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
     batch.gradients.slots = batch.gradients.columns = 1;
     batch.gradients.samples = gradients.count;
   }
-  if (store_.direct()) {
+  if (store_.rows().direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
   } else if (spec_.fixed_keys) {
-    ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
+    ops::index_find(ctx, hash_index(), batch.keys, batch.rows);
   } else {
     if (admission_)
-      admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
+      admission_->find_or_admit(ctx, hash_index(), batch.keys, batch.rows);
     else
-      ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
-    ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+      ops::index_insert(ctx, hash_index(), batch.keys, batch.rows);
+    ops::init_new_rows(ctx, hash_index(), arrays().init(), arrays().data());
   }
-  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_->group);
-  if (store_.access_stats().any())
-    ops::record_access(ctx, batch.groups, batch.keys.key_capacity, store_.access_stats());
-  ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
+  ops::group_by_row(ctx, batch.keys, batch.rows, store_.rows().bits().now(), batch.groups, scratch_->group);
+  if (arrays().access_stats().any())
+    ops::record_access(ctx, batch.groups, batch.keys.key_capacity, arrays().access_stats());
+  ops::index_close_batch(ctx, hash_index(), batch.rows_after, store_.rows().index().host_word());
 }
 
 void EmbeddingTable::find_directly(Context& ctx, const ops::KeyBatch& batch, bool evaluation, int32_t* rows) {
-  const RowStore::OutOfRangeReport out_of_range = store_.out_of_range(evaluation);
-  ops::direct_rows(ctx, *store_.direct(), batch, out_of_range.state, rows);
+  const KeyReports::Report out_of_range = store_.key_reports().of(evaluation);
+  ops::direct_rows(ctx, *store_.rows().direct(), batch, out_of_range.state, rows);
   ops::report_out_of_range(ctx, batch, out_of_range.state, out_of_range.host);
 }
 
@@ -210,13 +210,13 @@ void EmbeddingTable::forward(Context& ctx, int buffer, Tensor y) { pool(ctx, pre
 
 void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::OwnerVectors* owners, Tensor y) const {
   if (owners)
-    ops::pool_others(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, *owners, y);
+    ops::pool_others(ctx, batch.keys, batch.rows, arrays().data().vectors, spec_.combiner, *owners, y);
   else
-    ops::pool(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, y);
+    ops::pool(ctx, batch.keys, batch.rows, arrays().data().vectors, spec_.combiner, y);
 }
 
 void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleShards& shards) const {
-  ops::pool_shards(ctx, batch.keys, batch.rows, store_.data().vectors, spec_.combiner, spec_.dim, shards);
+  ops::pool_shards(ctx, batch.keys, batch.rows, arrays().data().vectors, spec_.combiner, spec_.dim, shards);
 }
 
 void EmbeddingTable::sum_long_runs(Context& ctx, int buffer, Tensor dy) {
@@ -233,7 +233,7 @@ void EmbeddingTable::update(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
   if (!frozen_)
     ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums,
-                     store_.data());
+                     arrays().data());
   end_step(ctx, buffer);
 }
 
@@ -245,32 +245,32 @@ void EmbeddingTable::list_row_gradients(Context& ctx, int buffer, Tensor dy, int
   ops::RowGroups by_run = batch.groups;
   by_run.rows = run_of;
   ops::sum_row_gradients(ctx, batch.gradients, by_run, spec_.combiner, dy, scratch_->piece_sums, sums);
-  ops::keys_of_runs(ctx, batch.groups, store_.data().identity, capacity, keys);
+  ops::keys_of_runs(ctx, batch.groups, arrays().data().identity, capacity, keys);
 }
 
 void EmbeddingTable::leave_unchanged(Context& ctx, int buffer) {
-  ops::index_finish_step(ctx, store_.index(), prepared(buffer).rows_after);
+  ops::index_finish_step(ctx, hash_index(), prepared(buffer).rows_after);
 }
 
 void EmbeddingTable::end_step(Context& ctx, int buffer) {
   const uint32_t* rows_after = prepared(buffer).rows_after;
-  if (store_.data().touched && !frozen_) ops::sweep_rows(ctx, spec_.optimizer, rows_after, store_.data());
-  ops::index_finish_step(ctx, store_.index(), rows_after);
+  if (arrays().data().touched && !frozen_) ops::sweep_rows(ctx, spec_.optimizer, rows_after, arrays().data());
+  ops::index_finish_step(ctx, hash_index(), rows_after);
 }
 
 EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor offsets) {
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, eval_keys_);
   int32_t* const eval_rows = scratch_->eval_rows;
-  if (store_.direct()) {
+  if (store_.rows().direct()) {
     find_directly(ctx, batch, true, eval_rows);
   } else {
     try {
-      if (!not_found_) store_.bring_rows(ctx, batch, eval_rows, RowStore::NewKeys::get_none);
+      if (!not_found_) store_.tiers().bring_rows(ctx, batch, eval_rows, NewKeys::get_none);
     } catch (const Error& error) {
       if (spec_.ranks == 1) throw;
       not_found_ = error;
     }
-    ops::index_find(ctx, store_.index(), batch, eval_rows);
+    ops::index_find(ctx, hash_index(), batch, eval_rows);
   }
   if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows);
   return {.keys = batch, .rows = eval_rows, .groups = {}};
@@ -280,8 +280,8 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   pool(ctx, find(ctx, keys, offsets), nullptr, y);
 }
 
-RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(); }
+HostRows EmbeddingTable::host_rows() { return store_.tiers().host_rows(); }
 
-int64_t EmbeddingTable::rows() { return store_.finished_rows() + (store_.disk() ? store_.disk()->rows() : 0); }
+int64_t EmbeddingTable::rows() { return store_.tiers().finished_rows() + (disk_rows() ? disk_rows()->rows() : 0); }
 
 }  // namespace hctr

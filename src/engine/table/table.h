@@ -37,7 +37,7 @@ struct RowBlock {
 struct RowsToExport {
   RowsToExport(bool with_states, bool only_changed = false) : states(with_states), changed(only_changed) {}
   bool states;
-  bool changed;  ///< those alone that may have changed since the last model, as RowStore knows it
+  bool changed;  ///< those alone that may have changed since the last model, as RowChanges knows it
 };
 
 /// Whose row it is: (slot, key); the slot is 0 where rows belong to keys alone.
@@ -75,14 +75,14 @@ class EmbeddingTable {
   /// Host, before reserve_rows(): does the part of it that needs memory, without which a step needs none. Changes no
   /// row. Returns whether it has got memory for more rows. Errors: Error(device).
   bool reserve_memory();
-  /// See RowStore.
-  void sort_bits_in_use() { store_.sort_bits_in_use(); }
-  bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
+  /// See RowBits.
+  void sort_bits_in_use() { store_.rows().bits().follow_memory(); }
+  bool consume_rerecord_flag() { return store_.rows().bits().consume_change(); }
   /// Host, before reserve_rows(): memory for a batch of so many keys in this buffer, where TableSpec::most_key_capacity
   /// lets batches grow. Waits for queued work and takes other addresses if there was not enough. Errors: Error(device).
   void reserve_batch(int buffer, int64_t keys);
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
-  /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in bring_rows(), which come here
+  /// only when the limit is near. Errors: Error(data); those of RowTiers::bring_rows() in bring_rows(), which come here
   /// since ranks that exchange more in between would wait for one that has thrown.
   void confirm_capacity(int buffer) const;
   /// Evicts or refuses rows if the prepared batch exceeds the limit, and then waits for queued steps. All batches
@@ -93,23 +93,25 @@ class EmbeddingTable {
 
   /// Throws if a batch so far, in training or evaluation, held a key outside the range of a table with direct keys.
   /// Such a key contributed nothing and was not trained. Does not synchronize; reserve_rows() checks too. Errors:
-  /// Error(data) naming slot, key and range; on several ranks those of RowStore::bring_rows() in find(), after which
+  /// Error(data) naming slot, key and range; on several ranks those of RowTiers::bring_rows() in find(), after which
   /// the rows of a batch count as missing.
   void check_keys() const;
-  /// RowStore::forget_keys_outside().
-  void forget_keys_outside() { store_.forget_keys_outside(); }
+  /// KeyReports::forget().
+  void forget_keys_outside() { store_.key_reports().forget(); }
 
   /// Whether rows may be on a disk.
-  bool may_be_on_disk() const { return store_.disk() != nullptr; }
+  bool may_be_on_disk() const { return disk_rows() != nullptr; }
   /// Any thread: bytes of rows that came from the disk itself.
-  DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? store_.disk()->fetched() : DiskRows::Fetched{}; }
-  /// Host, on the stream of prepare() and before it, for the same batch: RowStore::list_missing().
+  DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? disk_rows()->fetched() : DiskRows::Fetched{}; }
+  /// Host, on the stream of prepare() and before it, for the same batch: RowDiskTier::list_missing().
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets);
-  /// Host, then: RowStore::bring_rows(). Where that fails, the batch has no keys from then on, and confirm_capacity()
+  /// Host, then: RowTiers::bring_rows(). Where that fails, the batch has no keys from then on, and confirm_capacity()
   /// throws the error. Does nothing where no rows can be on a disk.
   void bring_rows(Context&, int buffer, Tensor keys, Tensor offsets);
-  /// Any thread, any time: keys that batches will have, with their slots. RowStore::look_ahead().
-  void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
+  /// Any thread, any time: keys that batches will have, with their slots. RowDiskTier::look_ahead().
+  void look_ahead(std::span<const ops::RowOwner> keys) const {
+    if (const RowDiskTier* const disk = store_.tiers().disk()) disk->look_ahead(keys);
+  }
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major; where batches grow, keys
@@ -158,9 +160,9 @@ class EmbeddingTable {
   /// Pools the vectors of either. With `owners`, vectors of which an owner has a key are not written.
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
-  const ops::RowData& data() const { return store_.data(); }
+  const ops::RowData& data() const { return arrays().data(); }
   /// Marks of the rows that have changed; null: they are not kept.
-  uint8_t* change_marks() const { return store_.access_stats().changed; }
+  uint8_t* change_marks() const { return arrays().access_stats().changed; }
   /// ops::sum_row_gradients of the batch.
   void sum_row_gradients(Context&, int buffer, Tensor dy, Tensor sums);
   /// The key of each row of the batch, and the sum of its gradients, in any order. Shapes: keys [key_capacity], sums
@@ -179,12 +181,12 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
-  /// RowStore::index_places().
-  int64_t index_places() const { return store_.index_places(); }
+  /// Keys that the index has places for, those in use included; 0 where keys are found without it.
+  int64_t index_places() const { return store_.rows().index().entries(); }
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
-  RowStore::HostRows host_rows();
-  RowStore::DeviceBytes device_bytes() const { return store_.device_bytes(); }
-  RowStore::DiskUse disk_use() const { return store_.disk_use(); }
+  HostRows host_rows();
+  DeviceBytes device_bytes() const { return store_.tiers().account().device_bytes(); }
+  DiskUse disk_use() const { return store_.tiers().disk() ? store_.tiers().disk()->use() : DiskUse{}; }
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.
   std::map<std::string, int64_t> counts();
@@ -199,7 +201,7 @@ class EmbeddingTable {
 
   /// The vectors of as many rows as the table has memory for, and their states, in fp32.
   int64_t bytes_of_rows(bool with_states) const {
-    return store_.capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
+    return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
   /// Host memory that the next call takes at most, for the rows that the table has memory for, and what gathering rows
   /// of so many ranks takes.
@@ -250,6 +252,10 @@ class EmbeddingTable {
   }
 
  private:
+  const RowArrays& arrays() const { return store_.rows().arrays(); }
+  const ops::HashIndex& hash_index() const { return store_.rows().index().view(); }
+  /// Null: no row can be on a disk.
+  const DiskRows* disk_rows() const { return store_.tiers().disk() ? &store_.tiers().disk()->disk() : nullptr; }
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;
   void set_memory(Batch&, int64_t keys);
   /// Errors: Error(device), after which there is that of before.

@@ -14,8 +14,8 @@ constexpr size_t kMostAtOnce = size_t{1} << 20;
 }  // namespace
 
 std::vector<uint8_t> EmbeddingTable::have_rows(std::span<const SlotKey> keys) {
-  std::vector<uint8_t> found(keys.size(), store_.direct().has_value());
-  for (size_t first = 0; !store_.direct() && first < keys.size(); first += kMostAtOnce) {
+  std::vector<uint8_t> found(keys.size(), store_.rows().direct().has_value());
+  for (size_t first = 0; !store_.rows().direct() && first < keys.size(); first += kMostAtOnce) {
     const size_t count = std::min(kMostAtOnce, keys.size() - first);
     find_on_host(keys.subspan(first, count), std::span(found).subspan(first, count));
   }
@@ -60,14 +60,14 @@ void EmbeddingTable::find_on_host(std::span<const SlotKey> keys, std::span<uint8
                             .samples = 1,
                             .key_capacity = static_cast<int64_t>(order.size()),
                             .slot_numbers = slot_numbers_};
-  ops::index_find(ctx, store_.index(), batch, reinterpret_cast<int32_t*>(device_rows.data()));
+  ops::index_find(ctx, hash_index(), batch, reinterpret_cast<int32_t*>(device_rows.data()));
   std::vector<int32_t> rows(order.size());
   copy_bytes(stream, rows.data(), device_rows.data(), device_rows.bytes());
   stream.synchronize();
   for (size_t i = 0; i < order.size(); ++i) {
     const auto& [slot, key] = keys[order[i]];
     const int32_t number = spec_.identity_by_slot ? number_of(*place_of(slot)) : 0;
-    found[order[i]] = rows[i] != 0 || (may_be_on_disk() && store_.disk()->find(key, number) != nullptr);
+    found[order[i]] = rows[i] != 0 || (may_be_on_disk() && disk_rows()->find(key, number) != nullptr);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "core/device/copy_bytes.h"
-#include "engine/spec/setting_words.h"
+#include "engine/table/remove_rows.h"
 #include "engine/table/table.h"
 
 namespace hctr {
@@ -24,18 +24,18 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   }
   step += steps_before_;
   counted_steps_ = step + 1;
-  if (const int64_t since = spec_.policy.expired_before(step); since > 0) {
-    expired_ += store_.expire(since);
-    if (admission_ && admission_->closed() && rows() < spec_.row_limit) admission_->close(false);
+  if (const int64_t since = store_.policy().expired_before(step); since > 0) {
+    expired_ += expire_rows(store_, since);
+    if (admission_ && admission_->closed() && store_.policy().reopens(rows())) admission_->close(false);
   }
   if (admission_) admission_->reserve_rows(step);
   store_.reserve_rows();
-  store_.begin_step(static_cast<uint32_t>(step));
+  if (RowDiskTier* const disk = store_.tiers().disk()) disk->begin_step(static_cast<uint32_t>(step));
 }
 
 bool EmbeddingTable::reserve_memory() {
   const bool of_candidates = admission_ && admission_->reserve_memory();
-  return store_.gets_memory() || of_candidates;
+  return store_.reserve_memory() || of_candidates;
 }
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
@@ -47,33 +47,28 @@ void EmbeddingTable::confirm_capacity(int buffer) const {
   const Batch& batch = batches_.at(static_cast<size_t>(buffer));
   copy_bytes(runtime_.prepare_stream(), &runs, &batch.groups.counts->runs, sizeof runs);
   runtime_.prepare_stream().synchronize();
-  if (runs > spec_.row_limit)
-    throw Error(Kind::data, cat("table '", spec_.name, "' on rank ", spec_.rank, ": one batch holds ", runs,
-                                " different keys, more than the ", spec_.row_limit, " rows that \"",
-                                spec_.limit_setting, "\" allows, so no other row could leave for them; raise it, or ",
-                                setting_words(budget_of(runtime_, spec_).limits()).smaller_batch));
+  store_.policy().check_batch(runs);
 }
 
 void EmbeddingTable::enforce_limit(int buffer) {
-  store_.keep_new_rows();
+  if (RowDiskTier* const disk = store_.tiers().disk()) disk->keep_new_rows();
   evict_or_refuse(buffer);
   const Batch& batch = prepared(buffer);
-  store_.count_batch_rows(batch.groups.counts);
-  store_.count_uses(batch.groups, batch.keys.key_capacity);
+  store_.tiers().count_batch(batch.groups, batch.keys.key_capacity);
 }
 
 void EmbeddingTable::evict_or_refuse(int buffer) {
   if ((admission_ && admission_->closed()) || !store_.over_limit()) return;
   const Batch& batch = prepared(buffer);
   if (spec_.policy.shares_row()) {
-    store_.refuse_newest({batch.rows, batch.keys.key_capacity, 1, admission_->on_shared_row()});
+    refuse_newest_rows(store_, {batch.rows, batch.keys.key_capacity, 1, admission_->on_shared_row()});
     admission_->close(true);
   } else {
-    evicted_ += store_.evict({batch.rows, batch.keys.key_capacity});
+    evicted_ += evict_rows(store_, {batch.rows, batch.keys.key_capacity});
   }
   Context ctx(runtime_, runtime_.compute_stream());
-  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_->group);
-  copy_bytes(ctx.stream(), batch.rows_after, &store_.index().state->ready, sizeof(uint32_t));
+  ops::group_by_row(ctx, batch.keys, batch.rows, store_.rows().bits().now(), batch.groups, scratch_->group);
+  copy_bytes(ctx.stream(), batch.rows_after, &hash_index().state->ready, sizeof(uint32_t));
   ctx.stream().synchronize();
 }
 

@@ -36,12 +36,12 @@ class OwnReader : public TableReader {
                               .key_capacity = capacity_,
                               .columns = spec_.columns(),
                               .unpooled = columns_};
-    if (store_.direct())
-      ops::direct_rows(ctx, *store_.direct(), batch, out_of_range_, rows_);
+    if (store_.rows().direct())
+      ops::direct_rows(ctx, *store_.rows().direct(), batch, out_of_range_, rows_);
     else
-      ops::index_find(ctx, store_.index(), batch, rows_);
+      ops::index_find(ctx, store_.rows().index().view(), batch, rows_);
     if (shares_) shares_->share_row(ctx, batch, rows_);
-    ops::pool(ctx, batch, rows_, store_.data().vectors, spec_.combiner, y);
+    ops::pool(ctx, batch, rows_, store_.rows().arrays().data().vectors, spec_.combiner, y);
   }
 
  private:
@@ -58,7 +58,7 @@ class OwnReader : public TableReader {
 }  // namespace
 
 std::unique_ptr<TableReader> EmbeddingTable::reader(Runtime& runtime, int64_t samples, int64_t key_capacity) const {
-  if (store_.disk())
+  if (disk_rows())
     throw Error(Kind::config, cat("table '", spec_.name, "': rows on a disk cannot be read by several threads"));
   HCTR_EXPECT(!spec_.batch_slots, "table '", spec_.name, "': a reader of some slots");
   const bool shares = admission_ && spec_.policy.shares_row();

@@ -24,7 +24,7 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
 
 /// The rows of a block that are on the disk: at[i] is where in the block rows[i] belongs.
 struct RowsOnDisk {
-  const RowStore& store;
+  const RowDiskTier* disk;
   std::vector<size_t> at{};
   std::vector<DiskRows::Row> rows{};
 };
@@ -60,7 +60,7 @@ class Staging {
 
  private:
   void take_from_disk(DType stored, const RowsOnDisk& on_disk, std::string_view name) {
-    const std::vector<std::byte> values = on_disk.store.disk_rows(name, on_disk.rows);
+    const std::vector<std::byte> values = on_disk.disk->values(name, on_disk.rows);
     const auto width = static_cast<size_t>(width_);
     const auto take = [&]<class Stored>(Stored) {
       const auto* from = reinterpret_cast<const Stored*>(values.data());
@@ -104,18 +104,17 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 }  // namespace
 
 std::vector<SlotKey> EmbeddingTable::sorted_keys() {
-  HCTR_EXPECT(!store_.direct(), "table '", spec_.name, "' has direct keys");
-  const int64_t count = store_.close_up(), first_row = store_.index().first_row;
+  HCTR_EXPECT(!store_.rows().direct(), "table '", spec_.name, "' has direct keys");
+  const int64_t count = store_.tiers().close_up(), first_row = hash_index().first_row;
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
-  const auto keys = device_array(stream, store_.index().row_keys + first_row, count);
-  const auto slots =
-      device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
+  const auto keys = device_array(stream, hash_index().row_keys + first_row, count);
+  const auto slots = device_array(stream, by_slot ? hash_index().row_slots + first_row : nullptr, by_slot ? count : 0);
   std::vector<SlotKey> all;
   for (size_t i = 0; i < keys.size(); ++i)  // of the pieces of a row, which come and go together, the first
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
-  if (const DiskRows* const disk = store_.disk())
+  if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows())
       if (!by_slot || row.slot % spec_.pieces == 0)
         all.emplace_back(by_slot ? static_cast<int32_t>(row.slot / spec_.pieces) : 0, row.key);
@@ -125,7 +124,8 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
 
 void EmbeddingTable::note_model() {
   if (spec_.policy.removes_rows()) keys_of_model_ = sorted_keys();
-  store_.start_delta();
+  RowDiskTier* const disk = store_.tiers().disk();
+  store_.tiers().changes().start_delta(disk ? &disk->disk() : nullptr);
 }
 
 std::vector<SlotKey> EmbeddingTable::removed_keys() {
@@ -142,9 +142,8 @@ int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
   // Of a block: on the device, the host, on the way to rank 0, merged there and in a file, while arrays grow.
   const int64_t copies = 12 + 4 * ranks;
-  const int64_t on_disk = store_.disk() ? store_.disk()->rows() : 0,
-                states = with_states ? spec_.optimizer.states() : 0;
-  return kOfRow * store_.capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
+  const int64_t on_disk = disk_rows() ? disk_rows()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
+  return kOfRow * arrays().capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
 }
 
 int64_t EmbeddingTable::device_bytes_to_export(bool with_states) const {
@@ -154,7 +153,7 @@ int64_t EmbeddingTable::device_bytes_to_export(bool with_states) const {
 
 void EmbeddingTable::load_export_kernels() {
   Context ctx(runtime_, runtime_.compute_stream());
-  const ops::RowData& data = store_.data();
+  const ops::RowData& data = arrays().data();
   const Buffer row(ctx.device(), sizeof(int32_t));  // row 0, which every table has
   const auto* rows = reinterpret_cast<const int32_t*>(row.data());
   const auto load = [&]<class T>(Staging<T> staging, const ops::RowMemory& from) {
@@ -162,22 +161,22 @@ void EmbeddingTable::load_export_kernels() {
   };
   load(Staging<float>(ctx, 1, spec_.dim), data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s) load(Staging<float>(ctx, 1, data.state_dim), data.states[s]);
-  for (void* const words : {static_cast<void*>(data.last_step), static_cast<void*>(store_.access_stats().last_seen),
-                            static_cast<void*>(store_.access_stats().occurrences)})
+  for (void* const words : {static_cast<void*>(data.last_step), static_cast<void*>(arrays().access_stats().last_seen),
+                            static_cast<void*>(arrays().access_stats().occurrences)})
     load(Staging<int32_t>(ctx, 1, 1), words_of(words));
   ctx.stream().synchronize();
 }
 
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
-  const int64_t count = store_.close_up();
+  const int64_t count = store_.tiers().close_up();
   const StreamRef stream = runtime_.compute_stream();
-  const bool by_slot = spec_.identity_by_slot, by_index = !store_.direct();
-  const int64_t first_row = store_.index().first_row;
+  const bool by_slot = spec_.identity_by_slot, by_index = !store_.rows().direct();
+  const int64_t first_row = hash_index().first_row;
   std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
   std::vector<int32_t> slots;
   if (by_index) {
-    keys = device_array(stream, store_.index().row_keys + first_row, count);
-    slots = device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
+    keys = device_array(stream, hash_index().row_keys + first_row, count);
+    slots = device_array(stream, by_slot ? hash_index().row_slots + first_row : nullptr, by_slot ? count : 0);
   } else if (spec_.pieces > 1) {
     for (int64_t row = 1; row <= count; ++row) {
       const ops::RowOwner owner = spec_.direct.index().owner(row);
@@ -187,15 +186,16 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   }
   const size_t in_memory = keys.size();
   std::vector<bool> has_changed;  // on the disk, then of all
-  if (const DiskRows* const disk = store_.disk())
+  if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
       if (by_slot) slots.push_back(row.slot);
-      has_changed.push_back(RowStore::changed_since_model(row));
+      has_changed.push_back((row.marks & ops::kChangedSinceModel) != 0);
     }
   order = sorted_order(keys, slots, spec_.pieces);
   std::optional<std::vector<int32_t>> changed;
-  if (wanted.changed) changed = store_.changed_since_model();
+  if (const RowChanges& changes = store_.tiers().changes(); wanted.changed && changes.known_since_model())
+    changed = changes.since_model(count + store_.rows().index().shared_rows());
   if (changed && !order.empty()) {
     const int64_t first = by_index ? first_row : 1;
     has_changed.insert(has_changed.begin(), static_cast<size_t>(count), false);
@@ -222,14 +222,14 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
 void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
                                const std::function<void(const RowBlock&)>& sink) {
   Context ctx(runtime_, runtime_.compute_stream());
-  const ops::RowData& data = store_.data();
+  const ops::RowData& data = arrays().data();
   const bool by_slot = spec_.identity_by_slot;
   const int64_t block = std::clamp<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
   Staging<float> vectors(ctx, block, spec_.dim);
   std::vector<Staging<float>> states;
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx, block, data.state_dim);
   Staging<int32_t> last_steps(ctx, with_states ? block : 0, 1);
-  ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
+  ops::AccessStats stats = spec_.policy.keeps_access_stats() ? arrays().access_stats() : ops::AccessStats{};
   // What is kept for the disk alone does not go into models.
   if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
   if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
@@ -240,20 +240,20 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
     const int64_t n = std::min(block, count - first);
     std::vector<int32_t> block_rows, block_slots;
     std::vector<int64_t> block_keys;
-    RowsOnDisk on_disk{store_};
+    RowsOnDisk on_disk{store_.tiers().disk()};
     for (int64_t i = first; i < first + n; ++i) {
       const auto [owner, row] = at(i);
       block_rows.push_back(row);
       block_keys.push_back(owner.key);
       if (by_slot) block_slots.push_back(owner.slot);
       if (row != 0) continue;
-      const DiskRows::Row* const there = store_.disk() ? store_.disk()->find(owner.key, owner.slot) : nullptr;
+      const DiskRows::Row* const there = disk_rows() ? disk_rows()->find(owner.key, owner.slot) : nullptr;
       HCTR_EXPECT(there, "table '", spec_.name, "': key ", owner.key, " has no row");
       on_disk.at.push_back(static_cast<size_t>(i - first));
       on_disk.rows.push_back(*there);
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
-    if (store_.places()) ops::find_places(ctx, store_.places(), n, reinterpret_cast<int32_t*>(rows.data()));
+    if (arrays().places()) ops::find_places(ctx, arrays().places(), n, reinterpret_cast<int32_t*>(rows.data()));
     RowBlock out{
         block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors, on_disk, "vectors"), {}, {}};
     for (size_t s = 0; s < states.size(); ++s)
@@ -293,9 +293,9 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
       throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at],
                                   by_slot ? cat(" of slot ", slot / spec_.pieces) : "", " occurs twice"));
   }
-  store_.forget_base();
+  store_.tiers().changes().forget();
   Context ctx(runtime_, runtime_.compute_stream());
-  const auto chunk = std::min<size_t>(static_cast<size_t>(store_.batch_keys()),
+  const auto chunk = std::min<size_t>(static_cast<size_t>(store_.rows().batches().keys),
                                       static_cast<size_t>(std::max<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1)));
   for (size_t first = 0; first < count; first += chunk)
     import_chunk(block, std::span(order).subspan(first, std::min(chunk, count - first)), ctx);
@@ -303,9 +303,9 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
 
 void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t> order, Context& ctx) {
   const auto n = static_cast<int64_t>(order.size());
-  const ops::HashIndex& index = store_.index();
-  const ops::RowData& data = store_.data();
-  store_.finished_rows();  // waits: prepare may not insert meanwhile
+  const ops::HashIndex& index = hash_index();
+  const ops::RowData& data = arrays().data();
+  store_.tiers().finished_rows();  // waits: prepare may not insert meanwhile
   store_.reserve_rows();
 
   // Sorted by slot, the keys form a batch of one sample.
@@ -326,13 +326,13 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   const ops::KeyBatch batch{reinterpret_cast<const int64_t*>(device_keys.data()),
                             reinterpret_cast<const int32_t*>(device_offsets.data()), spec_.slots, 1, n};
   auto* rows = reinterpret_cast<int32_t*>(device_rows.data());
-  if (store_.direct()) {
+  if (store_.rows().direct()) {
     find_directly(ctx, batch, false, rows);
   } else {
-    store_.bring_rows(ctx, batch, rows, RowStore::NewKeys::get_rows);
-    store_.keep_new_rows();
+    store_.tiers().bring_rows(ctx, batch, rows, NewKeys::get_rows);
+    if (RowDiskTier* const disk = store_.tiers().disk()) disk->keep_new_rows();
     ops::index_insert(ctx, index, batch, rows);
-    ops::init_new_rows(ctx, index, store_.init(), data);
+    ops::init_new_rows(ctx, index, arrays().init(), data);
   }
   if (!block.vectors.empty()) Staging<float>(ctx, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s)
@@ -342,10 +342,10 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     if (column && !words.empty()) Staging<int32_t>(ctx, n, 1).scatter(ctx, rows, words, order, words_of(column));
   };
   scatter_words(data.last_step, block.last_steps);
-  scatter_words(store_.access_stats().last_seen, as_signed(block.last_seen));
-  scatter_words(store_.access_stats().occurrences, as_signed(block.occurrences));
+  scatter_words(arrays().access_stats().last_seen, as_signed(block.last_seen));
+  scatter_words(arrays().access_stats().occurrences, as_signed(block.occurrences));
   auto* after = reinterpret_cast<uint32_t*>(rows_after.data());
-  ops::index_close_batch(ctx, index, after, store_.host_word());
+  ops::index_close_batch(ctx, index, after, store_.rows().index().host_word());
   ops::index_finish_step(ctx, index, after);
   ctx.stream().synchronize();
   store_.check_limit();

@@ -1,4 +1,5 @@
 // A table in checkpoints.
+#include "engine/table/store_state.h"
 #include "engine/table/table.h"
 
 namespace hctr {
@@ -21,13 +22,13 @@ void EmbeddingTable::save_state(StateWriter to) {
   for (const ops::KeySpan& span : spec_.direct.spans)
     spans.insert(spans.end(), {span.first, span.count, span.base, span.step});
   if (!spans.empty()) to.list("spans", spans);
-  store_.save_state(to);
+  save_rows(store_, to);
   if (admission_) admission_->save_state(to.in("admission"));
 }
 
 void EmbeddingTable::load_state(const StateReader& from) {
   visit_numbers(from);
-  store_.load_state(from);
+  load_rows(store_, from);
   if (admission_) admission_->load_state(from.in("admission"));
   set_steps_before();
 }
@@ -46,7 +47,7 @@ void EmbeddingTable::load_state_by_key(const std::vector<StateReader>& of_ranks,
   // Each rank had a shared row of its own, of the keys of which it was the owner.
   if (const StateReader& table = of_ranks[static_cast<size_t>(rank) % of_ranks.size()];
       spec_.policy.shares_row() && table.number("first_row") > 1)
-    store_.load_shared_row(table);
+    load_shared_row(store_, table);
   admission_->load_state_by_key(admissions, rank, owns, rows() >= spec_.row_limit);
 }
 

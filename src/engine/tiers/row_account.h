@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "core/device/row_budget.h"
-#include "engine/tiers/disk_rows.h"
-#include "engine/tiers/record_blocks.h"
-#include "engine/tiers/row_arrays.h"
-#include "engine/tiers/row_figures.h"
-#include "engine/tiers/row_index.h"
+#include "engine/disk/disk_rows.h"
+#include "engine/disk/record_blocks.h"
+#include "engine/rows/row_arrays.h"
+#include "engine/rows/row_figures.h"
+#include "engine/rows/row_index.h"
 
 namespace hctr {
 

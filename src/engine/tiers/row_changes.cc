@@ -74,23 +74,6 @@ void RowChanges::mark(Context& ctx, const int32_t* rows, int64_t count, uint8_t 
   ops::mark_rows(ctx, rows, count, arrays_.marks(), bits);
 }
 
-void RowChanges::keep(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) const {
-  if (!go_by_place() || rows.empty()) return;
-  // A sixteenth of all rows leaves at a time: what lies between is read along.
-  const int64_t first = rows.front(), count = rows.back() - first + 1;
-  std::vector<int32_t> places(static_cast<size_t>(count));
-  std::vector<uint8_t> marks(static_cast<size_t>(count));
-  const StreamRef stream = arrays_.runtime().prepare_stream();
-  copy_bytes(stream, places.data(), arrays_.base_places() + first, places.size() * sizeof(int32_t));
-  copy_bytes(stream, marks.data(), arrays_.marks() + first, marks.size());
-  stream.synchronize();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto at = static_cast<size_t>(rows[i] - first);
-    leaving[i].base = static_cast<uint32_t>(places[at]) & DiskRows::kMostBaseRows;
-    leaving[i].marks = uint32_t{marks[at]} & 3u;
-  }
-}
-
 void RowChanges::follow(Context& ctx, const ops::RowMoves& moves, int64_t rows) {
   if (!are_marked()) return;
   ops::move_rows(ctx, moves, arrays_.marks(), 1);

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/tiers/disk_rows.h"
-#include "engine/tiers/row_arrays.h"
-#include "engine/tiers/row_figures.h"
+#include "engine/disk/disk_rows.h"
+#include "engine/rows/row_arrays.h"
+#include "engine/rows/row_figures.h"
 #include "formats/checkpoint/state_reader.h"
 #include "ops/embedding/row_removal.h"
 
@@ -50,8 +50,6 @@ class RowChanges {
   /// Of rows 1 to `last`, those that have changed since the last model, ascending.
   std::vector<int32_t> since_model(int64_t last) const { return marked_rows(last, ops::kChangedSinceModel); }
 
-  /// Notes places in the base and marks of rows that leave for the disk. The numbers ascend.
-  void keep(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) const;
   /// Of `rows` rows some have been removed and others have moved.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
   /// Rows have changed places, so that numbers belong to other keys now.

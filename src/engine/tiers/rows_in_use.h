@@ -6,10 +6,10 @@
 #include <span>
 
 #include "core/device/buffer.h"
-#include "engine/tiers/row_arrays.h"
+#include "engine/rows/row_arrays.h"
+#include "engine/rows/row_figures.h"
+#include "engine/rows/row_index.h"
 #include "engine/tiers/row_changes.h"
-#include "engine/tiers/row_figures.h"
-#include "engine/tiers/row_index.h"
 #include "ops/embedding/row_swap.h"
 
 namespace hctr {

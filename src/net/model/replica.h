@@ -95,7 +95,7 @@ class Replica {
   /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when
-  /// the batch exceeds the row limit of a table, and those of RowStore::bring_rows(); the model is unchanged then.
+  /// the batch exceeds the row limit of a table, and those of RowTiers::bring_rows(); the model is unchanged then.
   void confirm_capacity(int buffer) const;
   /// After confirm_capacity(): removes rows from tables that exceed their limit.
   void enforce_limit(int buffer);

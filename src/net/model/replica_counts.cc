@@ -18,7 +18,7 @@ std::map<std::string, std::map<std::string, int64_t>> Replica::table_counts() co
       add_index_places(*table, counts[table->spec().name]);
     }
   for (const auto& table : tables_) {
-    const RowStore::DiskUse on_disk = table->disk_use();
+    const DiskUse on_disk = table->disk_use();
     if (on_disk.written == 0) continue;
     auto& of_table = counts[table->spec().name];
     of_table["rows_on_disk"] = on_disk.rows;
@@ -35,11 +35,11 @@ std::map<std::string, std::map<std::string, int64_t>> Replica::table_counts() co
     of_table["disk_wait_ms"] = static_cast<int64_t>(1e3 * on_disk.seconds);
   }
   for (const auto& table : tables_) {
-    const RowStore::HostRows on_host = table->host_rows();
+    const HostRows on_host = table->host_rows();
     if (on_host.bytes == 0) continue;
     counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;
     counts[table->spec().name]["bytes_in_host_memory"] = on_host.bytes;
-    const RowStore::DeviceBytes on_gpu = table->device_bytes();
+    const DeviceBytes on_gpu = table->device_bytes();
     counts[table->spec().name]["bytes_on_gpu"] = on_gpu.numbers + on_gpu.besides;
     if (on_host.reads == 0) continue;
     counts[table->spec().name]["rows_moved_to_gpu"] = on_host.moved;

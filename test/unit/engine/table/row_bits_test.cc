@@ -22,10 +22,10 @@ class GrowingRows {
       : store_(runtime_, spec(std::move(memory)), kBatchKeys, /*batches_ahead=*/1),
         keys_(kBatchKeys),
         rows_(kBatchKeys) {
-    store_.sort_bits_in_use();
-    recorded_bits_ = store_.row_bits();
+    store_.rows().bits().follow_memory();
+    recorded_bits_ = store_.rows().bits().now();
   }
-  int64_t capacity() const { return store_.capacity(); }
+  int64_t capacity() const { return store_.rows().arrays().capacity(); }
   /// Returns the largest row number. Bits are asked for when the owner of a store does so: after reserve_rows().
   int64_t step() {
     std::iota(keys_.begin(), keys_.end(), next_key_);
@@ -33,15 +33,15 @@ class GrowingRows {
     const ops::KeyBatch batch{
         .keys = keys_.data(), .offsets = ends_, .slots = 1, .samples = 1, .key_capacity = kBatchKeys, .columns = 1};
     store_.reserve_rows();
-    if (store_.consume_rerecord_flag()) recorded_bits_ = store_.row_bits();
+    if (store_.rows().bits().consume_change()) recorded_bits_ = store_.rows().bits().now();
     Context ctx(runtime_, runtime_.prepare_stream());
-    store_.bring_rows(ctx, batch, rows_.data(), NewKeys::get_rows);
-    ops::index_insert(ctx, store_.index(), batch, rows_.data());
-    ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+    store_.tiers().bring_rows(ctx, batch, rows_.data(), NewKeys::get_rows);
+    ops::index_insert(ctx, store_.rows().index().view(), batch, rows_.data());
+    ops::init_new_rows(ctx, store_.rows().index().view(), store_.rows().arrays().init(), store_.rows().arrays().data());
     uint32_t after = 0;
-    ops::index_close_batch(ctx, store_.index(), &after, store_.host_word());
-    store_.keep_new_rows();
-    ops::index_finish_step(ctx, store_.index(), &after);
+    ops::index_close_batch(ctx, store_.rows().index().view(), &after, store_.rows().index().host_word());
+    if (RowDiskTier* const disk = store_.tiers().disk()) disk->keep_new_rows();
+    ops::index_finish_step(ctx, store_.rows().index().view(), &after);
     return *std::max_element(rows_.begin(), rows_.end());
   }
   int recorded_bits() const { return recorded_bits_; }

@@ -58,11 +58,11 @@ class RowStoreLoad {
     auto* rows = reinterpret_cast<int32_t*>(rows_.data());
     auto* found = reinterpret_cast<int32_t*>(found_.data());
     auto* after = reinterpret_cast<uint32_t*>(rows_after_.data());
-    ops::index_find(compute, store_.index(), batch, found);
-    ops::index_insert(prepare, store_.index(), batch, rows);
-    ops::index_close_batch(prepare, store_.index(), after, store_.host_word());
+    ops::index_find(compute, store_.rows().index().view(), batch, found);
+    ops::index_insert(prepare, store_.rows().index().view(), batch, rows);
+    ops::index_close_batch(prepare, store_.rows().index().view(), after, store_.rows().index().host_word());
     const std::vector<int32_t> before = read(found_);
-    ops::index_finish_step(prepare, store_.index(), after);
+    ops::index_finish_step(prepare, store_.rows().index().view(), after);
     check(kind, keys, read(rows_), before);
   }
 
@@ -71,13 +71,13 @@ class RowStoreLoad {
     std::vector<int64_t> keys(key_of_row_.begin() + 1, key_of_row_.begin() + 1 + static_cast<std::ptrdiff_t>(known_));
     std::sort(keys.begin(), keys.end());
     EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end()) << name << ": a key has two rows";
-    EXPECT_EQ(store_.finished_rows(), known_) << name;
+    EXPECT_EQ(store_.tiers().finished_rows(), known_) << name;
   }
   /// Checks that exactly the expected rows have memory, up to one growth.
   void check_capacity() const {
     const int64_t expected = rows_with_memory(known_, 0, batch_, 4);
-    EXPECT_GE(store_.capacity(), known_ == 0 ? expected : expected / 3 * 2) << known_ << " rows";
-    EXPECT_LE(store_.capacity(), known_ == 0 ? expected : expected / 2 * 3) << known_ << " rows";
+    EXPECT_GE(store_.rows().arrays().capacity(), known_ == 0 ? expected : expected / 3 * 2) << known_ << " rows";
+    EXPECT_LE(store_.rows().arrays().capacity(), known_ == 0 ? expected : expected / 2 * 3) << known_ << " rows";
   }
 
  private:

@@ -110,7 +110,7 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
     } else if (which == 1) {
       ASSERT_TRUE(tables.split.bytes() == tables.plain.bytes());
     } else if (which == 2) {
-      const RowStore::HostRows on_host = tables.split.table->host_rows();
+      const HostRows on_host = tables.split.table->host_rows();
       ASSERT_LE(on_host.rows + tables.split.table->disk_use().rows, tables.split.table->rows());
       tables.step(kManyKeys);
     } else {

@@ -48,7 +48,7 @@ void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, in
 
 /// Each row has left the memory twice on average.
 void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
-  const RowStore::DiskUse use = rig.table->disk_use();
+  const DiskUse use = rig.table->disk_use();
   EXPECT_GT(use.rows, 300);
   EXPECT_GT(use.written, moves * rig.table->rows());
   EXPECT_GT(use.read, 1000);
@@ -117,7 +117,7 @@ TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
     ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
   }
   EXPECT_TRUE(split.bytes() == plain.bytes());
-  const RowStore::DiskUse use = split.table->disk_use();
+  const DiskUse use = split.table->disk_use();
   EXPECT_GT(use.moved, 1000);
   EXPECT_LT(split.runtime.row_memory().disk_bytes(), use.bytes * 23 / 10);
 }
@@ -209,7 +209,7 @@ TEST_F(TableDiskTest, AMapThatOutgrowsTheHostGoesOnOnTheDisk) {
   spec.dim = 4;
   TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   expect_equal_with_disk(plain, split, 40, 200'000);
-  const RowStore::DiskUse use = split.table->disk_use();
+  const DiskUse use = split.table->disk_use();
   constexpr int64_t kRecord = 3 * 4 * sizeof(float);  // vector and both moments
   EXPECT_GT(use.bytes - use.rows * kRecord, split.runtime.row_memory().limits().host) << "the map";
 }

@@ -59,14 +59,14 @@ void expect_equal_training(TableRig& plain, TableRig& split, int steps = 9, int6
 }
 
 void expect_moves(TableRig& rig) {
-  const RowStore::HostRows on_host = rig.table->host_rows();
+  const HostRows on_host = rig.table->host_rows();
   EXPECT_GT(on_host.moved, 150) << "every row on the device, in every step";
   EXPECT_GT(on_host.reads, on_host.reads_on_device);
   EXPECT_GT(on_host.reads_on_device, 0);
 }
 
 void expect_host_rows(TableRig& rig) {
-  const RowStore::HostRows on_host = rig.table->host_rows();
+  const HostRows on_host = rig.table->host_rows();
   EXPECT_GT(on_host.rows, rig.table->rows() / 4);
   EXPECT_LE(on_host.rows, rig.table->rows());
   EXPECT_GT(on_host.bytes, on_host.rows * rig.spec().dim);
@@ -218,7 +218,7 @@ TEST_P(TableMemoryTest, MovedRowsServeMoreReadsFromTheDevice) {
     for (int t = 0; t < 40; ++t)
       rig.step(reversed(random_bags(spec, spec.samples, 3, 4200, random), 4200),
                random_floats(spec.samples * spec.columns() * spec.dim, random));
-    const RowStore::HostRows rows = rig.table->host_rows();
+    const HostRows rows = rig.table->host_rows();
     EXPECT_EQ(rows.moved > 0, every < 40);
     return static_cast<double>(rows.reads_on_device) / static_cast<double>(rows.reads);
   };

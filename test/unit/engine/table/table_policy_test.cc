@@ -232,8 +232,8 @@ TEST_P(TablePolicyTest, ExpiredCandidatesFreeCapacityForOthers) {
 TEST_P(TablePolicyTest, ATableWithoutAPolicyHasNoMarksAndNoGate) {
   Runtime runtime(GetParam(), {.threads = 1, .seed = 7});
   const RowStore store(runtime, small_spec(), 10, 2);
-  EXPECT_FALSE(store.access_stats().any());
-  EXPECT_EQ(store.index().first_row, 1u);
+  EXPECT_FALSE(store.rows().arrays().access_stats().any());
+  EXPECT_EQ(store.rows().index().view().first_row, 1u);
   TableRig rig(GetParam(), small_spec());
   EXPECT_TRUE(rig.table->counts().empty());
 }

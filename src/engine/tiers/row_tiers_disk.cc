@@ -1,0 +1,108 @@
+// Rows on a disk: a table gets memory for those that come, or has others leave.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/expect.h"
+#include "core/device/profiler.h"
+#include "engine/tiers/row_tiers.h"
+
+namespace hctr {
+
+void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
+  if (!disk_) return;
+  std::optional<RowDiskTier::Arrivals> coming = disk_->find_arrivals(ctx, batch, rows, new_keys);
+  if (!coming) return;
+  if (ranges_ && coming->from_disk.size() < coming->missing.size()) ranges_->check(coming->missing, new_keys);
+  const int64_t at_most = index_.progress().rows + disk_->rows_at_end(*coming);
+  const bool fits = at_most <= arrays_.capacity() && index_.has_room(at_most);
+  if (fits && !disk_->has_work(*coming)) return;
+
+  const ProfiledPart part(runtime_, "wait", "disk");
+  // The batch is reserved and not closed, which waiting does not know.
+  const uint32_t batches = index_.reserved_batches();
+  const bool adds = new_keys == NewKeys::get_rows;
+  if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
+  // What evaluations look up is no step's.
+  if (!adds || (!fits && disk_->consume_lookups())) check_finished(index_.state());
+  if (!fits) {
+    if (at_most > arrays_.capacity()) {
+      make_room(*coming, {rows, batch.key_capacity});
+      disk_->find_again(*coming);
+    }
+    const int64_t keys = std::min(index_.progress().rows + disk_->rows_at_end(*coming), arrays_.capacity()) +
+                         rows_.batches().ring_keys();
+    index_.grow(keys);
+    // Steps that are queued do not search it, and nothing else is.
+    if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
+  }
+  disk_->bring(ctx, *coming);
+  index_.set_reserved_batches(batches);
+}
+
+void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch& batch) {
+  const auto rows = [&] { return int64_t{index_.progress().rows}; };
+  const int64_t fitting = std::min(account_.rows_in_budget(arrays_.most_rows()), arrays_.most_rows());
+  if (fitting > arrays_.capacity()) {
+    check_finished(index_.state());
+    grow(0, std::clamp(rows() + std::max(coming.count(), arrays_.capacity() / 2), arrays_.capacity(), fitting),
+         arrays_.capacity(), [this](int64_t more) { get_memory(more); });
+  }
+  const auto fits = [&] { return rows() + disk_->rows_at_end(coming) <= arrays_.capacity(); };
+  if (fits()) return;
+  const int64_t missing = rows() - rows_.free_places().count() + coming.count() - arrays_.capacity();
+  const auto leave = [&](RowDiskTier::Stay stay) {
+    return disk_->leave(missing, coming.count(), batch.rows, batch.count, stay);
+  };
+  // Which rows leave depends on the batches alone, not on what is queued still.
+  if (missing > 0 && !leave(RowDiskTier::Stay::recent)) {
+    check_finished(index_.state());
+    leave(RowDiskTier::Stay::of_batch);
+  }
+  if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
+}
+
+void RowTiers::check_finished(const ops::IndexState& now) const {
+  HCTR_EXPECT(now.rows == now.finished, arrays_.label(),
+              ": a batch is looked up before the step of the one before is queued");
+}
+
+void RowTiers::close_gaps(const RowsOfBatch& batch) {
+  check_finished(index_.state());
+  rows_.remove(batch, [](Context&, const ops::RemovalMemory&, const ops::IndexState&) {}, *this);
+}
+
+int64_t RowTiers::finished_rows() {
+  const ops::IndexState now = index_.state();
+  if (disk_) disk_->drop_refused_rows();
+  return static_cast<int64_t>(now.finished) - index_.shared_rows() - rows_.free_places().count();
+}
+
+int64_t RowTiers::close_up() {
+  const ops::IndexState now = index_.state();  // waits
+  if (disk_) disk_->drop_refused_rows();
+  if (!rows_.free_places().empty())
+    rows_.remove(
+        {},
+        [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
+          // Those of a batch that was refused are not rows of finished steps.
+          const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
+          ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
+                                 memory);
+        },
+        *this);
+  return finished_rows();
+}
+
+std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
+  if (!disk_ || !to.later() || disk_->disk().rows() == 0) return nullptr;
+  budget_.end_snapshots_on_host(nullptr, false);
+  budget_.end_snapshots_on_disk(nullptr, false);
+  const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
+  std::string why_not;
+  // Other ranks wait for a step for --comm-timeout alone.
+  std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
+  if (!snapshot) to.later()->refused = why_not;
+  return snapshot;
+}
+
+}  // namespace hctr
