@@ -1,12 +1,13 @@
 # Finds what the build needs and says what it found. README.md beside this file says why each was chosen.
 #
-# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET: ON requires, OFF leaves out, AUTO uses it where found.
+# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB: ON requires, OFF leaves out, AUTO uses it where found.
 
 set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is found)")
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
 set(HCTR_CUPTI AUTO CACHE STRING "Tracing of kernels for profiles: ON, OFF or AUTO (if cupti.h is found, with CUDA)")
 set(HCTR_MPI AUTO CACHE STRING "MPI: ON, OFF or AUTO (if found)")
 set(HCTR_PARQUET AUTO CACHE STRING "The plug-in for Parquet data: ON, OFF or AUTO (if Arrow C++ is found)")
+set(HCTR_ROCKSDB AUTO CACHE STRING "The plug-in for levels of a store in RocksDB: ON, OFF or AUTO (if found)")
 option(HCTR_TESTS "Build the tests" ON)
 option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
@@ -202,6 +203,22 @@ if(NOT HCTR_PARQUET STREQUAL "OFF")
   endif()
 endif()
 
+# RocksDB, for the plug-in alone
+set(HCTR_WITH_ROCKSDB 0)
+set(HCTR_ROCKSDB_STATE "left out")
+if(NOT HCTR_ROCKSDB STREQUAL "OFF")
+  find_path(ROCKSDB_INCLUDE rocksdb/db.h)
+  find_library(ROCKSDB_LIBRARY rocksdb)
+  if(ROCKSDB_INCLUDE AND ROCKSDB_LIBRARY)
+    set(HCTR_WITH_ROCKSDB 1)
+    set(HCTR_ROCKSDB_STATE "${ROCKSDB_LIBRARY}")
+  elseif(HCTR_ROCKSDB STREQUAL "ON")
+    message(FATAL_ERROR "HCTR_ROCKSDB=ON, but rocksdb/db.h or librocksdb was not found (librocksdb-dev)")
+  else()
+    set(HCTR_ROCKSDB_STATE "no plug-in: not found (librocksdb-dev)")
+  endif()
+endif()
+
 message(STATUS "huge_ctr ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}")
 message(STATUS "  CUDA:   ${HCTR_CUDA_STATE}")
 message(STATUS "  NCCL:   ${HCTR_NCCL_STATE}")
@@ -209,6 +226,7 @@ message(STATUS "  CUPTI:  ${HCTR_CUPTI_STATE}")
 message(STATUS "  MPI:    ${HCTR_MPI_STATE}")
 message(STATUS "  BLAS:   ${CBLAS_LIBRARY}")
 message(STATUS "  Parquet: ${HCTR_PARQUET_STATE}")
+message(STATUS "  RocksDB: ${HCTR_ROCKSDB_STATE}")
 if(HCTR_SANITIZE)
   message(STATUS "  sanitizers: ${HCTR_SANITIZE}")
 endif()

@@ -16,16 +16,37 @@
 
 namespace hctr {
 
+/// How tables are named in databases: with versions, or as HugeCTR's parameter server names them, which has one version
+/// of a table at a time and so can share a database with this store.
+enum class StoreNames { own, hugectr };
+
+struct StoreRocksOptions {
+  enum class Opening {
+    update,     ///< one process at a time
+    read_only,  ///< as the database is when it is opened
+    follow      ///< reads, and sees with Store::refresh() what the process has done that updates it
+  };
+  std::filesystem::path folder{};
+  Opening opening = Opening::update;
+  std::filesystem::path own_folder{};  ///< of follow: for the log of this reader
+  StoreNames names = StoreNames::own;
+  int32_t key_bytes = 8;  ///< 8, or 4 as HugeCTR has 32-bit keys
+  int64_t cache_bytes = int64_t{64} << 20;
+  bool direct_reads = false;  ///< past the page cache
+  int32_t reader_threads = 8, background_threads = 4;
+};
+
 struct StoreLevelOptions {
-  enum class Kind { memory, file };
+  enum class Kind { memory, file, rocksdb };
   Kind kind = Kind::memory;
   /// Of memory: at most so many rows of each table, the others are read from the file below; 0: all.
   int64_t most_rows = 0;
   std::filesystem::path folder{};  ///< of file; one process at a time has it
+  StoreRocksOptions rocksdb{};
 };
 
 struct StoreOptions {
-  /// In the order in which they are asked: memory, file, or memory above file.
+  /// In the order in which they are asked: memory, file, rocksdb, or memory above one of the two.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< the most rows that updates change in a second; 0: no limit
 };
@@ -50,6 +71,7 @@ struct StoreTableSource {
   std::filesystem::path file{};        ///< Parquet with columns key and vector, or .safetensors with such arrays
   std::filesystem::path keys{}, vectors{};          ///< NumPy
   std::function<void(const StoreRowSink&)> rows{};  ///< by call
+  bool in_level = false;  ///< the lowest level has them: another program wrote them there under HugeCTR's names
   std::string content{};  ///< equal for equal rows, as a checksum: such tables are shared by versions; empty: unknown
 };
 
@@ -79,6 +101,7 @@ struct StoreTableStatistics {
   struct Level {
     std::string name;
     int64_t rows = 0, bytes = 0, asked = 0, found = 0;
+    int64_t failed = 0;  ///< keys and changes that the level could not take: levels below have answered
   };
   std::vector<Level> levels{};
 };
@@ -129,11 +152,14 @@ class HCTR_API Store {
   /// is not applied: returns false.
   bool apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate>);
 
+  /// Of a store whose lowest level another process updates: takes over what that has committed. Returns whether it has.
+  bool refresh();
+
   std::vector<StoreModelStatistics> models() const;
   std::vector<StoreTableStatistics> tables() const;
-  /// Reads every row of the level of files. Returns their number. Errors: Error(data) naming what is damaged.
+  /// Reads every row of the level on a disk. Returns their number. Errors: Error(data) naming what is damaged.
   int64_t verify();
-  /// Writes files anew without free records. Returns the bytes freed.
+  /// Writes files of that level anew without free places. Returns the bytes freed.
   int64_t compact();
 
  private:

@@ -18,6 +18,7 @@ namespace {
 void load_models(Store& store, const StoreConfig& config, const Surroundings& around) {
   const Log log(around.log);
   for (const StoreModelSection& section : config.models) {
+    if (!config.writable() && store.has(section.name)) continue;  // as the process that updates it has it
     if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
     if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
     if (!section.updates.empty()) store.update(section.name, section.updates);
@@ -36,7 +37,8 @@ void print_store(const Store& store) {
       if (table.model != model.model || table.version != model.version) continue;
       print(cat("  table '", table.table, "': ", table.rows, " rows"));
       for (const auto& level : table.levels)
-        print(cat("; ", level.name, " ", level.rows, " rows, ", level.bytes, " bytes"));
+        print(cat("; ", level.name, " ", level.rows, " rows, ", level.bytes, " bytes",
+                  level.failed > 0 ? cat(", ", level.failed, " failed") : std::string()));
       print("\n");
     }
   }
@@ -78,11 +80,12 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   std::vector<std::string> notes;
   const StoreConfig config = read_store_config(arguments.at(1), notes);
   for (const std::string& note : notes) print_note(cat(note, "\n"));
-  if (config.folder.empty() && (what == "verify" || what == "compact"))
-    throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
+  if (!config.lasts() && (what == "verify" || what == "compact"))
+    throw Error(Kind::usage,
+                cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
-  // What is in memory alone is loaded by each command; files have what store load has left in them.
-  if (what == "load" || config.folder.empty()) load_models(store, config, around);
+  // What is in memory alone is loaded by each command; a disk has what store load has left on it.
+  if (what == "load" || !config.lasts() || !config.writable()) load_models(store, config, around);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

@@ -22,7 +22,8 @@ StoreTableSource source_of(const StoreTableSection& from) {
           .model_file = from.model_file,
           .file = from.file,
           .keys = from.keys,
-          .vectors = from.vectors};
+          .vectors = from.vectors,
+          .in_level = from.in_level};
 }
 
 /// The rows of table e of a checkpoint.

@@ -19,6 +19,8 @@ struct PsVolatile {
 struct PsPersistent {
   std::string type = "disabled";
   std::string path;
+  int64_t num_threads = 16;
+  bool read_only = false, initialize_after_startup = true;
 };
 
 struct PsUpdates {
@@ -70,10 +72,13 @@ Schema<PsVolatile> volatile_schema() {
 
 Schema<PsPersistent> persistent_schema() {
   Schema<PsPersistent> schema("persistent_db");
-  schema.opt("type", &PsPersistent::type, "the database").opt("path", &PsPersistent::path, "its folder");
-  ignore(schema, {"num_threads", "max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "belongs to RocksDB");
-  ignore(schema, {"read_only"}, "one process at a time has the folder");
-  ignore(schema, {"initialize_after_startup"}, "store load fills every level");
+  schema.opt("type", &PsPersistent::type, "the database")
+      .opt("path", &PsPersistent::path, "its folder")
+      .opt("num_threads", &PsPersistent::num_threads, "that compact", between(1, 1024))
+      .opt("read_only", &PsPersistent::read_only, "its rows are served, and not changed")
+      .opt("initialize_after_startup", &PsPersistent::initialize_after_startup,
+           "false: the rows that it has are served");
+  ignore(schema, {"max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "requests have any size");
   ignore(schema, {"update_filters"}, "updates are applied by model");
   schema.closed();
   return schema;
@@ -157,11 +162,20 @@ void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems
     return problems.error("/persistent_db/type",
                           cat("\"", db.type, "\" is no database", did_you_mean(db.type, {"disabled", "rocks_db"})));
   if (db.path.empty()) return problems.error("/persistent_db/path", "the folder is missing");
-  config.folder = db.path;
-  problems.warn("/persistent_db/type", "RocksDB is not there yet: rows go to files of our own in this folder");
+  config.rocksdb = StoreRocksSection{
+      .folder = db.path,
+      .open = db.read_only ? StoreRocksOptions::Opening::read_only : StoreRocksOptions::Opening::update,
+      .names = StoreNames::hugectr,
+      .key_bytes = ps.supportlonglong ? 8 : 4,
+      .background_threads = db.num_threads};
 }
 
-void read_model(const PsModel& from, size_t number, StoreConfig& config, Problems& problems) {
+/// Whether the rows of tables are served as the database has them.
+bool has_rows_already(const PsConfig& ps) {
+  return ps.persistent_db && (ps.persistent_db->read_only || !ps.persistent_db->initialize_after_startup);
+}
+
+void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& config, Problems& problems) {
   const std::string at = cat("/models/", number);
   const size_t tables = from.sparse_files.size();
   const auto count = [&](const char* name, size_t have, bool may_be_short) {
@@ -178,7 +192,8 @@ void read_model(const PsModel& from, size_t number, StoreConfig& config, Problem
   for (size_t t = 0; t < tables; ++t) {
     StoreTableSection table;
     table.name = from.embedding_table_names.empty() ? cat("sparse_embedding", t) : from.embedding_table_names[t];
-    table.model_file = from.sparse_files[t];
+    table.in_level = in_level;
+    if (!in_level) table.model_file = from.sparse_files[t];
     table.dim = from.embedding_vecsize_per_table[t];
     if (t < from.default_value_for_each_table.size()) table.default_value = from.default_value_for_each_table[t];
     if (table.dim < 1) problems.error(cat(at, "/embedding_vecsize_per_table/", t), "is less than 1");
@@ -204,13 +219,14 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   read_persistent(ps, config, problems);
   if (ps.update_source && !is_word(ps.update_source->type, {"null", "none"}))
     problems.error("/update_source/type", "Kafka is not there yet; deltas come from files: huge_ctr store load");
-  if (config.folder.empty() && config.most_rows > 0) {
+  if (!config.lasts() && config.most_rows > 0) {
     problems.warn("/volatile_db/overflow_margin", "without a persistent_db all rows stay in memory");
     config.most_rows = 0;
   }
-  if (!config.memory && config.folder.empty()) problems.error("/volatile_db", "there is no database: nothing answers");
+  if (!config.memory && !config.lasts()) problems.error("/volatile_db", "there is no database: nothing answers");
   if (!config.memory) config.most_rows = 0;
-  for (size_t m = 0; m < ps.models.size(); ++m) read_model(ps.models[m], m, config, problems);
+  for (size_t m = 0; m < ps.models.size(); ++m)
+    read_model(ps.models[m], m, config.lasts() && has_rows_already(ps), config, problems);
   return config;
 }
 

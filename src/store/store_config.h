@@ -1,6 +1,7 @@
 // store.json, and the ps.json of HugeCTR's parameter server: what a store consists of, and which models it has.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,22 @@ namespace hctr {
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
   int64_t dim = 0;
-  bool by_slot = false;
+  bool by_slot = false, in_level = false;
   double default_value = 0;
 };
+
+/// A level in RocksDB.
+struct StoreRocksSection {
+  std::string folder, own_folder;
+  StoreRocksOptions::Opening open = StoreRocksOptions::Opening::update;
+  StoreNames names = StoreNames::own;
+  int64_t key_bytes = 8, cache_mb = 64, reader_threads = 8, background_threads = 4;
+  bool direct_reads = false;
+};
+template <>
+const Words<StoreRocksOptions::Opening>& EnumWords<StoreRocksOptions::Opening>::table();
+template <>
+const Words<StoreNames>& EnumWords<StoreNames>::table();
 
 struct StoreModelSection {
   std::string name;
@@ -32,9 +46,13 @@ struct StoreConfig {
   bool memory = true;
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
+  std::optional<StoreRocksSection> rocksdb;
   std::vector<StoreModelSection> models;
 
   StoreOptions options() const;
+  /// Whether a level on a disk keeps what was loaded.
+  bool lasts() const { return !folder.empty() || rocksdb; }
+  bool writable() const { return !rocksdb || rocksdb->open == StoreRocksOptions::Opening::update; }
 };
 
 /// The schema of store.json.

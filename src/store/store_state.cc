@@ -7,6 +7,7 @@
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "hctr/formats.h"
+#include "store/make_levels.h"
 
 namespace hctr {
 namespace {
@@ -25,23 +26,14 @@ int64_t expected_rows(const StoreTableSource& from) {
 }  // namespace
 
 Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per_second) {
-  using Kind_ = StoreLevelOptions::Kind;
-  for (const StoreLevelOptions& level : options.levels) {
-    if (level.kind == Kind_::memory) {
-      if (memory || file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
-      memory = std::make_unique<MemoryLevel>(level.most_rows);
-      levels.push_back(memory.get());
-    } else {
-      if (file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
-      if (level.folder.empty()) throw Error(Kind::config, "a level of files needs a folder");
-      file = std::make_unique<FileLevel>(level.folder);
-      levels.push_back(file.get());
-    }
-  }
-  if (levels.empty()) throw Error(Kind::config, "a store needs a level: memory or file");
-  if (!file && options.levels[0].most_rows > 0)
-    throw Error(Kind::config, "rows beyond most_rows of the memory need a level of files below it");
-  if (file) read_note(file->note());
+  owned = make_levels(options);
+  for (const auto& level : owned) levels.push_back(level.get());
+  read_note(levels.back()->note());
+}
+
+void Store::State::check_writable(const char* what) const {
+  if (!levels.back()->writable())
+    throw Error(Kind::usage, cat(what, ": the store has its level '", levels.back()->name(), "' open to read alone"));
 }
 
 Store::State::VersionPointer Store::State::active(std::string_view model) const {
@@ -139,7 +131,7 @@ void Store::State::load(const StoreModel& from) {
                             .space = cat(from.name, "/", source.name, "/", next_space_++)});
         made.push_back(table);
         in_context([&] { return cat("loading table '", source.name, "' of model '", from.name, "'"); },
-                   [&] { fill(*table, source); });
+                   [&] { source.in_level ? table->adopt() : fill(*table, source); });
       }
       for (const std::shared_ptr<StoreTable>& other : next->tables)
         if (other->about().name == source.name)
@@ -210,9 +202,12 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
     if (slot != 0 && !table.about().by_slot)
       throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
                                   "', whose rows belong to keys alone"));
-    for (const int64_t key : change.keys) rows += !table.contains(slot, key);
     const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
-    for (const int64_t key : change.removed) rows -= table.contains(slot, key) && !put.contains(key);
+    const std::vector<int64_t> different(put.begin(), put.end());
+    rows += std::ssize(different) - table.count(slot, different);
+    std::unordered_set<int64_t> gone(change.removed.begin(), change.removed.end());
+    std::erase_if(gone, [&](int64_t key) { return put.contains(key); });
+    rows -= table.count(slot, std::vector<int64_t>(gone.begin(), gone.end()));
   }
   if (rows_after >= 0 && rows != rows_after)
     throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
@@ -237,6 +232,7 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 
 bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written) {
+  check_writable("an update");
   VersionPointer version = active(model);
   if (iteration <= version->progress->iteration) return false;
   for (size_t t = 0; t < changes.size(); ++t) check_change(*version->tables[t], changes[t], rows_after[t]);
@@ -291,15 +287,20 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
 }
 
 int64_t Store::State::compact() {
-  const int64_t freed = file->compact();
+  const int64_t freed = levels.back()->compact();
   for (const auto& [version, active] : all())
     for (const std::shared_ptr<StoreTable>& table : version->tables) table->reopen();
   return freed;
 }
 
+bool Store::State::refresh() {
+  if (!levels.back()->refresh()) return false;
+  read_note(levels.back()->note());
+  return true;
+}
+
 void Store::State::commit() {
-  if (!file) return;
-  file->commit(note());
+  if (levels.back()->writable()) levels.back()->commit(note());
 }
 
 }  // namespace hctr

@@ -13,6 +13,7 @@
 #include "formats/model/model_manifest.h"
 #include "hctr/error.h"
 #include "hctr/formats.h"
+#include "store/level_plugins.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -61,11 +62,23 @@ std::vector<StoreLevelOptions> levels_of(const std::string& which, const fs::pat
   const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = folder};
   if (which == "memory") return {StoreLevelOptions{}};
   if (which == "file") return {file};
+  const StoreLevelOptions rocksdb{
+      .kind = StoreLevelOptions::Kind::rocksdb,
+      .rocksdb = {.folder = folder, .cache_bytes = 1 << 20, .reader_threads = 2, .background_threads = 1}};
+  if (which == "rocksdb") return {rocksdb};
+  if (which == "cache_rocksdb") return {StoreLevelOptions{.most_rows = 200}, rocksdb};
   return {StoreLevelOptions{.most_rows = which == "cache" ? 200 : 0}, file};
 }
 
 class StoreLevels : public ::testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    try {
+      if (std::string_view(GetParam()).ends_with("rocksdb")) rocks_plugin();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
   StoreOptions options() const { return {.levels = levels_of(GetParam(), folder_ / "store")}; }
   bool lasts() const { return std::string(GetParam()) != "memory"; }
   TemporaryFolder folder_;
@@ -200,7 +213,8 @@ TEST_P(StoreLevels, UnchangedTablesAreSharedUntilAnUpdateChangesThem) {
   EXPECT_EQ(got, table.begin()->second);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StoreLevels, ::testing::Values("memory", "file", "both", "cache"),
+INSTANTIATE_TEST_SUITE_P(All, StoreLevels,
+                         ::testing::Values("memory", "file", "both", "cache", "rocksdb", "cache_rocksdb"),
                          [](const auto& level) { return std::string(level.param); });
 
 TEST(Store, PoolsInTheOrderOfKeysAndCountsWhatHasNoRow) {
