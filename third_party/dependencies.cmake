@@ -1,6 +1,6 @@
 # Finds what the build needs and says what it found. README.md beside this file says why each was chosen.
 #
-# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB: ON requires, OFF leaves out, AUTO uses it where found.
+# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS: ON requires, OFF leaves out, AUTO uses it where found.
 
 set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is found)")
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
@@ -8,6 +8,7 @@ set(HCTR_CUPTI AUTO CACHE STRING "Tracing of kernels for profiles: ON, OFF or AU
 set(HCTR_MPI AUTO CACHE STRING "MPI: ON, OFF or AUTO (if found)")
 set(HCTR_PARQUET AUTO CACHE STRING "The plug-in for Parquet data: ON, OFF or AUTO (if Arrow C++ is found)")
 set(HCTR_ROCKSDB AUTO CACHE STRING "The plug-in for levels of a store in RocksDB: ON, OFF or AUTO (if found)")
+set(HCTR_REDIS AUTO CACHE STRING "The plug-in for levels of a store in Redis: ON, OFF or AUTO (if hiredis and OpenSSL are found)")
 option(HCTR_TESTS "Build the tests" ON)
 option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
@@ -219,6 +220,23 @@ if(NOT HCTR_ROCKSDB STREQUAL "OFF")
   endif()
 endif()
 
+# hiredis, whose reader of the protocol is used, and OpenSSL, for the plug-in alone
+set(HCTR_WITH_REDIS 0)
+set(HCTR_REDIS_STATE "left out")
+if(NOT HCTR_REDIS STREQUAL "OFF")
+  find_path(HIREDIS_INCLUDE hiredis/read.h)
+  find_library(HIREDIS_LIBRARY hiredis)
+  find_package(OpenSSL QUIET)
+  if(HIREDIS_INCLUDE AND HIREDIS_LIBRARY AND TARGET OpenSSL::SSL)
+    set(HCTR_WITH_REDIS 1)
+    set(HCTR_REDIS_STATE "${HIREDIS_LIBRARY}, OpenSSL ${OPENSSL_VERSION}")
+  elseif(HCTR_REDIS STREQUAL "ON")
+    message(FATAL_ERROR "HCTR_REDIS=ON, but hiredis or OpenSSL was not found (libhiredis-dev, libssl-dev)")
+  else()
+    set(HCTR_REDIS_STATE "no plug-in: not found (libhiredis-dev and libssl-dev)")
+  endif()
+endif()
+
 message(STATUS "huge_ctr ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}")
 message(STATUS "  CUDA:   ${HCTR_CUDA_STATE}")
 message(STATUS "  NCCL:   ${HCTR_NCCL_STATE}")
@@ -227,6 +245,7 @@ message(STATUS "  MPI:    ${HCTR_MPI_STATE}")
 message(STATUS "  BLAS:   ${CBLAS_LIBRARY}")
 message(STATUS "  Parquet: ${HCTR_PARQUET_STATE}")
 message(STATUS "  RocksDB: ${HCTR_ROCKSDB_STATE}")
+message(STATUS "  Redis:  ${HCTR_REDIS_STATE}")
 if(HCTR_SANITIZE)
   message(STATUS "  sanitizers: ${HCTR_SANITIZE}")
 endif()

@@ -36,17 +36,43 @@ struct StoreRocksOptions {
   int32_t reader_threads = 8, background_threads = 4;
 };
 
+/// A server, or a cluster, which is discovered. Above a level on a disk it is a cache: what it cannot answer, that
+/// answers. As the lowest level it has all rows, for as long as this process loads them there.
+struct StoreRedisOptions {
+  enum class Eviction { random, least_used, oldest };
+  std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port, of some nodes
+  std::string user{}, password{};
+  bool tls = false;
+  std::string ca{};  ///< a file or a folder of certificates; empty: those of the system
+  std::string certificate{}, key{}, server_name{};
+  StoreNames names = StoreNames::own;
+  int32_t key_bytes = 8;    ///< 8, or 4 as HugeCTR has 32-bit keys
+  int32_t partitions = 16;  ///< of a table, each a hash; with own names more where a table is large
+  int32_t connections = 4;  ///< to each node
+  int32_t timeout_ms = 500;
+  bool read_replicas = false;  ///< replicas, which may be behind, answer while their master does not
+  bool keep_rows = false;      ///< with HugeCTR's names: rows that are there when a table is opened stay
+  // Above another level.
+  int64_t most_rows = 0;  ///< of a partition; 0: all. Beyond, rows are evicted down to most_rows * evict_to
+  Eviction eviction = Eviction::random;
+  double evict_to = 0.8;
+  int64_t expire_seconds = 0;  ///< a partition goes when it was not changed for so long; 0: never
+  bool keep_missed = true;     ///< keeps rows that levels below have answered
+  bool fill = true;            ///< has all rows at first
+};
+
 struct StoreLevelOptions {
-  enum class Kind { memory, file, rocksdb };
+  enum class Kind { memory, redis, file, rocksdb };
   Kind kind = Kind::memory;
   /// Of memory: at most so many rows of each table, the others are read from the file below; 0: all.
   int64_t most_rows = 0;
   std::filesystem::path folder{};  ///< of file; one process at a time has it
   StoreRocksOptions rocksdb{};
+  StoreRedisOptions redis{};
 };
 
 struct StoreOptions {
-  /// In the order in which they are asked: memory, file, rocksdb, or memory above one of the two.
+  /// In the order in which they are asked: memory, redis, and file or rocksdb; each may be left out.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< the most rows that updates change in a second; 0: no limit
 };

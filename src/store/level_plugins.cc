@@ -46,4 +46,10 @@ const RocksPlugin& rocks_plugin() {
   return plugin;
 }
 
+const RedisPlugin& redis_plugin() {
+  static const RedisPlugin& plugin = load_level_plugin<RedisPlugin>(
+      {"Redis", kRedisPluginFile, kRedisPluginEntry, "libhiredis-dev and libssl-dev", "Redis", kRedisPlugin});
+  return plugin;
+}
+
 }  // namespace hctr

@@ -1,20 +1,16 @@
 #include "store/rocks_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 #include "core/base/expect.h"
+#include "store/table_names.h"
 
 namespace hctr {
 namespace {
 
 constexpr int64_t kMemoryOfLoad = int64_t{256} << 20;
 constexpr size_t kRowsOfPiece = 1024;
-
-bool fits(int64_t key, int32_t key_bytes) {
-  return key_bytes == 8 || (key >= 0 && key <= std::numeric_limits<uint32_t>::max());
-}
 
 struct LoadedRows {
   SortedRows& rows;
@@ -91,16 +87,16 @@ int64_t RocksTable::find(KeysToFind wanted, float* rows, int64_t stride, uint8_t
                        .stride = stride,
                        .row_bytes = dim_ * static_cast<int64_t>(sizeof(float)),
                        .found = found};
-  const bool all_fit = std::ranges::all_of(wanted.keys, [this](int64_t key) { return fits(key, key_bytes_); });
+  const bool all_fit = std::ranges::all_of(wanted.keys, [this](int64_t key) { return fits_key(key, key_bytes_); });
   if (!all_fit) {  // such keys have no rows: they must not be cut
     others.assign(found, found + request.count);
-    for (size_t i = 0; i < wanted.keys.size(); ++i) others[i] |= !fits(wanted.keys[i], key_bytes_);
+    for (size_t i = 0; i < wanted.keys.size(); ++i) others[i] |= !fits_key(wanted.keys[i], key_bytes_);
     request.found = others.data();
   }
   check_rocks(database_->get(column_.get(), request, &hits), folder_);
   if (!all_fit)
     for (size_t i = 0; i < wanted.keys.size(); ++i)
-      if (fits(wanted.keys[i], key_bytes_)) found[i] = others[i];
+      if (fits_key(wanted.keys[i], key_bytes_)) found[i] = others[i];
   return hits;
 }
 
@@ -119,7 +115,7 @@ int64_t RocksTable::count(std::span<const int64_t> keys) {
 
 void RocksTable::check_keys(std::span<const int64_t> keys) const {
   for (const int64_t key : keys)
-    if (!fits(key, key_bytes_))
+    if (!fits_key(key, key_bytes_))
       throw Error(Kind::data,
                   cat("key ", key, " has no place among keys of ", key_bytes_, " bytes in '", folder_.string(), "'"));
 }
@@ -142,7 +138,7 @@ void RocksTable::put(std::span<const int64_t> keys, const float* rows) {
 void RocksTable::remove(std::span<const int64_t> keys) {
   finish();
   for (const int64_t key : keys)
-    if (fits(key, key_bytes_)) pending_[key] = kGone;
+    if (fits_key(key, key_bytes_)) pending_[key] = kGone;
 }
 
 void RocksTable::finish() const {

@@ -2,6 +2,7 @@
 
 #include "config/config_file.h"
 #include "core/base/expect.h"
+#include "store/level_sections.h"
 
 namespace hctr {
 namespace {
@@ -44,65 +45,25 @@ Schema<StoreModelSection> model_schema() {
       .closed();
 }
 
-Schema<StoreRocksSection> rocks_schema() {
-  using R = StoreRocksSection;
-  return Schema<R>("rocksdb")
-      .need("folder", &R::folder, "of the database; made if it is missing")
-      .opt("open", &R::open,
-           "update: one process at a time. read_only: as it is now. follow: reads, and sees what the updater commits")
-      .opt("own_folder", &R::own_folder, "of open follow: a folder of this reader alone, for its log")
-      .opt("names", &R::names, "of column families: own, with versions; or hugectr, shared with its parameter server")
-      .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
-      .opt("cache_mb", &R::cache_mb, "of blocks, in memory; 0: none", at_least(0))
-      .opt("direct_reads", &R::direct_reads, "read past the page cache")
-      .opt("reader_threads", &R::reader_threads, "that wait for the disk, of all requests together", between(0, 1024))
-      .opt("background_threads", &R::background_threads, "that compact files", between(1, 1024))
-      .together([](R& r, const std::string& pointer, Problems& problems) {
-        const bool follows = r.open == StoreRocksOptions::Opening::follow;
-        if (follows == r.own_folder.empty())
-          problems.error(pointer, "\"open\": \"follow\" and \"own_folder\" need each other");
-        if (r.key_bytes != 8 && r.key_bytes != 4) problems.error(pointer + "/key_bytes", "is neither 8 nor 4");
-      })
-      .closed();
-}
-
 void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems) {
   if (c.rocksdb && !c.folder.empty())
     problems.error(pointer + "/folder", "is of a level of files, and there is one in \"rocksdb\": leave one out");
-  if (!c.memory && !c.lasts()) problems.error(pointer, "needs a level: \"memory\": true, \"folder\" or \"rocksdb\"");
-  if (c.most_rows > 0 && (!c.lasts() || !c.memory))
-    problems.error(pointer + "/most_rows", "needs \"memory\" above a \"folder\" or \"rocksdb\"");
-  if (c.memory && c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow)
+  if (!c.memory && !c.redis && !c.lasts())
+    problems.error(pointer, "needs a level: \"memory\": true, \"redis\", \"folder\" or \"rocksdb\"");
+  if (c.most_rows > 0 && (!(c.redis || c.lasts()) || !c.memory))
+    problems.error(pointer + "/most_rows", "needs \"memory\" above \"redis\", a \"folder\" or \"rocksdb\"");
+  if (c.redis && !c.lasts() && (c.redis->most_rows > 0 || c.redis->expire_seconds > 0))
+    problems.error(pointer + "/redis",
+                   "\"most_rows\" and \"expire_seconds\" need a level below: \"folder\" or \"rocksdb\"");
+  if (c.redis && !c.lasts() && c.memory && c.redis->names == StoreNames::hugectr)
+    problems.error(pointer + "/memory", "would keep rows that other programs change in Redis; say \"memory\": false");
+  const bool follows = c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow;
+  if (c.redis && follows) problems.error(pointer + "/redis", "would keep rows that the updater has changed");
+  if (c.memory && follows)
     problems.error(pointer + "/memory", "would keep rows that the updater has changed; say \"memory\": false");
 }
 
-StoreRocksOptions options_of(const StoreRocksSection& from) {
-  return {.folder = from.folder,
-          .opening = from.open,
-          .own_folder = from.own_folder,
-          .names = from.names,
-          .key_bytes = static_cast<int32_t>(from.key_bytes),
-          .cache_bytes = from.cache_mb << 20,
-          .direct_reads = from.direct_reads,
-          .reader_threads = static_cast<int32_t>(from.reader_threads),
-          .background_threads = static_cast<int32_t>(from.background_threads)};
-}
-
 }  // namespace
-
-template <>
-const Words<StoreRocksOptions::Opening>& EnumWords<StoreRocksOptions::Opening>::table() {
-  using Opening = StoreRocksOptions::Opening;
-  static const Words<Opening> words = {
-      {"update", Opening::update}, {"read_only", Opening::read_only}, {"follow", Opening::follow}};
-  return words;
-}
-
-template <>
-const Words<StoreNames>& EnumWords<StoreNames>::table() {
-  static const Words<StoreNames> words = {{"own", StoreNames::own}, {"hugectr", StoreNames::hugectr}};
-  return words;
-}
 
 const Schema<StoreConfig>& store_schema() {
   using C = StoreConfig;
@@ -115,6 +76,7 @@ const Schema<StoreConfig>& store_schema() {
           .opt("update_rows_per_second", &C::update_rows_per_second, "the most rows that updates change; 0: no limit",
                at_least(0))
           .part("rocksdb", &C::rocksdb, rocks_schema(), "a level in a RocksDB database, in place of \"folder\"")
+          .part("redis", &C::redis, redis_schema(), "a level in Redis, above one on a disk or the lowest")
           .list("models", &C::models, model_schema(), "the models to load", false)
           .together(check_levels)
           .closed();
@@ -124,6 +86,7 @@ const Schema<StoreConfig>& store_schema() {
 StoreOptions StoreConfig::options() const {
   StoreOptions options{.levels = {}, .update_rows_per_second = update_rows_per_second};
   if (memory) options.levels.push_back({.most_rows = most_rows});
+  if (redis) options.levels.push_back({.kind = StoreLevelOptions::Kind::redis, .redis = options_of(*redis)});
   if (!folder.empty()) options.levels.push_back({.kind = StoreLevelOptions::Kind::file, .folder = folder});
   if (rocksdb) options.levels.push_back({.kind = StoreLevelOptions::Kind::rocksdb, .rocksdb = options_of(*rocksdb)});
   return options;

@@ -27,6 +27,18 @@ struct StoreRocksSection {
   int64_t key_bytes = 8, cache_mb = 64, reader_threads = 8, background_threads = 4;
   bool direct_reads = false;
 };
+/// A level in Redis.
+struct StoreRedisSection {
+  std::vector<std::string> addresses = {"127.0.0.1:6379"};
+  std::string user, password, ca, certificate, key, server_name;
+  bool tls = false, read_replicas = false, keep_rows = false, keep_missed = true, fill = true;
+  StoreNames names = StoreNames::own;
+  int64_t key_bytes = 8, partitions = 16, connections = 4, timeout_ms = 500, most_rows = 0, expire_seconds = 0;
+  StoreRedisOptions::Eviction eviction = StoreRedisOptions::Eviction::random;
+  double evict_to = 0.8;
+};
+template <>
+const Words<StoreRedisOptions::Eviction>& EnumWords<StoreRedisOptions::Eviction>::table();
 template <>
 const Words<StoreRocksOptions::Opening>& EnumWords<StoreRocksOptions::Opening>::table();
 template <>
@@ -46,6 +58,7 @@ struct StoreConfig {
   bool memory = true;
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
+  std::optional<StoreRedisSection> redis;
   std::optional<StoreRocksSection> rocksdb;
   std::vector<StoreModelSection> models;
 

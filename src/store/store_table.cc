@@ -155,7 +155,8 @@ void StoreTable::end_update() {
 }
 
 void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
-  (*find(slot))[level]->put(keys, rows);
+  LevelTable& table = *(*find(slot))[level];
+  if (level + 1 == levels_.size() || table.is_filled()) table.put(keys, rows);
 }
 
 void StoreTable::put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {

@@ -60,6 +60,22 @@ TEST(StoreConfig, ALevelInRocksDbHasItsOwnKeys) {
                        "would keep rows that the updater has changed"));
 }
 
+TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
+  const StoreLevelOptions level = read_text_as_store(R"({"memory": false, "folder": "f", "redis": {"tls": true,
+    "addresses": ["a:1", "b:2"], "eviction": "oldest", "most_rows": 7, "ca": "ca.crt"}})")
+                                      .config.options()
+                                      .levels.at(0);
+  EXPECT_EQ(level.kind, StoreLevelOptions::Kind::redis);
+  EXPECT_EQ(level.redis.addresses, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(level.redis.eviction, StoreRedisOptions::Eviction::oldest);
+  EXPECT_EQ(level.redis.most_rows, 7);
+  const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"adresses": ["a:1"]}})"), "\"addresses\""));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"ca": "x"}})"), "\"tls\" is false"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"most_rows": 5}})"), "need a level below"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "say \"memory\": false"));
+}
+
 constexpr const char* kPs = R"({"supportlonglong": true,
   "volatile_db": {"type": "hashmap", "num_partitions": 2, "overflow_margin": 50, "initial_cache_rate": 0.5},
   "persistent_db": {"type": "rocksdb", "path": "db"},
@@ -89,13 +105,30 @@ TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
     EXPECT_TRUE(contains(read.notes, said)) << said << read.notes;
 }
 
+TEST(StoreConfig, RedisInAPsJsonIsALevelAboveTheDatabaseOnDisk) {
+  const StoreConfig config =
+      read_text_as_store(
+          with_text(kPs, "\"hashmap\"",
+                    R"("redis_cluster", "address": "a:1;b:2", "password": "p", "overflow_policy": "evict_oldest")"))
+          .config;
+  ASSERT_TRUE(config.redis);
+  EXPECT_FALSE(config.memory);
+  EXPECT_EQ(config.redis->addresses, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(config.redis->names, StoreNames::hugectr);
+  EXPECT_EQ(config.redis->partitions, 2);
+  EXPECT_EQ(config.redis->most_rows, 50);
+  EXPECT_EQ(config.redis->eviction, StoreRedisOptions::Eviction::oldest);
+  EXPECT_FALSE(config.redis->keep_missed);
+  EXPECT_EQ(config.options().levels.size(), 2u);
+}
+
 TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
   const auto message_with = [](const char* from, const char* to) {
     return message_of(Kind::config, [&] { read_text_as_store(with_text(kPs, from, to)); });
   };
   EXPECT_TRUE(contains(message_with("persistent_db", "peristent_db"), "did you mean \"persistent_db\"?"));
   EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is no database"));
-  EXPECT_TRUE(contains(message_with("hashmap", "redis"), "Redis is not there yet"));
+  EXPECT_TRUE(contains(message_with("hashmap", "redis\", \"overflow_policy\": \"evict_rndom"), "is no policy"));
   EXPECT_TRUE(contains(message_with("gpucacheper", "gpucachper"), "gpucach"));
   EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, and there are 2 sparse_files"));
 }
