@@ -29,7 +29,7 @@ PROGRAMS = [
     "table_inspect",
     "model_convert",
 ]
-PLUGINS = ["libhuge_ctr_parquet.so", "libhuge_ctr_mpi.so"]
+PLUGINS = [f"libhuge_ctr_{name}.so" for name in ("parquet", "mpi", "rocksdb", "redis")]
 # What every Linux with this glibc has, in a version that is not older; and CUDA's.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|lib(cu|nv|nccl))")
 
@@ -118,7 +118,7 @@ def cpu_wheel(bin_folder, version, tag, work):
     scripts = []
     for program in PROGRAMS:
         add_program(wheel, scripts, bin_folder, program, work)
-    for plugin in PLUGINS:  # they load the Arrow and the MPI that they were built with, where those are
+    for plugin in PLUGINS:  # they load the libraries that they were built with, where those are
         if (bin_folder / plugin).exists():
             wheel.add(f"huge_ctr/bin/{plugin}", stripped(bin_folder / plugin, work))
     bundled = needed_libraries([library, *(bin_folder / program for program in PROGRAMS)])

@@ -23,6 +23,11 @@ needs=(
 wants=(
   "libopenmpi-dev:bin:mpicxx"
   "openmpi-bin:bin:mpirun"
+  "librocksdb-dev:include/rocksdb/db.h"
+  "libhiredis-dev:include/hiredis/read.h"
+  "libssl-dev:include/openssl/ssl.h"
+  "redis-server:bin:redis-server"
+  "redis-tools:bin:redis-cli"
 )
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.

@@ -17,16 +17,63 @@
 
 namespace hctr {
 
+/// How tables are named in databases: with versions, or as HugeCTR's parameter server names them, which has one version
+/// of a table at a time and so can share a database with this store.
+enum class StoreNames { own, hugectr };
+
+struct StoreRocksOptions {
+  enum class Opening {
+    update,     ///< one process at a time
+    read_only,  ///< as the database is when it is opened
+    follow      ///< reads, and sees with Store::refresh() what the process has done that updates it
+  };
+  std::filesystem::path folder{};
+  Opening opening = Opening::update;
+  std::filesystem::path own_folder{};  ///< of follow: for the log of this reader
+  StoreNames names = StoreNames::own;
+  int32_t key_bytes = 8;  ///< 8, or 4 as HugeCTR has 32-bit keys
+  int64_t cache_bytes = int64_t{64} << 20;
+  bool direct_reads = false;  ///< past the page cache
+  int32_t reader_threads = 8, background_threads = 4;
+};
+
+/// A server, or a cluster, which is discovered. Above a level on a disk it is a cache: what it cannot answer, that
+/// answers. As the lowest level it has all rows, for as long as this process loads them there.
+struct StoreRedisOptions {
+  enum class Eviction { random, least_used, oldest };
+  std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port, of some nodes
+  std::string user{}, password{};
+  bool tls = false;
+  std::string ca{};  ///< a file or a folder of certificates; empty: those of the system
+  std::string certificate{}, key{}, server_name{};
+  StoreNames names = StoreNames::own;
+  int32_t key_bytes = 8;    ///< 8, or 4 as HugeCTR has 32-bit keys
+  int32_t partitions = 16;  ///< of a table, each a hash; with own names more where a table is large
+  int32_t connections = 4;  ///< to each node
+  int32_t timeout_ms = 500;
+  bool read_replicas = false;  ///< replicas, which may be behind, answer while their master does not
+  bool keep_rows = false;      ///< with HugeCTR's names: rows that are there when a table is opened stay
+  // Above another level.
+  int64_t most_rows = 0;  ///< of a partition; 0: all. Beyond, rows are evicted down to most_rows * evict_to
+  Eviction eviction = Eviction::random;
+  double evict_to = 0.8;
+  int64_t expire_seconds = 0;  ///< a partition goes when it was not changed for so long; 0: never
+  bool keep_missed = true;     ///< keeps rows that levels below have answered
+  bool fill = true;            ///< has all rows at first
+};
+
 struct StoreLevelOptions {
-  enum class Kind { memory, file };
+  enum class Kind { memory, redis, file, rocksdb };
   Kind kind = Kind::memory;
   /// Of memory: at most so many rows of each table, the others are read from the file below; 0: all.
   int64_t most_rows = 0;
   std::filesystem::path folder{};  ///< of file; one process at a time has it
+  StoreRocksOptions rocksdb{};
+  StoreRedisOptions redis{};
 };
 
 struct StoreOptions {
-  /// In the order in which they are asked: memory, file, or memory above file.
+  /// In the order in which they are asked: memory, redis, and file or rocksdb; each may be left out.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
   int64_t update_rows_per_second = 0;  ///< the most rows that updates change in a second; 0: no limit
 };
@@ -51,6 +98,7 @@ struct StoreTableSource {
   std::filesystem::path file{};        ///< Parquet with columns key and vector, or .safetensors with such arrays
   std::filesystem::path keys{}, vectors{};          ///< NumPy
   std::function<void(const StoreRowSink&)> rows{};  ///< by call
+  bool in_level = false;  ///< the lowest level has them: another program wrote them there under HugeCTR's names
   std::string content{};  ///< equal for equal rows, as a checksum: such tables are shared by versions; empty: unknown
 };
 
@@ -80,6 +128,7 @@ struct StoreTableStatistics {
   struct Level {
     std::string name;
     int64_t rows = 0, bytes = 0, asked = 0, found = 0;
+    int64_t failed = 0;  ///< keys and changes that the level could not take: levels below have answered
   };
   std::vector<Level> levels{};
 };
@@ -137,11 +186,14 @@ class HCTR_API Store {
   /// is not applied: returns false.
   bool apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate>);
 
+  /// Of a store whose lowest level another process updates: takes over what that has committed. Returns whether it has.
+  bool refresh();
+
   std::vector<StoreModelStatistics> models() const;
   std::vector<StoreTableStatistics> tables() const;
-  /// Reads every row of the level of files. Returns their number. Errors: Error(data) naming what is damaged.
+  /// Reads every row of the level on a disk. Returns their number. Errors: Error(data) naming what is damaged.
   int64_t verify();
-  /// Writes files anew without free records. Returns the bytes freed.
+  /// Writes files of that level anew without free places. Returns the bytes freed.
   int64_t compact();
 
  private:

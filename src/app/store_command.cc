@@ -25,7 +25,8 @@ void print_store(const Store& store) {
       if (table.model != model.model || table.version != model.version) continue;
       print(cat("  table '", table.table, "': ", table.rows, " rows"));
       for (const auto& level : table.levels)
-        print(cat("; ", level.name, " ", level.rows, " rows, ", level.bytes, " bytes"));
+        print(cat("; ", level.name, " ", level.rows, " rows, ", level.bytes, " bytes",
+                  level.failed > 0 ? cat(", ", level.failed, " failed") : std::string()));
       print("\n");
     }
   }
@@ -67,11 +68,12 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   std::vector<std::string> notes;
   const StoreConfig config = read_store_config(arguments.at(1), notes);
   for (const std::string& note : notes) print_note(cat(note, "\n"));
-  if (config.folder.empty() && (what == "verify" || what == "compact"))
-    throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
+  if (!config.lasts() && (what == "verify" || what == "compact"))
+    throw Error(Kind::usage,
+                cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
-  // What is in memory alone is loaded by each command; files have what store load has left in them.
-  if (what == "load" || config.folder.empty()) load_store_models(store, config, around);
+  // What is in memory alone is loaded by each command; a disk has what store load has left on it.
+  if (what == "load" || !config.lasts() || !config.writable()) load_store_models(store, config, around);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

@@ -22,7 +22,8 @@ StoreTableSource source_of(const StoreTableSection& from) {
           .model_file = from.model_file,
           .file = from.file,
           .keys = from.keys,
-          .vectors = from.vectors};
+          .vectors = from.vectors,
+          .in_level = from.in_level};
 }
 
 /// The rows of table e of a checkpoint.
@@ -82,6 +83,7 @@ StoreModel store_model(const StoreModelSection& from, const Surroundings& around
 void load_store_models(Store& store, const StoreConfig& config, const Surroundings& around) {
   const Log log(around.log);
   for (const StoreModelSection& section : config.models) {
+    if (!config.writable() && store.has(section.name)) continue;  // as the process that updates it has it
     if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
     if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
     if (!section.updates.empty()) store.update(section.name, section.updates);

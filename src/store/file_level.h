@@ -34,12 +34,9 @@ class FileLevel : public StoreLevel {
   void commit(const std::string& note) override;
   void roll_back() override;
 
-  /// Reads every row and compares it with its checksum. Returns the rows. Errors: Error(data) naming the first that is
-  /// damaged.
-  int64_t verify();
-  /// Writes files that have free records anew, without them. Returns the bytes that this has freed. No other call may
-  /// be under way.
-  int64_t compact();
+  int64_t verify() override;
+  /// Writes files that have free records anew.
+  int64_t compact() override;
 
  private:
   struct Member {

@@ -8,17 +8,24 @@ namespace hctr {
 namespace {
 
 constexpr const char* kOfGpuCache = "belongs to the GPU cache, which this store does not have yet";
-constexpr const char* kOfRedis = "belongs to Redis, which this store does not have yet";
 
 struct PsVolatile {
   std::string type = "parallel_hash_map";
   std::optional<int64_t> overflow_margin;
-  int64_t num_partitions = 16;
+  int64_t num_partitions = 16, num_node_connections = 5;
+  std::string address = "127.0.0.1:7000", user_name = "default", password;
+  bool enable_tls = false, cache_missed_embeddings = false, initialize_after_startup = true;
+  std::string tls_ca_certificate = "cacertbundle.crt", tls_client_certificate = "client_cert.pem",
+              tls_client_key = "client_key.pem", tls_server_name_identification = "redis.localhost";
+  std::string overflow_policy = "evict_random";
+  double overflow_resolution_target = 0.8;
 };
 
 struct PsPersistent {
   std::string type = "disabled";
   std::string path;
+  int64_t num_threads = 16;
+  bool read_only = false, initialize_after_startup = true;
 };
 
 struct PsUpdates {
@@ -50,19 +57,27 @@ Schema<PsVolatile> volatile_schema() {
   schema.opt("type", &PsVolatile::type, "the database")
       .opt("num_partitions", &PsVolatile::num_partitions, "of each table")
       .opt("overflow_margin", &PsVolatile::overflow_margin, "rows of a partition beyond which some are evicted");
-  ignore(schema,
-         {"address", "user_name", "password", "num_node_connections", "enable_tls", "tls_ca_certificate",
-          "tls_client_certificate", "tls_client_key", "tls_server_name_identification", "max_get_batch_size",
-          "max_set_batch_size", "max_batch_size"},
-         kOfRedis);
+  schema.opt("address", &PsVolatile::address, "of a node of Redis; several with commas")
+      .opt("user_name", &PsVolatile::user_name, "of Redis")
+      .opt("password", &PsVolatile::password, "of Redis")
+      .opt("num_node_connections", &PsVolatile::num_node_connections, "to a node of Redis", between(1, 1024))
+      .opt("enable_tls", &PsVolatile::enable_tls, "of Redis")
+      .opt("tls_ca_certificate", &PsVolatile::tls_ca_certificate, "of Redis: a file or a folder")
+      .opt("tls_client_certificate", &PsVolatile::tls_client_certificate, "of Redis")
+      .opt("tls_client_key", &PsVolatile::tls_client_key, "of Redis")
+      .opt("tls_server_name_identification", &PsVolatile::tls_server_name_identification, "of Redis")
+      .opt("overflow_policy", &PsVolatile::overflow_policy, "which rows are evicted")
+      .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target, "the share that stays",
+           strictly_between(0, 1))
+      .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings, "keep rows of the level below")
+      .opt("initialize_after_startup", &PsVolatile::initialize_after_startup,
+           "false: rows that Redis has are served, where there is no persistent_db");
+  ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");
   ignore(schema, {"allocation_rate"}, "rows take the memory they need");
   ignore(schema, {"shared_memory_size", "shared_memory_name", "shared_memory_auto_remove"},
          "belongs to memory shared by processes, which this store does not have yet");
-  ignore(schema, {"refresh_time_after_fetch", "overflow_policy", "overflow_resolution_target"},
-         "rows beyond the limit take the places of random ones, one for one");
-  ignore(schema, {"initialize_after_startup"}, "store load fills every level");
+  ignore(schema, {"refresh_time_after_fetch"}, "the overflow_policy implies it");
   ignore(schema, {"initial_cache_rate"}, "the memory is filled up to its limit; the original only printed this value");
-  ignore(schema, {"cache_missed_embeddings"}, "found rows are kept in memory, and never rows of unknown keys");
   ignore(schema, {"update_filters"}, "updates are applied by model; the original's default filter matched no topic");
   schema.closed();
   return schema;
@@ -70,10 +85,13 @@ Schema<PsVolatile> volatile_schema() {
 
 Schema<PsPersistent> persistent_schema() {
   Schema<PsPersistent> schema("persistent_db");
-  schema.opt("type", &PsPersistent::type, "the database").opt("path", &PsPersistent::path, "its folder");
-  ignore(schema, {"num_threads", "max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "belongs to RocksDB");
-  ignore(schema, {"read_only"}, "one process at a time has the folder");
-  ignore(schema, {"initialize_after_startup"}, "store load fills every level");
+  schema.opt("type", &PsPersistent::type, "the database")
+      .opt("path", &PsPersistent::path, "its folder")
+      .opt("num_threads", &PsPersistent::num_threads, "that compact", between(1, 1024))
+      .opt("read_only", &PsPersistent::read_only, "its rows are served, and not changed")
+      .opt("initialize_after_startup", &PsPersistent::initialize_after_startup,
+           "false: the rows that it has are served");
+  ignore(schema, {"max_batch_size", "max_get_batch_size", "max_set_batch_size"}, "requests have any size");
   ignore(schema, {"update_filters"}, "updates are applied by model");
   schema.closed();
   return schema;
@@ -130,6 +148,44 @@ bool is_word(const std::string& word, std::initializer_list<const char*> words) 
   return std::ranges::find(words, word) != words.end();
 }
 
+void read_redis(const PsVolatile& db, bool longlong, StoreConfig& config, Problems& problems) {
+  config.memory = false;
+  StoreRedisSection& redis = config.redis.emplace();
+  redis.addresses.clear();
+  for (size_t first = 0; first <= db.address.size();) {
+    const size_t end = std::min(db.address.find_first_of(",;", first), db.address.size());
+    redis.addresses.push_back(db.address.substr(first, end - first));
+    first = end + 1;
+  }
+  redis.user = db.user_name == "default" ? "" : db.user_name;
+  redis.password = db.password;
+  if (db.enable_tls) {
+    redis.tls = true;
+    redis.ca = db.tls_ca_certificate;
+    redis.certificate = db.tls_client_certificate;
+    redis.key = db.tls_client_key;
+    redis.server_name = db.tls_server_name_identification;
+  }
+  redis.names = StoreNames::hugectr;
+  redis.key_bytes = longlong ? 8 : 4;
+  redis.partitions = db.num_partitions;
+  redis.connections = db.num_node_connections;
+  redis.keep_rows = true;
+  redis.keep_missed = db.cache_missed_embeddings;
+  redis.fill = db.initialize_after_startup;
+  redis.most_rows = db.overflow_margin.value_or(0);
+  redis.evict_to = db.overflow_resolution_target;
+  using Eviction = StoreRedisOptions::Eviction;
+  if (is_word(db.overflow_policy, {"evict_least_used", "least_used"}))
+    redis.eviction = Eviction::least_used;
+  else if (is_word(db.overflow_policy, {"evict_oldest", "oldest"}))
+    redis.eviction = Eviction::oldest;
+  else if (!is_word(db.overflow_policy, {"evict_random", "random"}))
+    problems.error("/volatile_db/overflow_policy",
+                   cat("\"", db.overflow_policy, "\" is no policy",
+                       did_you_mean(db.overflow_policy, {"evict_random", "evict_least_used", "evict_oldest"}, 4)));
+}
+
 void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) {
   if (!ps.volatile_db) return;
   const PsVolatile& db = *ps.volatile_db;
@@ -140,13 +196,18 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
                      {"multi_process_hash_map", "multi_process_hashmap", "multi_process_hash", "multi_process_map"})) {
     problems.warn(at, "memory shared by processes is not there yet: this process has rows of its own");
   } else if (is_word(db.type, {"redis_cluster", "redis"})) {
-    problems.error(at, "Redis is not there yet; use parallel_hash_map");
+    return read_redis(db, ps.supportlonglong, config, problems);
   } else if (!is_word(db.type, {"hash_map", "hashmap", "hash", "map", "parallel_hash_map", "parallel_hashmap",
                                 "parallel_hash", "parallel_map"})) {
     problems.error(at, cat("\"", db.type, "\" is no database",
-                           did_you_mean(db.type, {"disabled", "hash_map", "parallel_hash_map"}, 4)));
+                           did_you_mean(db.type, {"disabled", "hash_map", "parallel_hash_map", "redis_cluster"}, 4)));
   }
   if (db.overflow_margin && *db.overflow_margin > 0) config.most_rows = *db.overflow_margin * db.num_partitions;
+  if (db.overflow_policy != "evict_random" && config.most_rows > 0)
+    problems.note("/volatile_db/overflow_policy", "rows beyond the limit take the places of random ones, one for one");
+  if (!db.cache_missed_embeddings && config.most_rows > 0)
+    problems.note("/volatile_db/cache_missed_embeddings",
+                  "found rows are kept in memory, and never rows of unknown keys");
 }
 
 void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems) {
@@ -157,11 +218,21 @@ void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems
     return problems.error("/persistent_db/type",
                           cat("\"", db.type, "\" is no database", did_you_mean(db.type, {"disabled", "rocks_db"})));
   if (db.path.empty()) return problems.error("/persistent_db/path", "the folder is missing");
-  config.folder = db.path;
-  problems.warn("/persistent_db/type", "RocksDB is not there yet: rows go to files of our own in this folder");
+  config.rocksdb = StoreRocksSection{
+      .folder = db.path,
+      .open = db.read_only ? StoreRocksOptions::Opening::read_only : StoreRocksOptions::Opening::update,
+      .names = StoreNames::hugectr,
+      .key_bytes = ps.supportlonglong ? 8 : 4,
+      .background_threads = db.num_threads};
 }
 
-void read_model(const PsModel& from, size_t number, StoreConfig& config, Problems& problems) {
+/// Whether the rows of tables are served as the database has them.
+bool has_rows_already(const PsConfig& ps, const StoreConfig& config) {
+  if (config.redis && !config.lasts()) return !config.redis->fill;
+  return config.lasts() && (ps.persistent_db->read_only || !ps.persistent_db->initialize_after_startup);
+}
+
+void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& config, Problems& problems) {
   const std::string at = cat("/models/", number);
   const size_t tables = from.sparse_files.size();
   const auto count = [&](const char* name, size_t have, bool may_be_short) {
@@ -178,7 +249,8 @@ void read_model(const PsModel& from, size_t number, StoreConfig& config, Problem
   for (size_t t = 0; t < tables; ++t) {
     StoreTableSection table;
     table.name = from.embedding_table_names.empty() ? cat("sparse_embedding", t) : from.embedding_table_names[t];
-    table.model_file = from.sparse_files[t];
+    table.in_level = in_level;
+    if (!in_level) table.model_file = from.sparse_files[t];
     table.dim = from.embedding_vecsize_per_table[t];
     if (t < from.default_value_for_each_table.size()) table.default_value = from.default_value_for_each_table[t];
     if (table.dim < 1) problems.error(cat(at, "/embedding_vecsize_per_table/", t), "is less than 1");
@@ -204,13 +276,19 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   read_persistent(ps, config, problems);
   if (ps.update_source && !is_word(ps.update_source->type, {"null", "none"}))
     problems.error("/update_source/type", "Kafka is not there yet; deltas come from files: huge_ctr store load");
-  if (config.folder.empty() && config.most_rows > 0) {
+  if (!config.lasts() && config.most_rows > 0) {
     problems.warn("/volatile_db/overflow_margin", "without a persistent_db all rows stay in memory");
     config.most_rows = 0;
   }
-  if (!config.memory && config.folder.empty()) problems.error("/volatile_db", "there is no database: nothing answers");
+  if (config.redis && !config.lasts() && config.redis->most_rows > 0) {
+    problems.warn("/volatile_db/overflow_margin", "without a persistent_db all rows stay in Redis");
+    config.redis->most_rows = 0;
+  }
+  if (!config.memory && !config.redis && !config.lasts())
+    problems.error("/volatile_db", "there is no database: nothing answers");
   if (!config.memory) config.most_rows = 0;
-  for (size_t m = 0; m < ps.models.size(); ++m) read_model(ps.models[m], m, config, problems);
+  for (size_t m = 0; m < ps.models.size(); ++m)
+    read_model(ps.models[m], m, has_rows_already(ps, config), config, problems);
   return config;
 }
 

@@ -115,6 +115,11 @@ bool Store::apply(std::string_view model, int64_t iteration, std::span<const Sto
   return state_->apply(version, iteration, std::move(changes), rows_after, unix_time());
 }
 
+bool Store::refresh() {
+  const std::scoped_lock lock(state_->updating, state_->changing);
+  return state_->refresh();
+}
+
 std::vector<StoreModelStatistics> Store::models() const {
   std::vector<StoreModelStatistics> all;
   for (const auto& [version, active] : state_->all()) {
@@ -147,13 +152,11 @@ std::vector<StoreTableStatistics> Store::tables() const {
 
 int64_t Store::verify() {
   const std::lock_guard lock(state_->changing);
-  if (!state_->file) throw Error(Kind::usage, "verify: the store has no level of files");
-  return state_->file->verify();
+  return state_->levels.back()->verify();
 }
 
 int64_t Store::compact() {
   const std::scoped_lock lock(state_->updating, state_->changing);
-  if (!state_->file) throw Error(Kind::usage, "compact: the store has no level of files");
   return state_->compact();
 }
 

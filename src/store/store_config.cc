@@ -2,6 +2,7 @@
 
 #include "config/config_file.h"
 #include "core/base/expect.h"
+#include "store/level_sections.h"
 
 namespace hctr {
 namespace {
@@ -16,12 +17,15 @@ Schema<StoreTableSection> table_schema() {
       .opt("file", &T::file, "Parquet with columns key and vector, or .safetensors with arrays of these names")
       .opt("keys", &T::keys, "an npy file of integers; with vectors")
       .opt("vectors", &T::vectors, "an npy file with as many rows of floats")
+      .opt("in_level", &T::in_level,
+           "the lowest level has the rows, as HugeCTR names them; needs its \"names\": \"hugectr\"")
       .opt("by_slot", &T::by_slot, "rows belong to slot and key; of model_file")
       .opt("default_value", &T::default_value, "each element of the row that a key without one gets")
       .together([](T& t, const std::string& pointer, Problems& problems) {
-        if (!t.model_file.empty() + !t.file.empty() + !(t.keys.empty() && t.vectors.empty()) != 1 ||
+        if (!t.model_file.empty() + !t.file.empty() + !(t.keys.empty() && t.vectors.empty()) + t.in_level != 1 ||
             t.keys.empty() != t.vectors.empty())
-          problems.error(pointer, "needs either \"model_file\", \"file\", or \"keys\" and \"vectors\"");
+          problems.error(pointer,
+                         "needs either \"model_file\", \"file\", \"keys\" and \"vectors\", or \"in_level\": true");
       })
       .closed();
 }
@@ -41,6 +45,24 @@ Schema<StoreModelSection> model_schema() {
       .closed();
 }
 
+void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems) {
+  if (c.rocksdb && !c.folder.empty())
+    problems.error(pointer + "/folder", "is of a level of files, and there is one in \"rocksdb\": leave one out");
+  if (!c.memory && !c.redis && !c.lasts())
+    problems.error(pointer, "needs a level: \"memory\": true, \"redis\", \"folder\" or \"rocksdb\"");
+  if (c.most_rows > 0 && (!(c.redis || c.lasts()) || !c.memory))
+    problems.error(pointer + "/most_rows", "needs \"memory\" above \"redis\", a \"folder\" or \"rocksdb\"");
+  if (c.redis && !c.lasts() && (c.redis->most_rows > 0 || c.redis->expire_seconds > 0))
+    problems.error(pointer + "/redis",
+                   "\"most_rows\" and \"expire_seconds\" need a level below: \"folder\" or \"rocksdb\"");
+  if (c.redis && !c.lasts() && c.memory && c.redis->names == StoreNames::hugectr)
+    problems.error(pointer + "/memory", "would keep rows that other programs change in Redis; say \"memory\": false");
+  const bool follows = c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow;
+  if (c.redis && follows) problems.error(pointer + "/redis", "would keep rows that the updater has changed");
+  if (c.memory && follows)
+    problems.error(pointer + "/memory", "would keep rows that the updater has changed; say \"memory\": false");
+}
+
 }  // namespace
 
 const Schema<StoreConfig>& store_schema() {
@@ -53,13 +75,10 @@ const Schema<StoreConfig>& store_schema() {
                at_least(0))
           .opt("update_rows_per_second", &C::update_rows_per_second, "the most rows that updates change; 0: no limit",
                at_least(0))
+          .part("rocksdb", &C::rocksdb, rocks_schema(), "a level in a RocksDB database, in place of \"folder\"")
+          .part("redis", &C::redis, redis_schema(), "a level in Redis, above one on a disk or the lowest")
           .list("models", &C::models, model_schema(), "the models to load", false)
-          .together([](C& c, const std::string& pointer, Problems& problems) {
-            if (!c.memory && c.folder.empty())
-              problems.error(pointer, "needs a level: \"memory\": true, or \"folder\"");
-            if (c.most_rows > 0 && (c.folder.empty() || !c.memory))
-              problems.error(pointer + "/most_rows", "needs \"memory\" above the files in a \"folder\"");
-          })
+          .together(check_levels)
           .closed();
   return schema;
 }
@@ -67,7 +86,9 @@ const Schema<StoreConfig>& store_schema() {
 StoreOptions StoreConfig::options() const {
   StoreOptions options{.levels = {}, .update_rows_per_second = update_rows_per_second};
   if (memory) options.levels.push_back({.most_rows = most_rows});
+  if (redis) options.levels.push_back({.kind = StoreLevelOptions::Kind::redis, .redis = options_of(*redis)});
   if (!folder.empty()) options.levels.push_back({.kind = StoreLevelOptions::Kind::file, .folder = folder});
+  if (rocksdb) options.levels.push_back({.kind = StoreLevelOptions::Kind::rocksdb, .rocksdb = options_of(*rocksdb)});
   return options;
 }
 

@@ -1,6 +1,7 @@
 // store.json, and the ps.json of HugeCTR's parameter server: what a store consists of, and which models it has.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,34 @@ namespace hctr {
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
   int64_t dim = 0;
-  bool by_slot = false;
+  bool by_slot = false, in_level = false;
   double default_value = 0;
 };
+
+/// A level in RocksDB.
+struct StoreRocksSection {
+  std::string folder, own_folder;
+  StoreRocksOptions::Opening open = StoreRocksOptions::Opening::update;
+  StoreNames names = StoreNames::own;
+  int64_t key_bytes = 8, cache_mb = 64, reader_threads = 8, background_threads = 4;
+  bool direct_reads = false;
+};
+/// A level in Redis.
+struct StoreRedisSection {
+  std::vector<std::string> addresses = {"127.0.0.1:6379"};
+  std::string user, password, ca, certificate, key, server_name;
+  bool tls = false, read_replicas = false, keep_rows = false, keep_missed = true, fill = true;
+  StoreNames names = StoreNames::own;
+  int64_t key_bytes = 8, partitions = 16, connections = 4, timeout_ms = 500, most_rows = 0, expire_seconds = 0;
+  StoreRedisOptions::Eviction eviction = StoreRedisOptions::Eviction::random;
+  double evict_to = 0.8;
+};
+template <>
+const Words<StoreRedisOptions::Eviction>& EnumWords<StoreRedisOptions::Eviction>::table();
+template <>
+const Words<StoreRocksOptions::Opening>& EnumWords<StoreRocksOptions::Opening>::table();
+template <>
+const Words<StoreNames>& EnumWords<StoreNames>::table();
 
 struct StoreModelSection {
   std::string name;
@@ -32,9 +58,14 @@ struct StoreConfig {
   bool memory = true;
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
+  std::optional<StoreRedisSection> redis;
+  std::optional<StoreRocksSection> rocksdb;
   std::vector<StoreModelSection> models;
 
   StoreOptions options() const;
+  /// Whether a level on a disk keeps what was loaded.
+  bool lasts() const { return !folder.empty() || rocksdb; }
+  bool writable() const { return !rocksdb || rocksdb->open == StoreRocksOptions::Opening::update; }
 };
 
 /// The schema of store.json.

@@ -74,11 +74,12 @@ std::string Store::State::note() const {
 
 void Store::State::read_note(const std::string& text) {
   if (text.empty()) return;
+  Models models;
   const Json note = Json::parse(text, "the note of a store");
   next_space_ = number_of_member(note, "next");
   std::map<std::string, std::shared_ptr<StoreTable>> tables;  // by namespace: versions share them
   for (const Json& of_model : list_of_member(note, "models")) {
-    Model& model = models_[text_of_member(of_model, "name")];
+    Model& model = models[text_of_member(of_model, "name")];
     model.active = text_of_member(of_model, "active");
     for (const Json& of_version : list_of_member(of_model, "versions")) {
       const auto version = std::make_shared<Version>();
@@ -107,6 +108,8 @@ void Store::State::read_note(const std::string& text) {
       model.versions[version->name] = version;
     }
   }
+  const std::lock_guard lock(pointers_);
+  std::swap(models_, models);
 }
 
 }  // namespace hctr

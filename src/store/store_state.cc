@@ -6,6 +6,7 @@
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "hctr/formats.h"
+#include "store/make_levels.h"
 
 namespace hctr {
 namespace {
@@ -22,23 +23,14 @@ int64_t expected_rows(const StoreTableSource& from) {
 }  // namespace
 
 Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per_second) {
-  using Kind_ = StoreLevelOptions::Kind;
-  for (const StoreLevelOptions& level : options.levels) {
-    if (level.kind == Kind_::memory) {
-      if (memory || file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
-      memory = std::make_unique<MemoryLevel>(level.most_rows);
-      levels.push_back(memory.get());
-    } else {
-      if (file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
-      if (level.folder.empty()) throw Error(Kind::config, "a level of files needs a folder");
-      file = std::make_unique<FileLevel>(level.folder);
-      levels.push_back(file.get());
-    }
-  }
-  if (levels.empty()) throw Error(Kind::config, "a store needs a level: memory or file");
-  if (!file && options.levels[0].most_rows > 0)
-    throw Error(Kind::config, "rows beyond most_rows of the memory need a level of files below it");
-  if (file) read_note(file->note());
+  owned = make_levels(options);
+  for (const auto& level : owned) levels.push_back(level.get());
+  read_note(levels.back()->note());
+}
+
+void Store::State::check_writable(const char* what) const {
+  if (!levels.back()->writable())
+    throw Error(Kind::usage, cat(what, ": the store has its level '", levels.back()->name(), "' open to read alone"));
 }
 
 Store::State::VersionPointer Store::State::active(std::string_view model) const {
@@ -137,7 +129,7 @@ void Store::State::load(const StoreModel& from) {
                             .space = cat(from.name, "/", source.name, "/", next_space_++)});
         made.push_back(table);
         in_context([&] { return cat("loading table '", source.name, "' of model '", from.name, "'"); },
-                   [&] { fill(*table, source); });
+                   [&] { source.in_level ? table->adopt() : fill(*table, source); });
       }
       for (const std::shared_ptr<StoreTable>& other : loaded.tables)
         if (other->about().name == source.name)
@@ -185,15 +177,20 @@ void Store::State::unload(std::string_view model, std::string_view name) {
 }
 
 int64_t Store::State::compact() {
-  const int64_t freed = file->compact();
+  const int64_t freed = levels.back()->compact();
   for (const auto& [version, active] : all())
     for (const std::shared_ptr<StoreTable>& table : version->tables()) table->reopen();
   return freed;
 }
 
+bool Store::State::refresh() {
+  if (!levels.back()->refresh()) return false;
+  read_note(levels.back()->note());
+  return true;
+}
+
 void Store::State::commit() {
-  if (!file) return;
-  file->commit(note());
+  if (levels.back()->writable()) levels.back()->commit(note());
 }
 
 }  // namespace hctr

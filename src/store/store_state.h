@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "hctr/store.h"
-#include "store/file_level.h"
-#include "store/memory_level.h"
+#include "store/level.h"
 #include "store/rate_limit.h"
 #include "store/table_sources.h"
 #include "store/version.h"
@@ -41,15 +40,16 @@ struct Store::State {
   void activate(std::string_view model, std::string_view name);
   void unload(std::string_view model, std::string_view name);
   int64_t compact();
+  bool refresh();
 
   // In this order. An update that waits for its rate has `updating` alone: versions are loaded and activated meanwhile.
   std::mutex updating;  // one update, unload or compact at a time
   std::mutex changing;  // who changes levels or `models_`
-  std::unique_ptr<MemoryLevel> memory;
-  std::unique_ptr<FileLevel> file;
-  std::vector<StoreLevel*> levels;  // those two
+  std::vector<std::unique_ptr<StoreLevel>> owned;
+  std::vector<StoreLevel*> levels;  // those
 
  private:
+  using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
   void fill(StoreTable&, const StoreTableSource&);
   /// The table of another version of the model that has this content.
@@ -63,11 +63,13 @@ struct Store::State {
   void commit();
   std::string note() const;
   void read_note(const std::string&);
+  /// Errors: Error(usage) where the lowest level is open to read alone.
+  void check_writable(const char* what) const;
 
   RateLimit rate_;
   int64_t next_space_ = 0;
   mutable std::mutex pointers_;  // guards `models_`
-  std::map<std::string, Model, std::less<>> models_;
+  Models models_;
 };
 
 }  // namespace hctr

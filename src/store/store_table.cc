@@ -22,6 +22,8 @@ std::shared_ptr<const StoreTable::Tables> StoreTable::find(int32_t slot) const {
 int64_t StoreTable::find_rows(int32_t slot, KeysToFind wanted, float* rows, int64_t stride, uint8_t* hit,
                               const PendingRows* pending, size_t asked) {
   thread_local std::vector<uint8_t> before;
+  thread_local std::vector<int64_t> offered_keys;
+  thread_local std::vector<float> offered_rows;
   const uint64_t updates = updates_.load();
   const size_t count = wanted.keys.size();
   std::fill_n(hit, count, uint8_t{0});
@@ -29,18 +31,20 @@ int64_t StoreTable::find_rows(int32_t slot, KeysToFind wanted, float* rows, int6
   const auto all_known = [&] { return std::find(hit, hit + count, uint8_t{0}) == hit + count; };
   if (const auto tables = find(slot))
     for (size_t l = 0; l < levels_.size() && !all_known(); ++l) {
-      const bool offers = l > 0 && !tables->front()->complete();
+      const bool offers = std::any_of(tables->begin(), tables->begin() + static_cast<ptrdiff_t>(l),
+                                      [](const auto& above) { return !above->complete(); });
       if (offers) before.assign(hit, hit + count);
       const int64_t hits = (*tables)[l]->get(wanted, rows, stride, hit);
       if (!offers || hits == 0) continue;
-      std::vector<int64_t> keys_there;
-      std::vector<int32_t> places;
+      offered_keys.clear();
+      offered_rows.clear();
       for (size_t i = 0; i < count; ++i)
         if (hit[i] && !before[i]) {
-          keys_there.push_back(wanted.keys[i]);
-          places.push_back(wanted.places ? wanted.places[i] : static_cast<int32_t>(i));
+          const float* const row = rows + (wanted.places ? wanted.places[i] : static_cast<int32_t>(i)) * stride;
+          offered_keys.push_back(wanted.keys[i]);
+          offered_rows.insert(offered_rows.end(), row, row + about_.dim);
         }
-      offer(*tables, l, {keys_there, places.data()}, rows, stride, updates);
+      offer(*tables, l, offered_keys, offered_rows.data(), updates);
     }
   int64_t missing = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -91,18 +95,16 @@ int64_t StoreTable::get_rows(int32_t slot, std::span<const int64_t> keys, std::v
 }
 
 /// Rows that an update has replaced meanwhile must not come back.
-void StoreTable::offer(const Tables& tables, size_t answered_by, KeysToFind found, const float* rows, int64_t stride,
+void StoreTable::offer(const Tables& tables, size_t answered_by, std::span<const int64_t> keys, const float* rows,
                        uint64_t updates) {
   const std::unique_lock lock(changing_, std::try_to_lock);
   if (!lock || updates % 2 != 0 || updates_.load() != updates) return;
-  for (size_t l = 0; l < answered_by; ++l)
-    for (size_t i = 0; i < found.keys.size(); ++i)
-      tables[l]->offer(found.keys.subspan(i, 1), rows + found.places[i] * stride);
+  for (size_t l = 0; l < answered_by; ++l) tables[l]->offer(keys, rows);
 }
 
-bool StoreTable::contains(int32_t slot, int64_t key) const {
+int64_t StoreTable::count(int32_t slot, std::span<const int64_t> keys) const {
   const auto tables = find(slot);
-  return tables && tables->back()->contains(key);
+  return tables ? tables->back()->count(keys) : 0;
 }
 
 int64_t StoreTable::rows() const {
@@ -138,6 +140,7 @@ StoreTableStatistics StoreTable::statistics() const {
     for (const auto& [slot, space] : spaces_) {
       const LevelStatistics one = (*space.levels)[l]->statistics();
       sum.rows += one.rows, sum.bytes += one.bytes, sum.asked += one.asked, sum.found += one.found;
+      sum.failed += one.failed;
     }
     all.levels.push_back(std::move(sum));
   }
@@ -158,6 +161,20 @@ void StoreTable::open(int32_t slot, int64_t expected) {
   spaces_.emplace(about_.by_slot ? slot : 0, std::move(space));
 }
 
+void StoreTable::adopt() {
+  Space space{about_.space, nullptr};
+  Tables tables;
+  for (size_t l = 0; l < levels_.size(); ++l)
+    tables.push_back(l + 1 == levels_.size() ? levels_[l]->adopt(space.name, about_.dim)
+                                             : levels_[l]->table(space.name, about_.dim, 0));
+  space.levels = std::make_shared<const Tables>(std::move(tables));
+  {
+    const std::unique_lock lock(slots_);
+    spaces_.emplace(0, std::move(space));
+  }
+  warm();
+}
+
 void StoreTable::begin_update() {
   changing_.lock();
   updates_.fetch_add(1);
@@ -171,15 +188,13 @@ void StoreTable::end_update() {
 }
 
 void StoreTable::fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
-  (*find(slot))[level]->put(keys, rows);
+  LevelTable& table = *(*find(slot))[level];
+  if (level + 1 == levels_.size() || table.is_filled()) table.put(keys, rows);
 }
 
 void StoreTable::put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows) {
   open(slot, static_cast<int64_t>(keys.size()));
-  LevelTable& table = *(*find(slot))[level];
-  if (table.complete()) return table.put(keys, rows);
-  for (size_t i = 0; i < keys.size(); ++i)
-    if (table.contains(keys[i])) table.put(keys.subspan(i, 1), rows + static_cast<int64_t>(i) * about_.dim);
+  (*find(slot))[level]->update(keys, rows);
 }
 
 void StoreTable::remove(size_t level, int32_t slot, std::span<const int64_t> keys) {
@@ -189,8 +204,11 @@ void StoreTable::remove(size_t level, int32_t slot, std::span<const int64_t> key
 void StoreTable::warm() {
   for (const auto& [slot, name] : spaces()) {
     const auto tables = find(slot);
+    const auto above = std::span(*tables).first(tables->size() - 1);
+    if (std::ranges::none_of(above, [](const auto& table) { return table->is_filled(); })) continue;
     tables->back()->each([&](std::span<const int64_t> keys, std::span<const float> rows) {
-      for (size_t l = 0; l + 1 < levels_.size(); ++l) (*tables)[l]->put(keys, rows.data());
+      for (const auto& table : above)
+        if (table->is_filled()) table->put(keys, rows.data());
     });
   }
 }

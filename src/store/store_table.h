@@ -43,7 +43,8 @@ class StoreTable {
               const PendingRows* pending);
   int64_t get_rows(int32_t slot, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    const PendingRows* pending);
-  bool contains(int32_t slot, int64_t key) const;
+  /// How many of these, each once, have rows.
+  int64_t count(int32_t slot, std::span<const int64_t> keys) const;
   int64_t rows() const;
   /// Passes all rows on, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
@@ -54,6 +55,8 @@ class StoreTable {
   // Of one thread at a time. `level`: by its number in `levels`.
   /// Makes the namespace of a slot. `expected`: rows.
   void open(int32_t slot, int64_t expected);
+  /// The same, with the rows that the lowest level has already.
+  void adopt();
   /// Before and after the calls below of an update: look-ups between take no rows into levels above.
   void begin_update();
   void end_update();
@@ -61,7 +64,7 @@ class StoreTable {
   /// The same of an update: a level that is a cache changes only what it has.
   void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
-  /// Copies the rows of the lowest level to those above.
+  /// Copies the rows of the lowest level to those above that want them.
   void warm();
   /// Takes the tables of the levels anew, as they are named.
   void reopen();
@@ -80,7 +83,7 @@ class StoreTable {
   /// Null: the slot has none.
   std::shared_ptr<const Tables> find(int32_t slot) const;
   Tables open_levels(const std::string& space, int64_t expected) const;
-  void offer(const Tables&, size_t answered_by, KeysToFind, const float* rows, int64_t stride, uint64_t updates);
+  void offer(const Tables&, size_t answered_by, std::span<const int64_t> keys, const float* rows, uint64_t updates);
 
   About about_;
   std::vector<StoreLevel*> levels_;

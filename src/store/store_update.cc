@@ -78,9 +78,12 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
     if (slot != 0 && !table.about().by_slot)
       throw Error(Kind::data, cat("an update of slot ", slot, " of table '", table.about().name,
                                   "', whose rows belong to keys alone"));
-    for (const int64_t key : change.keys) rows += !table.contains(slot, key);
     const std::unordered_set<int64_t> put(change.keys.begin(), change.keys.end());
-    for (const int64_t key : change.removed) rows -= table.contains(slot, key) && !put.contains(key);
+    const std::vector<int64_t> different(put.begin(), put.end());
+    rows += std::ssize(different) - table.count(slot, different);
+    std::unordered_set<int64_t> gone(change.removed.begin(), change.removed.end());
+    std::erase_if(gone, [&](int64_t key) { return put.contains(key); });
+    rows -= table.count(slot, std::vector<int64_t>(gone.begin(), gone.end()));
   }
   if (rows_after >= 0 && rows != rows_after)
     throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
@@ -111,6 +114,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
                          const std::vector<int64_t>& rows_after, double written) {
   using Content = Version::Content;
   std::unique_lock lock(changing);
+  check_writable("an update");
   const Content before = version->content.get();
   Version::Progress& progress = *version->progress;
   if (iteration <= progress.iteration) return false;

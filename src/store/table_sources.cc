@@ -31,7 +31,7 @@ void read_model_file(const fs::path& path, int64_t dim, bool by_slot, int key_by
 
 void read_table(const StoreTableSource& from, const StoreRowSink& sink) {
   const int given = !from.model_file.empty() + !from.file.empty() + (!from.keys.empty() || !from.vectors.empty()) +
-                    (from.rows != nullptr);
+                    (from.rows != nullptr) + from.in_level;
   if (given != 1 || from.keys.empty() != from.vectors.empty())
     throw Error(Kind::config, cat("table '", from.name,
                                   "' needs one source: a model file, a Parquet or safetensors "

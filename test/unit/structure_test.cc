@@ -64,6 +64,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"app", {"report", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
+    {"plugins/rocksdb", {"store"}},
+    {"plugins/redis", {"store"}},
     {"prepare", {"formats/catalog"}},
     {"prepare/write", {"formats/catalog"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},

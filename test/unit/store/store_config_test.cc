@@ -45,6 +45,37 @@ TEST(StoreConfig, UnknownKeysAreErrorsWithTheNearestName) {
   EXPECT_TRUE(contains(message, "\"model\"")) << message;
 }
 
+TEST(StoreConfig, ALevelInRocksDbHasItsOwnKeys) {
+  const StoreLevelOptions level = read_text_as_store(R"({"memory": false, "rocksdb": {"folder": "db", "open": "follow",
+    "own_folder": "mine", "names": "hugectr", "cache_mb": 1}})")
+                                      .config.options()
+                                      .levels.at(0);
+  EXPECT_EQ(level.kind, StoreLevelOptions::Kind::rocksdb);
+  EXPECT_EQ(level.rocksdb.opening, StoreRocksOptions::Opening::follow);
+  EXPECT_EQ(level.rocksdb.cache_bytes, 1 << 20);
+  const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
+  EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"foldr": "db"}})"), "\"folder\""));
+  EXPECT_TRUE(contains(message_for(R"({"folder": "f", "rocksdb": {"folder": "db"}})"), "leave one out"));
+  EXPECT_TRUE(contains(message_for(R"({"rocksdb": {"folder": "db", "open": "follow", "own_folder": "o"}})"),
+                       "would keep rows that the updater has changed"));
+}
+
+TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
+  const StoreLevelOptions level = read_text_as_store(R"({"memory": false, "folder": "f", "redis": {"tls": true,
+    "addresses": ["a:1", "b:2"], "eviction": "oldest", "most_rows": 7, "ca": "ca.crt"}})")
+                                      .config.options()
+                                      .levels.at(0);
+  EXPECT_EQ(level.kind, StoreLevelOptions::Kind::redis);
+  EXPECT_EQ(level.redis.addresses, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(level.redis.eviction, StoreRedisOptions::Eviction::oldest);
+  EXPECT_EQ(level.redis.most_rows, 7);
+  const auto message_for = [](const char* text) { return message_of(Kind::config, [&] { read_text_as_store(text); }); };
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"adresses": ["a:1"]}})"), "\"addresses\""));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"ca": "x"}})"), "\"tls\" is false"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"most_rows": 5}})"), "need a level below"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "say \"memory\": false"));
+}
+
 constexpr const char* kPs = R"({"supportlonglong": true,
   "volatile_db": {"type": "hashmap", "num_partitions": 2, "overflow_margin": 50, "initial_cache_rate": 0.5},
   "persistent_db": {"type": "rocksdb", "path": "db"},
@@ -58,7 +89,9 @@ std::string with_text(std::string text, const std::string& from, const std::stri
 
 TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
   const ReadStoreConfig read = read_text_as_store(kPs);
-  EXPECT_EQ(read.config.folder, "db");
+  ASSERT_TRUE(read.config.rocksdb);
+  EXPECT_EQ(read.config.rocksdb->folder, "db");
+  EXPECT_EQ(read.config.rocksdb->names, StoreNames::hugectr);
   EXPECT_EQ(read.config.most_rows, 100);
   const StoreModelSection& model = read.config.models.at(0);
   EXPECT_EQ(model.name, "wdl");
@@ -67,9 +100,26 @@ TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
   EXPECT_EQ(model.tables[1].dim, 16);
   EXPECT_EQ(model.tables[0].default_value, 0.5);
   EXPECT_EQ(model.tables[1].default_value, 0);
-  for (const char* said : {"/models/0/hit_rate_threshold", "misses are always answered right",
-                           "/volatile_db/initial_cache_rate", "RocksDB is not there yet"})
+  for (const char* said :
+       {"/models/0/hit_rate_threshold", "misses are always answered right", "/volatile_db/initial_cache_rate"})
     EXPECT_TRUE(contains(read.notes, said)) << said << read.notes;
+}
+
+TEST(StoreConfig, RedisInAPsJsonIsALevelAboveTheDatabaseOnDisk) {
+  const StoreConfig config =
+      read_text_as_store(
+          with_text(kPs, "\"hashmap\"",
+                    R"("redis_cluster", "address": "a:1;b:2", "password": "p", "overflow_policy": "evict_oldest")"))
+          .config;
+  ASSERT_TRUE(config.redis);
+  EXPECT_FALSE(config.memory);
+  EXPECT_EQ(config.redis->addresses, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(config.redis->names, StoreNames::hugectr);
+  EXPECT_EQ(config.redis->partitions, 2);
+  EXPECT_EQ(config.redis->most_rows, 50);
+  EXPECT_EQ(config.redis->eviction, StoreRedisOptions::Eviction::oldest);
+  EXPECT_FALSE(config.redis->keep_missed);
+  EXPECT_EQ(config.options().levels.size(), 2u);
 }
 
 TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
@@ -78,7 +128,7 @@ TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
   };
   EXPECT_TRUE(contains(message_with("persistent_db", "peristent_db"), "did you mean \"persistent_db\"?"));
   EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is no database"));
-  EXPECT_TRUE(contains(message_with("hashmap", "redis"), "Redis is not there yet"));
+  EXPECT_TRUE(contains(message_with("hashmap", "redis\", \"overflow_policy\": \"evict_rndom"), "is no policy"));
   EXPECT_TRUE(contains(message_with("gpucacheper", "gpucachper"), "gpucach"));
   EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, and there are 2 sparse_files"));
 }

@@ -14,7 +14,9 @@
 #include "formats/model/model_manifest.h"
 #include "hctr/error.h"
 #include "hctr/formats.h"
+#include "store/level_plugins.h"
 #include "support/message_of.h"
+#include "support/redis_servers.h"
 #include "support/store_model.h"
 #include "support/temporary_folder.h"
 
@@ -59,18 +61,46 @@ void expect_rows(const StoreView& view, size_t number, const PlainTable& table, 
   }
 }
 
-std::vector<StoreLevelOptions> levels_of(const std::string& which, const fs::path& folder) {
+std::vector<StoreLevelOptions> levels_of(const std::string& which, const fs::path& folder,
+                                         const std::vector<std::string>& addresses = {}) {
   const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = folder};
   if (which == "memory") return {StoreLevelOptions{}};
   if (which == "file") return {file};
+  const StoreLevelOptions rocksdb{
+      .kind = StoreLevelOptions::Kind::rocksdb,
+      .rocksdb = {.folder = folder, .cache_bytes = 1 << 20, .reader_threads = 2, .background_threads = 1}};
+  if (which == "rocksdb") return {rocksdb};
+  const StoreLevelOptions redis{.kind = StoreLevelOptions::Kind::redis,
+                                .redis = {.addresses = addresses, .partitions = 4, .timeout_ms = 30000}};
+  if (which == "redis") return {redis};
+  if (which == "redis_file") return {redis, file};
+  if (which == "cache_redis_rocksdb") return {StoreLevelOptions{.most_rows = 200}, redis, rocksdb};
+  if (which == "cache_rocksdb") return {StoreLevelOptions{.most_rows = 200}, rocksdb};
   return {StoreLevelOptions{.most_rows = which == "cache" ? 200 : 0}, file};
 }
 
 class StoreLevels : public ::testing::TestWithParam<const char*> {
  protected:
-  StoreOptions options() const { return {.levels = levels_of(GetParam(), folder_ / "store")}; }
-  bool lasts() const { return std::string(GetParam()) != "memory"; }
+  void SetUp() override {
+    const std::string_view which = GetParam();
+    const bool with_redis = which.find("redis") != which.npos;
+    if (with_redis && !why_no_redis().empty()) GTEST_SKIP() << why_no_redis();
+    try {
+      if (which.ends_with("rocksdb")) rocks_plugin();
+      if (!with_redis) return;
+      redis_plugin();
+      servers_ = std::make_unique<RedisServers>();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  StoreOptions options() const {
+    return {.levels = levels_of(GetParam(), folder_ / "store",
+                                servers_ ? servers_->addresses() : std::vector<std::string>())};
+  }
+  bool lasts() const { return std::string(GetParam()) != "memory" && std::string(GetParam()) != "redis"; }
   TemporaryFolder folder_;
+  std::unique_ptr<RedisServers> servers_;
 };
 
 TEST_P(StoreLevels, AnswersWhatAPlainMapDoesWithUpdatesVersionsAndRestarts) {
@@ -291,7 +321,42 @@ TEST_P(StoreLevels, RandomOperationsGiveWhatPlainMapsDo) {
   EXPECT_GT(all.operations(), 100'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StoreLevels, ::testing::Values("memory", "file", "both", "cache"),
+INSTANTIATE_TEST_SUITE_P(All, StoreLevels,
+                         ::testing::Values("memory", "file", "both", "cache", "rocksdb", "cache_rocksdb", "redis",
+                                           "redis_file", "cache_redis_rocksdb"),
+                         [](const auto& level) { return std::string(level.param); });
+
+class StoreWithRedis : public StoreLevels {};
+
+TEST_P(StoreWithRedis, AnswersRightWhileTheServerIsLostHangsAndComesBack) {
+  StoreOptions of = options();
+  for (StoreLevelOptions& level : of.levels) level.redis.timeout_ms = 200;
+  Store store(of);
+  PlainTable table = random_table(3, 4, 500);
+  std::mt19937_64 random(4);
+  store.load({.name = "m", .version = "1", .tables = {source_of("t", 4, table)}});
+  int64_t iteration = 0;
+  for (const char* what : {"kill", "start", "pause", "resume"}) {
+    const std::string_view event = what;
+    if (event == "kill") servers_->kill(0);
+    if (event == "start") servers_->start(0);
+    if (event == "pause") servers_->pause(0);
+    if (event == "resume") servers_->resume(0);
+    for (int round = 0; round < 5; ++round) {
+      const auto key = static_cast<int64_t>(random() % 3000) - 1500;
+      table[key] = random_row(random, 4);
+      const StoreTableUpdate update{.table = "t", .keys = {&key, 1}, .rows = table[key].data()};
+      ASSERT_TRUE(store.apply("m", ++iteration, {&update, 1}));
+      ASSERT_NO_FATAL_FAILURE(expect_rows(store.view("m"), 0, table, random));
+    }
+  }
+  const std::vector<StoreTableStatistics::Level> levels = store.tables()[0].levels;
+  const auto redis = std::ranges::find(levels, "redis", &StoreTableStatistics::Level::name);
+  ASSERT_NE(redis, levels.end());
+  EXPECT_GT(redis->failed, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoreWithRedis, ::testing::Values("redis_file", "cache_redis_rocksdb"),
                          [](const auto& level) { return std::string(level.param); });
 
 TEST(Store, PoolsInTheOrderOfKeysAndCountsWhatHasNoRow) {

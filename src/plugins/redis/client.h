@@ -1,0 +1,64 @@
+// A client of a Redis server or cluster.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugins/redis/slot_map.h"
+
+namespace hctr {
+
+/// Connections to all nodes, for one call of run() at a time.
+struct RedisLane {
+  using Connections = std::map<RedisAddress, std::unique_ptr<RedisConnection>>;
+  Connections masters{}, replicas{};
+};
+
+class RedisClientOf : public RedisClient {
+ public:
+  static const char* open(const RedisSettings&, RedisClient** client);
+
+  const char* run(RedisCommand* commands, int64_t count, bool waits) override;
+  RedisCounts counts() const override;
+
+ private:
+  friend class RedisRun;
+  explicit RedisClientOf(const RedisSettings&);
+  std::unique_ptr<RedisLane> take_lane(RedisClock::time_point deadline);
+  void give_lane(std::unique_ptr<RedisLane>);
+  std::unique_ptr<RedisConnection> connect(const RedisAddress&, bool replica, RedisClock::time_point deadline);
+  SlotMap map() const;
+  void moved(int slot, const RedisAddress&);
+  /// Asks nodes for the slots, unless one was asked just now. Throws where none answers.
+  void refresh(RedisClock::time_point deadline);
+  /// A node that does not answer is left alone for a while.
+  bool is_down(const RedisAddress&) const;
+  void set_down(const RedisAddress&, bool down);
+
+  std::string texts_[7];  // of settings_
+  RedisSettings settings_;
+  std::unique_ptr<SSL_CTX, FreeSsl> tls_{};
+  std::vector<RedisAddress> first_{};  // of the settings
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable lane_is_free_;
+  std::vector<std::unique_ptr<RedisLane>> lanes_{};
+  int lanes_made_ = 0;
+  SlotMap map_{};
+  struct Down {
+    RedisClock::time_point until{};
+    int times = 0;
+  };
+  std::map<RedisAddress, Down> down_{};
+  std::atomic<bool> any_down_ = false;
+  RedisClock::time_point refreshed_{};
+  std::atomic<int64_t> connected_{0}, redirected_{0}, refreshes_{0}, broken_{0};
+};
+
+}  // namespace hctr

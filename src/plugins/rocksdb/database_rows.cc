@@ -1,0 +1,147 @@
+// Look-ups of many keys, and rows that are loaded as sorted files.
+#include <rocksdb/sst_file_writer.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plugins/rocksdb/database.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kKeysOfPiece = 32;  // as many as RocksDB takes at once from a MultiGet
+constexpr uint64_t kBytesOfFile = uint64_t{256} << 20;
+
+/// Ascends as RocksDB compares the bytes of keys.
+uint64_t order_of(int64_t key, int32_t key_bytes) {
+  const auto bits = static_cast<uint64_t>(key);
+  return __builtin_bswap64(key_bytes == 8 ? bits : bits << 32);
+}
+
+struct KeyAt {
+  uint64_t order;
+  int32_t at;
+};
+
+/// The keys to look for, sorted.
+void sort_keys(const RocksRequest& request, std::vector<KeyAt>& keys) {
+  keys.clear();
+  for (int64_t i = 0; i < request.count; ++i)
+    if (!request.found[i]) keys.push_back({order_of(request.keys[i], request.key_bytes), static_cast<int32_t>(i)});
+  std::sort(keys.begin(), keys.end(), [](const KeyAt& a, const KeyAt& b) { return a.order < b.order; });
+}
+
+struct PieceResult {
+  int64_t hits = 0;
+  std::string problem{};
+};
+
+PieceResult read_piece(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* column, const RocksRequest& request,
+                       const KeyAt* keys, size_t count) {
+  thread_local std::vector<rocksdb::PinnableSlice> values(kKeysOfPiece);
+  rocksdb::Slice slices[kKeysOfPiece];
+  rocksdb::Status statuses[kKeysOfPiece];
+  for (size_t i = 0; i < count; ++i)
+    slices[i] = rocksdb::Slice(reinterpret_cast<const char*>(request.keys + keys[i].at),
+                               static_cast<size_t>(request.key_bytes));
+  db.MultiGet(rocksdb::ReadOptions(), column, count, slices, values.data(), statuses, true);
+  PieceResult result;
+  for (size_t i = 0; i < count; ++i) {
+    const int32_t at = keys[i].at;
+    if (!statuses[i].ok()) {
+      if (!statuses[i].IsNotFound()) result.problem = statuses[i].ToString();
+      continue;
+    }
+    if (values[i].size() != static_cast<size_t>(request.row_bytes)) {
+      result.problem = "Corruption: the row of key " + std::to_string(request.keys[at]) + " has " +
+                       std::to_string(values[i].size()) + " bytes, not " + std::to_string(request.row_bytes);
+    } else {
+      if (request.rows)
+        std::memcpy(request.rows + (request.places ? request.places[at] : at) * request.stride, values[i].data(),
+                    values[i].size());
+      request.found[at] = 1;
+      ++result.hits;
+    }
+    values[i].Reset();
+  }
+  return result;
+}
+
+/// The files of one load.
+class SortedFiles {
+ public:
+  SortedFiles(OpenDatabase& in, rocksdb::ColumnFamilyHandle* column) : in_(in), column_(column) {}
+  ~SortedFiles() {
+    std::error_code error;  // those that were taken in are elsewhere
+    for (const std::string& name : names_) std::filesystem::remove(name, error);
+  }
+  rocksdb::Status add(const rocksdb::Slice& key, const rocksdb::Slice& value) {
+    if (!writer_) {
+      names_.push_back(in_.path + "/bulk_" + std::to_string(names_.size()) + ".sst");
+      writer_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(), in_.options, column_);
+      const rocksdb::Status opened = writer_->Open(names_.back());
+      if (!opened.ok()) return opened;
+    }
+    const rocksdb::Status put = writer_->Put(key, value);
+    return put.ok() && writer_->FileSize() >= kBytesOfFile ? end_file() : put;
+  }
+  /// All of them become rows at once.
+  rocksdb::Status take_in() {
+    if (const rocksdb::Status ended = end_file(); !ended.ok() || names_.empty()) return ended;
+    rocksdb::IngestExternalFileOptions options;
+    options.move_files = true;
+    return in_.db->IngestExternalFile(column_, names_, options);
+  }
+
+ private:
+  rocksdb::Status end_file() {
+    const rocksdb::Status finished = writer_ ? writer_->Finish() : rocksdb::Status();
+    writer_.reset();
+    return finished;
+  }
+  OpenDatabase& in_;
+  rocksdb::ColumnFamilyHandle* column_;
+  std::vector<std::string> names_{};
+  std::unique_ptr<rocksdb::SstFileWriter> writer_{};
+};
+
+}  // namespace
+
+const char* RocksDatabaseOf::get(RocksColumn* column, const RocksRequest& request, int64_t* hits) {
+  thread_local std::vector<KeyAt> keys;
+  thread_local std::vector<PieceResult> results;
+  sort_keys(request, keys);
+  const auto count = static_cast<int64_t>(keys.size());
+  const int64_t pieces = (count + kKeysOfPiece - 1) / kKeysOfPiece;
+  results.assign(static_cast<size_t>(pieces), {});
+  rocksdb::ColumnFamilyHandle* const handle = handle_of(column);
+  const KeyAt* const sorted = keys.data();
+  PieceResult* const of_pieces = results.data();
+  database_->readers->run(pieces, [&, sorted, of_pieces](int64_t piece) {
+    const int64_t first = piece * kKeysOfPiece;
+    of_pieces[piece] = read_piece(*database_->db, handle, request, sorted + first,
+                                  static_cast<size_t>(std::min(kKeysOfPiece, count - first)));
+  });
+  *hits = 0;
+  for (const PieceResult& one : results) {
+    if (!one.problem.empty()) return kept_problem(one.problem);
+    *hits += one.hits;
+  }
+  return nullptr;
+}
+
+const char* RocksDatabaseOf::bulk(RocksColumn* column, int32_t key_bytes, int64_t row_bytes, RocksSource source) {
+  SortedFiles files(*database_, handle_of(column));
+  const void *key = nullptr, *row = nullptr;
+  while (source.next(source.self, &key, &row)) {
+    const rocksdb::Status added = files.add({static_cast<const char*>(key), static_cast<size_t>(key_bytes)},
+                                            {static_cast<const char*>(row), static_cast<size_t>(row_bytes)});
+    if (!added.ok()) return problem_of(added);
+  }
+  return problem_of(files.take_in());
+}
+
+}  // namespace hctr

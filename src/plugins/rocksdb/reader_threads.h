@@ -1,0 +1,42 @@
+// Threads that wait for the disk in place of the caller.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hctr {
+
+/// RocksDB reads the blocks of a MultiGet one after the other where it has no io_uring. Pieces of a request in several
+/// threads keep as many reads under way.
+class ReaderThreads {
+ public:
+  explicit ReaderThreads(int32_t count);
+  ~ReaderThreads();
+  /// Calls body(0) ... body(pieces - 1), in this thread too. Returns when all are done. The body does not throw.
+  void run(int64_t pieces, const std::function<void(int64_t)>& body);
+
+ private:
+  struct Job {
+    int64_t pieces;
+    const std::function<void(int64_t)>* body;
+    std::atomic<int64_t> next{0};
+    int64_t done = 0;  // under mutex_
+  };
+  void work(Job&);
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable wanted_, finished_;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,13 @@
+// The sections of store.json about levels in other programs' databases.
+#pragma once
+
+#include "store/store_config.h"
+
+namespace hctr {
+
+Schema<StoreRocksSection> rocks_schema();
+Schema<StoreRedisSection> redis_schema();
+StoreRocksOptions options_of(const StoreRocksSection&);
+StoreRedisOptions options_of(const StoreRedisSection&);
+
+}  // namespace hctr

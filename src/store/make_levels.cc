@@ -1,0 +1,53 @@
+#include "store/make_levels.h"
+
+#include "core/base/expect.h"
+#include "store/file_level.h"
+#include "store/memory_level.h"
+#include "store/redis_level.h"
+#include "store/rocks_level.h"
+
+namespace hctr {
+namespace {
+
+using LevelKind = StoreLevelOptions::Kind;
+
+std::unique_ptr<StoreLevel> make_level(const StoreLevelOptions& of, bool lowest) {
+  switch (of.kind) {
+    case LevelKind::memory:
+      return std::make_unique<MemoryLevel>(of.most_rows);
+    case LevelKind::redis:
+      return std::make_unique<RedisLevel>(of.redis, lowest);
+    case LevelKind::rocksdb:
+      return std::make_unique<RocksLevel>(of.rocksdb);
+    case LevelKind::file:
+      break;
+  }
+  if (of.folder.empty()) throw Error(Kind::config, "a level of files needs a folder");
+  return std::make_unique<FileLevel>(of.folder);
+}
+
+/// Lower levels have larger numbers.
+int depth_of(LevelKind kind) { return kind == LevelKind::memory ? 0 : kind == LevelKind::redis ? 1 : 2; }
+
+}  // namespace
+
+std::vector<std::unique_ptr<StoreLevel>> make_levels(const StoreOptions& options) {
+  if (options.levels.empty()) throw Error(Kind::config, "a store needs a level: memory, redis, file or rocksdb");
+  for (size_t l = 1; l < options.levels.size(); ++l)
+    if (depth_of(options.levels[l - 1].kind) >= depth_of(options.levels[l].kind))
+      throw Error(Kind::config, "levels of a store are memory, redis, then file or rocksdb; each at most once");
+  if (options.levels.size() == 1 && options.levels[0].most_rows > 0)
+    throw Error(Kind::config, "rows beyond most_rows of the memory need a level below it: redis, file or rocksdb");
+  const StoreLevelOptions& last = options.levels.back();
+  if (options.levels.size() > 1 && last.kind == LevelKind::redis && last.redis.names == StoreNames::hugectr)
+    throw Error(Kind::config,
+                "rows in Redis under HugeCTR's names stand alone, or above a level on a disk: other programs change "
+                "them, and levels above would show old rows");
+  if (options.levels.size() > 1 && last.rocksdb.opening == StoreRocksOptions::Opening::follow)
+    throw Error(Kind::config, "a RocksDB database that is followed stands alone: levels above it would show old rows");
+  std::vector<std::unique_ptr<StoreLevel>> levels;
+  for (const StoreLevelOptions& one : options.levels) levels.push_back(make_level(one, &one == &last));
+  return levels;
+}
+
+}  // namespace hctr

@@ -1,0 +1,42 @@
+// The level in a Redis server or cluster.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "store/redis_table.h"
+
+namespace hctr {
+
+/// Connects when it is first used: above another level, a store opens and answers without it. With own names the rows
+/// of a process are its own, and go with it.
+class RedisLevel : public StoreLevel {
+ public:
+  /// `lowest`: there is no level below. Errors: Error(config), Error(io) where the plug-in or a certificate is missing.
+  RedisLevel(const StoreRedisOptions&, bool lowest);
+
+  std::string name() const override { return "redis"; }
+  std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
+  std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t dim) override;
+  std::vector<std::string> namespaces() const override;
+  void drop(const std::string& space) override;
+  void commit(const std::string& note) override;
+  void roll_back() override;
+
+ private:
+  struct Member {
+    std::string name;
+    bool adopted = false;
+    std::shared_ptr<RedisTable> rows{};
+  };
+  std::shared_ptr<RedisTable> add(const std::string& space, int64_t dim, int64_t expected, bool adopted);
+
+  RedisShared shared_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Member> members_;
+};
+
+}  // namespace hctr

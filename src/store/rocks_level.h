@@ -1,0 +1,66 @@
+// The level in a RocksDB database.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hctr/store.h"
+#include "store/level.h"
+#include "store/rocks_plugin.h"
+
+namespace hctr {
+
+/// A column family for each namespace: keys are the bytes of the key, values the floats of the row, as HugeCTR's
+/// parameter server has them. What the store knows of tables is in the default column family, under "huge_ctr/". A
+/// commit is one write to the log of the database, with the note of the owner: a process killed at any point leaves
+/// what the last commit has made, whole. A new table is sorted and loaded as files, without the log.
+class RocksLevel : public StoreLevel {
+ public:
+  /// Errors: Error(io), also where another process has the database; Error(data) naming what is damaged.
+  explicit RocksLevel(const StoreRocksOptions&);
+  ~RocksLevel() override;
+
+  std::string name() const override { return "rocksdb"; }
+  std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) override;
+  std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t dim) override;
+  std::vector<std::string> namespaces() const override;
+  void drop(const std::string& space) override;
+  bool persistent() const override { return true; }
+  bool writable() const override { return options_.opening == StoreRocksOptions::Opening::update; }
+  std::string note() const override;
+  void commit(const std::string& note) override;
+  void roll_back() override;
+  bool refresh() override;
+  int64_t verify() override;
+  int64_t compact() override;
+
+ private:
+  struct Batch;
+  struct Member {
+    std::string column;
+    bool adopted = false;
+    std::shared_ptr<class RocksTable> rows{};
+  };
+  struct Dropped {
+    std::string column;
+    std::shared_ptr<RocksColumn> rows;
+  };
+  void open_database();
+  void read_catalog();
+  std::shared_ptr<RocksColumn> open_column(const std::string& name, bool create);
+  void check(const char* problem) const;
+  Member& add(const std::string& space, int64_t dim, bool adopted);
+
+  StoreRocksOptions options_;
+  std::shared_ptr<RocksDatabase> database_;
+  int64_t opened_ = 0;
+  mutable std::mutex mutex_;
+  std::string note_;
+  std::map<std::string, Member> members_;
+  std::vector<Dropped> dropped_;
+};
+
+}  // namespace hctr
