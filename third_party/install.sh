@@ -23,6 +23,7 @@ needs=(
 wants=(
   "libopenmpi-dev:bin:mpicxx"
   "openmpi-bin:bin:mpirun"
+  "librdkafka-dev:include/librdkafka/rdkafka.h"
 )
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.

@@ -30,7 +30,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"ops/embedding", {"ops/optimizer"}},
     {"metrics", {"config"}},
     {"formats/data", {"config"}},
-    {"formats/io", {"core/base"}},
+    {"stream", {"config"}},
+    {"formats/io", {"core/base", "stream"}},
     {"formats/catalog", {"formats/data", "formats/io"}},  // and every format
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
@@ -60,6 +61,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"app", {"report", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
+    {"plugins/kafka", {"stream"}},
     {"prepare", {"formats/catalog"}},
     {"prepare/write", {"formats/catalog"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},
