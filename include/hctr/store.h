@@ -16,6 +16,8 @@
 
 namespace hctr {
 
+struct StreamedDelta;
+
 struct StoreLevelOptions {
   enum class Kind { memory, file };
   Kind kind = Kind::memory;
@@ -128,6 +130,16 @@ class HCTR_API Store {
   /// Applies an update by call, whole. `iteration`: that the rows are of then; one that is not newer than what is there
   /// is not applied: returns false.
   bool apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate>);
+
+  /// Applies a delta of a stream (hctr/delta_stream.h) as one of training. `position` is stored in the same commit. A
+  /// whole model replaces all rows.
+  bool apply(std::string_view model, const StreamedDelta&, std::string_view position);
+  /// Applies rows that belong to no iteration, and stores `position` with them.
+  void apply(std::string_view model, std::span<const StoreTableUpdate>, std::string_view position);
+  /// The last position stored with the active version; empty: none was.
+  std::string position(std::string_view model) const;
+  /// The id of the run that trained the active version; empty: not known.
+  std::string run(std::string_view model) const;
 
   std::vector<StoreModelStatistics> models() const;
   std::vector<StoreTableStatistics> tables() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/store_follow.h"
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
@@ -22,6 +23,7 @@ void load_models(Store& store, const StoreConfig& config, const Surroundings& ar
     if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
     if (!section.updates.empty()) store.update(section.name, section.updates);
   }
+  catch_up_with_streams(store, config);
 }
 
 void print_store(const Store& store) {
@@ -71,7 +73,7 @@ StoreCommand::StoreCommand(CommandLine& app) {
 
 int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundings& around) {
   const std::string& what = arguments.at(0);
-  const std::vector<std::string> words = {"load", "get", "stats", "verify", "compact"};
+  const std::vector<std::string> words = {"load", "follow", "get", "stats", "verify", "compact"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw Error(Kind::usage,
                 cat("huge_ctr store does ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
@@ -82,7 +84,8 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
     throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
   Store store(config.options());
   // What is in memory alone is loaded by each command; files have what store load has left in them.
-  if (what == "load" || config.folder.empty()) load_models(store, config, around);
+  if (what == "load" || what == "follow" || config.folder.empty()) load_models(store, config, around);
+  if (what == "follow") return follow_streams(store, config);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

@@ -33,6 +33,7 @@ Schema<StoreModelSection> model_schema() {
       .opt("version", &M::version, "a text; another one is loaded beside it and takes over")
       .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables are served")
       .opt("updates", &M::updates, "a snapshot_prefix whose deltas store load applies")
+      .part("stream", &M::stream, consume_schema(), "a topic of Kafka that updates come from", false)
       .opt("miss_is_error", &M::miss_is_error, "a key without a row is an error; else it gets the default row")
       .list("tables", &M::tables, table_schema(), "tables from files, in place of model", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
@@ -62,6 +63,13 @@ const Schema<StoreConfig>& store_schema() {
           })
           .closed();
   return schema;
+}
+
+StoreStreamOptions StoreModelSection::stream_options() const {
+  return {.stream = stream.options(),
+          .updates = updates,
+          .hps = stream.format == StreamFormat::hps,
+          .key_bytes = static_cast<int>(stream.key_bytes)};
 }
 
 StoreOptions StoreConfig::options() const {

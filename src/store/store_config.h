@@ -6,7 +6,9 @@
 
 #include "config/problems.h"
 #include "config/schema.h"
+#include "config/sections/stream_section.h"
 #include "hctr/store.h"
+#include "hctr/store_stream.h"
 
 namespace hctr {
 
@@ -21,10 +23,13 @@ struct StoreTableSection {
 struct StoreModelSection {
   std::string name;
   std::string version = "1";
-  std::string model;    ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
-  std::string updates;  ///< a snapshot_prefix whose deltas "store load" applies
+  std::string model;      ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
+  std::string updates;    ///< a snapshot_prefix whose deltas "store load" applies
+  ConsumeSection stream;  ///< given: where updates come from through Kafka
   bool miss_is_error = false;
   std::vector<StoreTableSection> tables;
+
+  StoreStreamOptions stream_options() const;
 };
 
 struct StoreConfig {

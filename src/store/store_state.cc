@@ -236,9 +236,12 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 }
 
 bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
-                         const std::vector<int64_t>& rows_after, double written) {
+                         const std::vector<int64_t>& rows_after, double written, const std::string* position) {
   VersionPointer version = active(model);
-  if (iteration <= version->progress->iteration) return false;
+  if (iteration == kNoIteration)
+    iteration = version->progress->iteration;
+  else if (iteration <= version->progress->iteration)
+    return false;
   for (size_t t = 0; t < changes.size(); ++t) check_change(*version->tables[t], changes[t], rows_after[t]);
   // Other versions keep their tables as they are.
   const auto own = std::make_shared<Version>(*version);
@@ -258,6 +261,7 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
   // The lowest level first: what it has not taken, no other level shows.
   int64_t updated = 0, removed = 0;
   const int64_t before = own->progress->iteration;
+  const std::string position_before = own->progress->position;
   for (size_t l = levels.size(); l-- > 0;) {
     try {
       for (size_t t = 0; t < changes.size(); ++t) change(*own->tables[t], l, changes[t]);
@@ -267,11 +271,13 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
         models_.find(model)->second.versions.find(version->name)->second = own;
       }
       own->progress->iteration = iteration;
+      if (position) own->progress->position = *position;
       commit();
     } catch (...) {
       if (l + 1 == levels.size()) {
         levels[l]->roll_back();
         own->progress->iteration = before;
+        own->progress->position = position_before;
         const std::lock_guard lock(pointers_);
         models_.find(model)->second.versions.find(version->name)->second = version;
       }

@@ -23,6 +23,7 @@ struct StoreView::Version {
   struct Progress {
     std::atomic<int64_t> iteration{-1}, updates{0}, updated_rows{0}, removed_rows{0}, waiting{0};
     std::atomic<double> newest{-1};  // when the newest applied delta was written, in seconds since 1970
+    std::string position{};          // in the stream of updates; guarded by `changing` of the store
   };
   std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
