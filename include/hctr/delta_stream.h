@@ -63,6 +63,8 @@ class HCTR_API DeltaProducer {
 
   /// How long each of the calls below waits for the broker at most, once the queue is full. Default: 30 s.
   void wait_at_most(double seconds);
+  /// Any thread: calls that wait for the broker give the delta up, now and later.
+  void stop();
   void begin(const StreamedAbout&);
   /// Changed and new rows. `slots`: of a table whose rows belong to slot and key. `rows`: [keys, dim].
   void rows(size_t table, std::span<const int64_t> keys, std::span<const float> rows,

@@ -85,8 +85,8 @@ bool Store::apply(std::string_view model, const StreamedDelta& delta, std::strin
           if (whole) remove_others(*version.tables[at], changes[at]);
           rows[at] = of.rows;
         }
-        const std::string place(position);
-        return state_->apply(model, delta.about.iteration, std::move(changes), rows, delta.about.written, &place);
+        const State::Streamed streamed{std::string(position), delta.about.run};
+        return state_->apply(model, delta.about.iteration, std::move(changes), rows, delta.about.written, &streamed);
       });
 }
 
@@ -94,8 +94,8 @@ void Store::apply(std::string_view model, std::span<const StoreTableUpdate> upda
   const std::lock_guard lock(state_->changing);
   std::vector<ChangesOfTable> changes = changes_by_call(StoreView(state_->active(model)), updates);
   const std::vector<int64_t> rows_after(changes.size(), -1);
-  const std::string place(position);
-  state_->apply(model, State::kNoIteration, std::move(changes), rows_after, unix_time(), &place);
+  const State::Streamed streamed{std::string(position)};
+  state_->apply(model, State::kNoIteration, std::move(changes), rows_after, unix_time(), &streamed);
 }
 
 std::string Store::position(std::string_view model) const {

@@ -19,8 +19,7 @@ Schema<StoreTableSection> table_schema() {
       .opt("by_slot", &T::by_slot, "rows belong to slot and key; of model_file")
       .opt("default_value", &T::default_value, "each element of the row that a key without one gets")
       .together([](T& t, const std::string& pointer, Problems& problems) {
-        if (!t.model_file.empty() + !t.file.empty() + !(t.keys.empty() && t.vectors.empty()) != 1 ||
-            t.keys.empty() != t.vectors.empty())
+        if (t.sources() > 1 || t.keys.empty() != t.vectors.empty())
           problems.error(pointer, "needs either \"model_file\", \"file\", or \"keys\" and \"vectors\"");
       })
       .closed();
@@ -38,6 +37,12 @@ Schema<StoreModelSection> model_schema() {
       .list("tables", &M::tables, table_schema(), "tables from files, in place of model", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
         if (m.model.empty() == m.tables.empty()) problems.error(pointer, "needs either \"model\" or \"tables\"");
+        for (size_t t = 0; t < m.tables.size() && !m.stream.given; ++t)
+          if (m.tables[t].sources() == 0)
+            problems.error(
+                cat(pointer, "/tables/", t),
+                "needs either \"model_file\", \"file\", or \"keys\" and \"vectors\"; tables that begin empty "
+                "need a \"stream\"");
       })
       .closed();
 }

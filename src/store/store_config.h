@@ -18,6 +18,9 @@ struct StoreTableSection {
   int64_t dim = 0;
   bool by_slot = false;
   double default_value = 0;
+
+  /// 0: it begins empty.
+  int sources() const { return !model_file.empty() + !file.empty() + !(keys.empty() && vectors.empty()); }
 };
 
 struct StoreModelSection {

@@ -236,7 +236,7 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 }
 
 bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
-                         const std::vector<int64_t>& rows_after, double written, const std::string* position) {
+                         const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   VersionPointer version = active(model);
   if (iteration == kNoIteration)
     iteration = version->progress->iteration;
@@ -247,6 +247,7 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
   const auto own = std::make_shared<Version>(*version);
   for (size_t t = 0; t < changes.size(); ++t)
     if (!changes[t].empty() && is_shared(*version, own->tables[t])) own->tables[t] = copy_of(*own->tables[t]);
+  if (streamed && own->run.empty()) own->run = streamed->run;
   struct Updates {
     std::vector<StoreTable*> tables{};
     ~Updates() {
@@ -271,7 +272,7 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
         models_.find(model)->second.versions.find(version->name)->second = own;
       }
       own->progress->iteration = iteration;
-      if (position) own->progress->position = *position;
+      if (streamed) own->progress->position = streamed->position;
       commit();
     } catch (...) {
       if (l + 1 == levels.size()) {

@@ -35,12 +35,16 @@ struct Store::State {
   VersionPointer version(std::string_view model, std::string_view name) const;
   std::vector<std::pair<VersionPointer, bool>> all() const;  // with whether it is the active one
 
+  /// What an update of a stream stores in its commit. `run`: of a version that has none yet.
+  struct Streamed {
+    std::string position, run{};
+  };
   static constexpr int64_t kNoIteration = -2;  ///< of rows that belong to none: that of the tables stays
 
   // Under `changing`.
   void load(const StoreModel&);
   bool apply(std::string_view model, int64_t iteration, std::vector<ChangesOfTable> changes,
-             const std::vector<int64_t>& rows_after, double written, const std::string* position = nullptr);
+             const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
   void activate(std::string_view model, std::string_view name);
   void unload(std::string_view model, std::string_view name);
   int64_t compact();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -32,6 +33,7 @@ struct DeltaProducer::State {
   bool begun = false;
   DeltaMessageHead head;  // of the next message
   std::vector<uint32_t> crcs;
+  std::atomic<bool> stopped{false};
 
   [[noreturn]] void give_up(const std::string& why) {
     const std::string trouble = writer ? writer->trouble() : "";
@@ -58,7 +60,8 @@ void DeltaProducer::State::open() {
   for (const char* problem = "";; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now()).count();
     if (left <= 0) give_up(cat("no broker has told its partitions within ", wait_seconds, " s: ", problem));
-    problem = writer->partitions(options.topic.c_str(), left, partitions);
+    if (stopped) give_up("stopped");
+    problem = writer->partitions(options.topic.c_str(), std::min<int64_t>(left, 1000), partitions);
     if (!problem) return;
   }
 }
@@ -78,7 +81,7 @@ void DeltaProducer::State::post(DeltaMessageKind kind, size_t table, size_t coun
     if (!full) break;
     writer->serve(50);
     if (*writer->failure()) give_up(writer->failure());
-    if (SteadyClock::now() > end)
+    if (stopped || SteadyClock::now() > end)
       give_up(cat("the queue of ", options.queue_bytes, " bytes is full, and no broker has taken a message for ",
                   wait_seconds, " s"));
   }
@@ -90,7 +93,7 @@ void DeltaProducer::State::flush() {
   const auto end = deadline();
   while (const int64_t waiting = writer->serve(50)) {
     if (*writer->failure()) give_up(writer->failure());
-    if (SteadyClock::now() > end)
+    if (stopped || SteadyClock::now() > end)
       give_up(cat("the broker has not confirmed ", waiting, " messages within ", wait_seconds, " s"));
   }
   if (*writer->failure()) give_up(writer->failure());
@@ -120,6 +123,8 @@ DeltaProducer::DeltaProducer(StreamOptions options) : state_(std::make_unique<St
 DeltaProducer::~DeltaProducer() = default;
 
 void DeltaProducer::wait_at_most(double seconds) { state_->wait_seconds = seconds; }
+
+void DeltaProducer::stop() { state_->stopped = true; }
 
 void DeltaProducer::begin(const StreamedAbout& about) {
   State& s = *state_;

@@ -127,6 +127,12 @@ bool TopicReader::caught_up(double seconds) {
   });
 }
 
+int64_t TopicReader::partitions() const {
+  int64_t all = 0;
+  for (const int32_t count : partitions_) all += count;
+  return all;
+}
+
 int64_t TopicReader::behind() const {
   int64_t behind = -1;
   for (int32_t t = 0; t < static_cast<int32_t>(topics_.size()); ++t)

@@ -40,6 +40,8 @@ class TopicReader {
   bool caught_up(double seconds);
   /// Offsets that were passed over, since their messages are gone.
   int64_t missing() const { return missing_; }
+  /// Of all topics; 0: not known yet.
+  int64_t partitions() const;
   /// Messages that are there and not read; -1: not known.
   int64_t behind() const;
   /// What the client has last reported of brokers and topics.

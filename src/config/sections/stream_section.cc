@@ -1,6 +1,9 @@
 #include "config/sections/stream_section.h"
 
+#include <algorithm>
+
 #include "core/base/expect.h"
+#include "core/base/files.h"
 
 namespace hctr {
 namespace {
@@ -16,7 +19,9 @@ Schema<S> stream_schema(const char* title) {
       .opt("key_bytes", &S::key_bytes, "of format hps: bytes of a key, 8 or 4", between(4, 8))
       .opt("queue_bytes", &S::queue_bytes, "messages that the client keeps in memory", at_least(65536))
       .opt("librdkafka", &S::librdkafka,
-           "other settings of the client, each \"name=value\", such as \"security.protocol=ssl\"");
+           "other settings of the client, each \"name=value\", such as \"security.protocol=ssl\"")
+      .opt("librdkafka_file", &S::librdkafka_file,
+           "a file with such settings, one a line: passwords belong there, since configs are stored with models");
 }
 
 void check_stream(StreamSection& s, const std::string& pointer, Problems& problems) {
@@ -33,10 +38,24 @@ void check_stream(StreamSection& s, const std::string& pointer, Problems& proble
 
 StreamOptions options_of(const StreamSection& s) {
   StreamOptions options{.brokers = s.brokers, .topic = s.topic, .queue_bytes = s.queue_bytes};
-  for (const std::string& setting : s.librdkafka) {
+  const auto add = [&](std::string_view setting) {
     const size_t at = setting.find('=');
-    options.librdkafka[setting.substr(0, at)] = setting.substr(at + 1);
+    options.librdkafka[std::string(setting.substr(0, at))] = setting.substr(at + 1);
+  };
+  if (!s.librdkafka_file.empty()) {
+    const std::string text = read_text(s.librdkafka_file, "file of settings of librdkafka");
+    size_t number = 0;
+    for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+      end = std::min(text.find('\n', begin), text.size());
+      const std::string line = text.substr(begin, end - begin);
+      ++number;
+      if (line.empty() || line[0] == '#') continue;
+      if (const size_t at = line.find('='); at == 0 || at == std::string::npos)
+        throw Error(Kind::config, cat("'", s.librdkafka_file, "' line ", number, ": expected name=value"));
+      add(line);
+    }
   }
+  for (const std::string& setting : s.librdkafka) add(setting);
   return options;
 }
 
@@ -53,6 +72,7 @@ Schema<PublishSection> publish_schema() {
   return stream_schema<P>("publish")
       .opt("message_bytes", &P::message_bytes, "the most bytes of a message", between(4 << 10, 16 << 20))
       .opt("whole", &P::whole, "publish whole models too, which deltas build on; false: servers get those from files")
+      .opt("wait_at_end", &P::wait_at_end, "seconds that the end of training waits for a broker at most", at_least(0))
       .opt("hps_model", &P::hps_model, "of format hps: the model in the names of topics")
       .together([](P& p, const std::string& pointer, Problems& problems) {
         check_stream(p, pointer, problems);

@@ -27,11 +27,13 @@ struct StreamSection {
   int64_t key_bytes = 8;  ///< of hps
   int64_t queue_bytes = int64_t{32} << 20;
   std::vector<std::string> librdkafka;  ///< "name=value"
+  std::string librdkafka_file;          ///< with such lines
 };
 
 struct PublishSection : StreamSection {
   int64_t message_bytes = 256 << 10;
   bool whole = true;
+  double wait_at_end = 30;  // seconds
   std::string hps_model;
   StreamOptions options() const;
 };
