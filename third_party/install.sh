@@ -28,6 +28,7 @@ wants=(
   "libssl-dev:include/openssl/ssl.h"
   "redis-server:bin:redis-server"
   "redis-tools:bin:redis-cli"
+  "librdkafka-dev:include/librdkafka/rdkafka.h"
 )
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.

@@ -17,6 +17,8 @@
 
 namespace hctr {
 
+struct StreamedDelta;
+
 /// How tables are named in databases: with versions, or as HugeCTR's parameter server names them, which has one version
 /// of a table at a time and so can share a database with this store.
 enum class StoreNames { own, hugectr };
@@ -188,6 +190,15 @@ class HCTR_API Store {
 
   /// Of a store whose lowest level another process updates: takes over what that has committed. Returns whether it has.
   bool refresh();
+  /// Applies a delta of a stream (hctr/delta_stream.h) as one of training. `position` is stored in the same commit. A
+  /// whole model replaces all rows.
+  bool apply(std::string_view model, const StreamedDelta&, std::string_view position);
+  /// Applies rows that belong to no iteration, and stores `position` with them.
+  void apply(std::string_view model, std::span<const StoreTableUpdate>, std::string_view position);
+  /// The last position stored with the active version; empty: none was.
+  std::string position(std::string_view model) const;
+  /// The id of the run that trained the active version; empty: not known.
+  std::string run(std::string_view model) const;
 
   std::vector<StoreModelStatistics> models() const;
   std::vector<StoreTableStatistics> tables() const;

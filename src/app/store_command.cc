@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/store_follow.h"
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
@@ -61,7 +62,7 @@ StoreCommand::StoreCommand(CommandLine& app) {
 
 int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundings& around) {
   const std::string& what = arguments.at(0);
-  const std::vector<std::string> words = {"load", "get", "stats", "verify", "compact"};
+  const std::vector<std::string> words = {"load", "follow", "get", "stats", "verify", "compact"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw Error(Kind::usage,
                 cat("huge_ctr store does ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
@@ -73,7 +74,11 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
                 cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
   // What is in memory alone is loaded by each command; a disk has what store load has left on it.
-  if (what == "load" || !config.lasts() || !config.writable()) load_store_models(store, config, around);
+  if (what == "load" || what == "follow" || !config.lasts() || !config.writable()) {
+    load_store_models(store, config, around);
+    catch_up_with_streams(store, config);
+  }
+  if (what == "follow") return follow_streams(store, config);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

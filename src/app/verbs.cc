@@ -106,8 +106,9 @@ Verb report() {
 
 Verb store() {
   return {"store",
-          "load|get|stats|verify|compact FILE.json",
-          "Keep the tables of models for inference: load them, look up keys, show, check or shrink what is there. "
+          "load|follow|get|stats|verify|compact FILE.json",
+          "Keep the tables of models for inference: load them, follow streams of updates, look up keys, show, check or "
+          "shrink what is there. "
           "FILE.json is a store.json or a ps.json.",
           {{"Look up", {{"--store-model"}, {"--table"}, {"--keys"}, {"--slot"}}}},
           {"huge_ctr store load store.json", "huge_ctr store get store.json --table deep_emb --keys 7,42"}};

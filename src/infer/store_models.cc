@@ -15,15 +15,17 @@ namespace hctr {
 namespace {
 
 StoreTableSource source_of(const StoreTableSection& from) {
-  return {.name = from.name,
-          .dim = from.dim,
-          .by_slot = from.by_slot,
-          .default_value = static_cast<float>(from.default_value),
-          .model_file = from.model_file,
-          .file = from.file,
-          .keys = from.keys,
-          .vectors = from.vectors,
-          .in_level = from.in_level};
+  StoreTableSource source{.name = from.name,
+                          .dim = from.dim,
+                          .by_slot = from.by_slot,
+                          .default_value = static_cast<float>(from.default_value),
+                          .model_file = from.model_file,
+                          .file = from.file,
+                          .keys = from.keys,
+                          .vectors = from.vectors,
+                          .in_level = from.in_level};
+  if (from.sources() == 0) source.rows = [](const StoreRowSink&) {};
+  return source;
 }
 
 /// The rows of table e of a checkpoint.
@@ -75,7 +77,10 @@ StoreModel store_model(const StoreModelSection& from, const Surroundings& around
                    .version = from.version,
                    .on_miss = from.miss_is_error ? OnMiss::error : OnMiss::default_vector,
                    .tables = {}};
-  for (const StoreTableSection& table : from.tables) model.tables.push_back(source_of(table));
+  for (const StoreTableSection& table : from.tables) {
+    model.tables.push_back(source_of(table));
+    if (table.sources() == 0) model.iteration = 0;  // a delta that builds on a later one does not fit
+  }
   if (!from.model.empty()) add_tables_of_model(from.model, around, log, model);
   return model;
 }

@@ -30,6 +30,8 @@ struct PsPersistent {
 
 struct PsUpdates {
   std::string type = "null";
+  std::string brokers = "127.0.0.1:9092";
+  int64_t metadata_refresh_interval_ms = 30000, receive_buffer_size = 262144;
 };
 
 struct PsModel {
@@ -99,11 +101,14 @@ Schema<PsPersistent> persistent_schema() {
 
 Schema<PsUpdates> updates_schema() {
   Schema<PsUpdates> schema("update_source");
-  schema.opt("type", &PsUpdates::type, "where updates come from");
-  ignore(schema,
-         {"brokers", "metadata_refresh_interval_ms", "receive_buffer_size", "poll_timeout_ms", "max_batch_size",
-          "failure_backoff_ms", "max_commit_interval"},
-         "belongs to Kafka, which this store does not have yet; deltas come from files");
+  schema.opt("type", &PsUpdates::type, "where updates come from")
+      .opt("brokers", &PsUpdates::brokers, "host[:port], several with ; or ,")
+      .opt("metadata_refresh_interval_ms", &PsUpdates::metadata_refresh_interval_ms, "when new topics are noticed",
+           at_least(10))
+      .opt("receive_buffer_size", &PsUpdates::receive_buffer_size, "the largest message", at_least(1024));
+  ignore(schema, {"poll_timeout_ms", "max_batch_size"}, "rows are applied as they come, up to 8192 at a time");
+  ignore(schema, {"failure_backoff_ms"}, "a store that fails to write is an error");
+  ignore(schema, {"max_commit_interval"}, "offsets are stored with each commit of the store");
   schema.closed();
   return schema;
 }
@@ -232,6 +237,26 @@ bool has_rows_already(const PsConfig& ps, const StoreConfig& config) {
   return config.lasts() && (ps.persistent_db->read_only || !ps.persistent_db->initialize_after_startup);
 }
 
+/// Each model follows the topics of its tables: the original's filters are of models, and the default one matches none.
+void read_updates(const PsConfig& ps, StoreConfig& config, Problems& problems) {
+  if (!ps.update_source) return;
+  const PsUpdates& from = *ps.update_source;
+  if (is_word(from.type, {"null", "none"})) return;
+  if (!is_word(from.type, {"kafka_message_queue", "kafka_mq", "kafka"}))
+    return problems.error("/update_source/type",
+                          cat("\"", from.type, "\" is no source", did_you_mean(from.type, {"null", "kafka"}, 4)));
+  for (StoreModelSection& model : config.models) {
+    ConsumeSection& stream = model.stream;
+    stream.given = true;
+    stream.format = StreamFormat::hps;
+    stream.key_bytes = ps.supportlonglong ? 8 : 4;
+    stream.brokers = from.brokers;
+    std::ranges::replace(stream.brokers, ';', ',');
+    stream.librdkafka = {cat("topic.metadata.refresh.interval.ms=", from.metadata_refresh_interval_ms),
+                         cat("message.max.bytes=", from.receive_buffer_size + 1024)};
+  }
+}
+
 void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& config, Problems& problems) {
   const std::string at = cat("/models/", number);
   const size_t tables = from.sparse_files.size();
@@ -274,8 +299,6 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
     problems.note("/supportlonglong", "keys have 64 bits here; those of files are not cut to 32");
   read_volatile(ps, config, problems);
   read_persistent(ps, config, problems);
-  if (ps.update_source && !is_word(ps.update_source->type, {"null", "none"}))
-    problems.error("/update_source/type", "Kafka is not there yet; deltas come from files: huge_ctr store load");
   if (!config.lasts() && config.most_rows > 0) {
     problems.warn("/volatile_db/overflow_margin", "without a persistent_db all rows stay in memory");
     config.most_rows = 0;
@@ -289,6 +312,7 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   if (!config.memory) config.most_rows = 0;
   for (size_t m = 0; m < ps.models.size(); ++m)
     read_model(ps.models[m], m, has_rows_already(ps, config), config, problems);
+  read_updates(ps, config, problems);
   return config;
 }
 

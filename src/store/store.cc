@@ -101,16 +101,7 @@ int64_t Store::update(std::string_view model, const std::string& prefix) {
 bool Store::apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate> updates) {
   const std::lock_guard lock(state_->updating);
   const State::VersionPointer version = state_->active(model);
-  const StoreView view(version);
-  const std::vector<StoreView::Table> tables = view.tables();
-  std::vector<ChangesOfTable> changes(tables.size());
-  for (const StoreTableUpdate& update : updates) {
-    const size_t t = view.table(update.table);
-    ChangedRows& to = changes[t][update.slot];
-    to.keys.insert(to.keys.end(), update.keys.begin(), update.keys.end());
-    to.removed.insert(to.removed.end(), update.removed.begin(), update.removed.end());
-    to.rows.insert(to.rows.end(), update.rows, update.rows + update.keys.size() * static_cast<size_t>(tables[t].dim));
-  }
+  std::vector<ChangesOfTable> changes = changes_by_call(StoreView(version), updates);
   const std::vector<int64_t> rows_after(changes.size(), -1);  // not said
   return state_->apply(version, iteration, std::move(changes), rows_after, unix_time());
 }

@@ -22,8 +22,7 @@ Schema<StoreTableSection> table_schema() {
       .opt("by_slot", &T::by_slot, "rows belong to slot and key; of model_file")
       .opt("default_value", &T::default_value, "each element of the row that a key without one gets")
       .together([](T& t, const std::string& pointer, Problems& problems) {
-        if (!t.model_file.empty() + !t.file.empty() + !(t.keys.empty() && t.vectors.empty()) + t.in_level != 1 ||
-            t.keys.empty() != t.vectors.empty())
+        if (t.sources() > 1 || t.keys.empty() != t.vectors.empty())
           problems.error(pointer,
                          "needs either \"model_file\", \"file\", \"keys\" and \"vectors\", or \"in_level\": true");
       })
@@ -37,10 +36,17 @@ Schema<StoreModelSection> model_schema() {
       .opt("version", &M::version, "a text; another one is loaded beside it and takes over")
       .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables are served")
       .opt("updates", &M::updates, "a snapshot_prefix whose deltas store load applies")
+      .part("stream", &M::stream, consume_schema(), "a topic of Kafka that updates come from", false)
       .opt("miss_is_error", &M::miss_is_error, "a key without a row is an error; else it gets the default row")
       .list("tables", &M::tables, table_schema(), "tables from files, in place of model", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
         if (m.model.empty() == m.tables.empty()) problems.error(pointer, "needs either \"model\" or \"tables\"");
+        for (size_t t = 0; t < m.tables.size() && !m.stream.given; ++t)
+          if (m.tables[t].sources() == 0)
+            problems.error(
+                cat(pointer, "/tables/", t),
+                "needs either \"model_file\", \"file\", or \"keys\" and \"vectors\"; tables that begin empty "
+                "need a \"stream\"");
       })
       .closed();
 }
@@ -81,6 +87,13 @@ const Schema<StoreConfig>& store_schema() {
           .together(check_levels)
           .closed();
   return schema;
+}
+
+StoreStreamOptions StoreModelSection::stream_options() const {
+  return {.stream = stream.options(),
+          .updates = updates,
+          .hps = stream.format == StreamFormat::hps,
+          .key_bytes = static_cast<int>(stream.key_bytes)};
 }
 
 StoreOptions StoreConfig::options() const {

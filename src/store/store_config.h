@@ -7,7 +7,9 @@
 
 #include "config/problems.h"
 #include "config/schema.h"
+#include "config/sections/stream_section.h"
 #include "hctr/store.h"
+#include "hctr/store_stream.h"
 
 namespace hctr {
 
@@ -17,6 +19,9 @@ struct StoreTableSection {
   int64_t dim = 0;
   bool by_slot = false, in_level = false;
   double default_value = 0;
+
+  /// 0: it begins empty.
+  int sources() const { return !model_file.empty() + !file.empty() + !(keys.empty() && vectors.empty()) + in_level; }
 };
 
 /// A level in RocksDB.
@@ -47,10 +52,13 @@ const Words<StoreNames>& EnumWords<StoreNames>::table();
 struct StoreModelSection {
   std::string name;
   std::string version = "1";
-  std::string model;    ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
-  std::string updates;  ///< a snapshot_prefix whose deltas "store load" applies
+  std::string model;      ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
+  std::string updates;    ///< a snapshot_prefix whose deltas "store load" applies
+  ConsumeSection stream;  ///< given: where updates come from through Kafka
   bool miss_is_error = false;
   std::vector<StoreTableSection> tables;
+
+  StoreStreamOptions stream_options() const;
 };
 
 struct StoreConfig {

@@ -60,6 +60,7 @@ std::string Store::State::note() const {
       of_version.set("run", version->run);
       of_version.set("iteration", version->progress->iteration.load());
       of_version.set("newest", version->progress->newest.load());
+      of_version.set("position", version->progress->position);
       of_version.set("on_miss_error", version->on_miss == OnMiss::error);
       for (const auto& table : version->tables()) tables.add(to_json_note(*table));
       of_version.set("tables", std::move(tables));
@@ -88,6 +89,7 @@ void Store::State::read_note(const std::string& text) {
       version->run = text_of_member(of_version, "run");
       version->progress->iteration = number_of_member(of_version, "iteration");
       version->progress->newest = member_of(of_version, "newest").number();
+      if (of_version.find("position")) version->progress->position = text_of_member(of_version, "position");
       if (*member_of(of_version, "on_miss_error").boolean()) version->on_miss = OnMiss::error;
       StoreView::Version::Content content{.tables = {}, .iteration = version->progress->iteration};
       for (const Json& json : list_of_member(of_version, "tables")) {

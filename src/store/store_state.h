@@ -16,6 +16,9 @@
 
 namespace hctr {
 
+/// By table of the view. Errors: Error(usage) naming a table that there is not.
+std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const StoreTableUpdate>);
+
 struct Store::State {
   using Version = StoreView::Version;
   using VersionPointer = std::shared_ptr<const Version>;
@@ -31,9 +34,15 @@ struct Store::State {
   VersionPointer version(std::string_view model, std::string_view name) const;
   std::vector<std::pair<VersionPointer, bool>> all() const;  // with whether it is the active one
 
+  /// What an update of a stream stores in its commit. `run`: of a version that has none yet.
+  struct Streamed {
+    std::string position, run{};
+  };
+  static constexpr int64_t kNoIteration = -2;  ///< of rows that belong to none: that of the tables stays
+
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
-             const std::vector<int64_t>& rows_after, double written);
+             const std::vector<int64_t>& rows_after, double written, const Streamed* = nullptr);
 
   // Under `changing`.
   void load(const StoreModel&);

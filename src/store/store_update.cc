@@ -111,13 +111,16 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
 /// The lowest level first: what it has not taken, no other level shows. From its commit on, or where it has none before
 /// it changes, answers are made with the rows of the update, which are in memory until every level has them.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
-                         const std::vector<int64_t>& rows_after, double written) {
+                         const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;
   std::unique_lock lock(changing);
   check_writable("an update");
   const Content before = version->content.get();
   Version::Progress& progress = *version->progress;
-  if (iteration <= progress.iteration) return false;
+  if (iteration == kNoIteration)
+    iteration = progress.iteration;
+  else if (iteration <= progress.iteration)
+    return false;
   if (before.pending)
     throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
                                 "' has an update that memory did not suffice for: load the version again"));
@@ -135,10 +138,15 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   };
   size_t level = levels.size() - 1;
   Update update(levels);
+  const std::string run_before = version->run, position_before = progress.position;
   const auto show = [&](const Content& content) {
     version->content.replace(content);
     progress.iteration = content.iteration;
   };
+  if (streamed) {  // of the commit below
+    if (version->run.empty()) version->run = streamed->run;
+    progress.position = streamed->position;
+  }
   try {
     for (size_t t = 0; t < after.tables.size(); ++t) {
       if (pending->changes[t].empty()) continue;
@@ -156,6 +164,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     if (at_commit) tell(*version, pending->changes, after.number);
   } catch (...) {
     levels[level]->roll_back();
+    version->run = run_before;
+    progress.position = position_before;
     // Where the level has none to take back, and has taken some of the rows, answers go on with all of them.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     for (const std::shared_ptr<StoreTable>& copy : copies)

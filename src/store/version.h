@@ -16,7 +16,8 @@ namespace hctr {
 
 /// Views hold it, and so does the store as long as it is loaded.
 struct StoreView::Version {
-  std::string model, name, run;
+  std::string model, name;
+  mutable std::string run{};  // guarded by `changing` of the store: a stream may tell it
   OnMiss on_miss = OnMiss::default_vector;
 
   /// The rows that an update changes, while the levels take them one after the other.
@@ -42,6 +43,7 @@ struct StoreView::Version {
   struct Progress {
     std::atomic<int64_t> iteration{-1}, updates{0}, updated_rows{0}, removed_rows{0}, waiting{0};
     std::atomic<double> newest{-1};  // when the newest applied delta was written, in seconds since 1970
+    std::string position{};          // in the stream of updates; guarded by `changing` of the store
   };
   std::unique_ptr<Progress> progress = std::make_unique<Progress>();
 

@@ -141,10 +141,31 @@ void ModelSaver::start_deltas(int64_t iteration) {
   finish_delta();
   model_->note_model();
   if (comm_.rank() == 0) delta_base_ = iteration;
+  if (publisher_) publisher_->add_whole(last_->files.front(), iteration);
+}
+
+void ModelSaver::start_publishing(int64_t iteration) {
+  const PublishSection& publish = config_.solver.publish;
+  if (!publish.given || !has_place()) return;
+  for (const auto& embedding : config_.embeddings)
+    if (publish.format == StreamFormat::hps && embedding.section.identity_by_slot())
+      throw Error(Kind::config, cat("\"publish\": table '", embedding.section.top(),
+                                    "' has rows by slot and key, which "
+                                    "format \"hps\" cannot say"));
+  run_on_all_ranks(comm_, [&] {
+    if (comm_.rank() == 0)
+      publisher_ = std::make_unique<DeltaPublisher>(publish, prefix_, origin_.run, iteration, log_);
+  });
+}
+
+void ModelSaver::finish_publishing() {
+  finish_delta();
+  if (publisher_) publisher_->finish(config_.solver.publish.wait_at_end);
 }
 
 void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
   finish_delta();
+  if (publisher_ && publisher_->take_needs_whole()) delta_base_.reset();
   const std::string base = comm_.broadcast(delta_base_ ? cat(*delta_base_) : "", 0);
   if (base.empty()) {
     if (snapshot(iteration, data_key_bytes))
@@ -197,6 +218,7 @@ void ModelSaver::finish_delta() {
     }
     log_.info("Delta: ", writing_->delta->folder().string(), ", ", changed, " rows since iteration ",
               writing_->delta->about().base, removed > 0 ? cat(", and ", removed, " removed") : "");
+    if (publisher_) publisher_->add_delta(writing_->delta->folder(), *delta_base_);
   }
   writing_.reset();
 }

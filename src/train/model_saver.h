@@ -16,6 +16,7 @@
 #include "infer/models_at_prefix.h"
 #include "net/model/model_delta.h"
 #include "net/model/replica.h"
+#include "train/delta_publisher.h"
 
 namespace hctr {
 
@@ -44,6 +45,11 @@ class ModelSaver {
   };
   /// What manifests say of the run; of rank 0.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
+  /// Collective. Where the config says so, deltas and the models that they build on are published from now on.
+  /// `iteration`: of the model there is. Errors: those of DeltaPublisher.
+  void start_publishing(int64_t iteration);
+  /// Not collective. At the end: waits for the broker, not for long.
+  void finish_publishing();
   /// The model is another one from now on. A delta builds on none before.
   void set_model(Replica& model) {
     finish_delta();
@@ -117,9 +123,10 @@ class ModelSaver {
     std::string failure{};
     std::thread thread{};
   };
-  std::unique_ptr<DeltaThread> writing_;  // of rank 0
-  std::optional<int64_t> delta_base_;     // on rank 0: the iteration of the last model that a delta can build on
-  std::optional<int64_t> failed_at_;      // the iteration of the last error at snapshot_prefix
+  std::unique_ptr<DeltaThread> writing_;       // of rank 0
+  std::unique_ptr<DeltaPublisher> publisher_;  // of rank 0
+  std::optional<int64_t> delta_base_;          // on rank 0: the iteration of the last model that a delta can build on
+  std::optional<int64_t> failed_at_;           // the iteration of the last error at snapshot_prefix
 };
 
 }  // namespace hctr

@@ -67,6 +67,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   expect_one_data_set();
   saver_.set_origin({folder_.run(), data_json(), folder_.path().string()});
   if (options_.attempt && options_.attempt->number > 0) saver_.replace_others();
+  saver_.start_publishing(now_.iterations);
   if (comm_.rank() == 0) expect_fitting_data();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
   expect_memory();

@@ -31,7 +31,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"ops/cache", {"ops/embedding"}},
     {"metrics", {"config"}},
     {"formats/data", {"config"}},
-    {"formats/io", {"core/base"}},
+    {"stream", {"config"}},
+    {"formats/io", {"core/base", "stream"}},
     {"formats/catalog", {"formats/data", "formats/io"}},  // and every format
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
@@ -66,6 +67,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"plugins/mpi", {"core/comm"}},
     {"plugins/rocksdb", {"store"}},
     {"plugins/redis", {"store"}},
+    {"plugins/kafka", {"stream"}},
     {"prepare", {"formats/catalog"}},
     {"prepare/write", {"formats/catalog"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},

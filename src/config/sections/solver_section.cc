@@ -193,6 +193,10 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
            "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
+      .part("publish", &S::publish, publish_schema(),
+            "publishes each delta, and each whole model that deltas build on, through Kafka: see [publish]"
+            "(continuous_training.md#publish)",
+            false)
       .opt("snapshot_prefix", &S::snapshot_prefix,
            "what names of model files start with; left out: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
@@ -325,8 +329,8 @@ Schema<SolverSection> solver_schema() {
       .ignored("is_dlrm", "the layers say what the model is")
       .ignored("model_name", "models are named by their files")
       .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names metrics and the value that ends training")
-      .refused("kafka_brokers", "message queues are not read")
-      .refused("kafka_brockers", "message queues are not read")
+      .refused("kafka_brokers", "\"publish\": {\"brokers\": ...} publishes what changes")
+      .refused("kafka_brockers", "\"publish\": {\"brokers\": ...} publishes what changes")
       .refused("learning_rate", kOfOptimizer)
       .refused("lr", kOfOptimizer)
       .refused("warmup_steps", kOfOptimizer)
@@ -346,6 +350,8 @@ Schema<SolverSection> solver_schema() {
           problems.error(pointer + "/enable_tf32_compute",
                          "enable_tf32_compute is for fp32 matrix products, which mixed_precision replaces; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+        if (s.publish.given && s.snapshot_delta == 0)
+          problems.error(pointer + "/publish", "publishes deltas: \"snapshot_delta\" says every how many iterations");
         if (s.compatibility.evaluation_continues && !s.eval_batches())
           problems.note(
               pointer + "/compatibility",

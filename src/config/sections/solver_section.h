@@ -15,6 +15,7 @@
 #include "config/sections/model_format.h"
 #include "config/sections/precision.h"
 #include "config/sections/pretrained.h"
+#include "config/sections/stream_section.h"
 #include "config/sections/table_memory.h"
 
 namespace hctr {
@@ -82,6 +83,7 @@ struct SolverSection {
   bool final_snapshot = true;
   bool snapshot_opt_states = false;
   ModelFormat model_format = ModelFormat::v2;
+  PublishSection publish;
   CheckpointSection checkpoint;
   int64_t batchsize = 0;
   std::optional<int64_t> batchsize_eval;

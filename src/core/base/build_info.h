@@ -18,7 +18,7 @@ std::string build_name();
 std::vector<std::pair<std::string, std::string>> build_facts();
 
 /// The output of --version: `program` and its version, then a line each for commit, build type, CUDA, NCCL, MPI,
-/// Parquet.
+/// Parquet, Kafka.
 std::string version_text(std::string_view program);
 
 }  // namespace hctr

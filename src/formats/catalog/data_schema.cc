@@ -4,6 +4,9 @@
 #include "formats/catalog/bad_records_file.h"
 #include "formats/catalog/format_table.h"
 #include "formats/catalog/section_widths.h"
+#include "formats/io/topic_files.h"
+#include "formats/text/criteo_set.h"
+#include "formats/text/csv_set.h"
 
 namespace hctr {
 namespace {
@@ -85,8 +88,21 @@ void note_labels_among_features(DataSection& section, const FormatType& format, 
   note(*columns->slots, "slots", "a slot");
 }
 
+void check_topic(const DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
+  if (!is_topic_source(section.source)) return;
+  if (!section.follow) problems.error(pointer + "/source", "a topic needs \"follow\": true");
+  if (format.format != kCsvFormat && format.format != kCriteoFormat)
+    problems.error(pointer + "/source", "messages of a topic are lines of text: of the formats Csv and Criteo");
+  try {
+    topic_source(section.source);
+  } catch (const Error& error) {
+    problems.error(pointer + "/source", error.what());
+  }
+}
+
 void check_following(const DataSection& section, const FormatType& format, const std::string& pointer,
                      Problems& problems) {
+  check_topic(section, format, pointer, problems);
   if (!section.follow) {
     if (section.follow_idle) problems.error(pointer + "/follow_idle", "needs \"follow\": true");
     return;

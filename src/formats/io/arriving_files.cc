@@ -5,6 +5,7 @@
 
 #include "core/base/expect.h"
 #include "formats/io/source_files.h"
+#include "formats/io/topic_files.h"
 
 namespace hctr {
 namespace {
@@ -86,6 +87,7 @@ class ArrivingInList : public ArrivingFiles {
 }  // namespace
 
 std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known) {
+  if (is_topic_source(source)) return std::make_unique<ArrivingFromTopic>(topic_source(source), known);
   if (fs::is_directory(source)) return std::make_unique<ArrivingInFolder>(source, known);
   if (!fs::exists(source))
     throw Error(Kind::io, cat("there is no '", source.string(),
@@ -94,6 +96,7 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
 }
 
 fs::path path_of_arrived(const fs::path& source, const std::string& name) {
+  if (is_topic_source(source)) return file_of_range(topic_source(source), name);
   const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
   std::error_code none;  // a name that cannot be, too long for instance, is missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;

@@ -20,8 +20,8 @@ struct NewFiles {
   bool empty() const { return names.empty() && !end; }
 };
 
-/// Used by one thread at a time. Another origin, such as a message queue whose records are collected in files, is
-/// another class with this interface: it names complete files, each once.
+/// Used by one thread at a time. Another origin is another class with this interface: it names complete files, each
+/// once. One is a topic of Kafka, whose rows are collected in files (topic_files.h).
 class ArrivingFiles {
  public:
   virtual ~ArrivingFiles() = default;

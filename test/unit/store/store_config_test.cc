@@ -133,5 +133,37 @@ TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
   EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, and there are 2 sparse_files"));
 }
 
+TEST(StoreConfig, AModelMayFollowAStream) {
+  const StoreConfig config = read_text_as_store(R"({"models": [{"name": "m", "model": "a", "updates": "b",
+    "stream": {"brokers": "h:1,i:2", "topic": "t", "group": "g", "librdkafka": ["security.protocol=ssl"]}}]})")
+                                 .config;
+  const StoreStreamOptions options = config.models[0].stream_options();
+  EXPECT_EQ(options.stream.brokers, "h:1,i:2");
+  EXPECT_EQ(options.stream.group, "g");
+  EXPECT_EQ(options.stream.librdkafka.at("security.protocol"), "ssl");
+  EXPECT_EQ(options.updates, "b");
+  EXPECT_FALSE(options.hps);
+  const std::string message = message_of(Kind::config, [] {
+    read_text_as_store(
+        R"({"models": [{"name": "m", "model": "a", "stream": {"brokers": "h:1", "librdkafka": ["x"]}}]})");
+  });
+  EXPECT_TRUE(contains(message, "name=value")) << message;
+  EXPECT_TRUE(contains(message, "/models/0/stream/topic")) << message;
+}
+
+TEST(StoreConfig, TheOriginalsKafkaIsTheStreamOfEachModel) {
+  const std::string ps = with_text(kPs, "\"models\"", R"("update_source": {"type": "kafka_message_queue",
+    "brokers": "a:1;b:2", "max_commit_interval": 3}, "models")");
+  const ReadStoreConfig read = read_text_as_store(ps);
+  const StoreStreamOptions options = read.config.models.at(0).stream_options();
+  EXPECT_TRUE(options.hps);
+  EXPECT_EQ(options.key_bytes, 8);
+  EXPECT_EQ(options.stream.brokers, "a:1,b:2");
+  EXPECT_TRUE(contains(read.notes, "max_commit_interval")) << read.notes;
+  const std::string message =
+      message_of(Kind::config, [&] { read_text_as_store(with_text(ps, "kafka_message_queue", "kafkaa")); });
+  EXPECT_TRUE(contains(message, "kafka")) << message;
+}
+
 }  // namespace
 }  // namespace hctr::test

@@ -1,0 +1,85 @@
+#include "app/store_follow.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "app/stop_signals.h"
+#include "core/base/expect.h"
+#include "hctr/store_stream.h"
+#include "program/terminal.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kWaitForBroker = 10;  // seconds
+constexpr std::chrono::milliseconds kBetweenLines(200);
+
+struct FollowedModel {
+  std::string name;
+  std::unique_ptr<StoreStream> stream;
+  int64_t applied = 0;
+  std::string trouble{};
+};
+
+void print_stream_line(const Store& store, const FollowedModel& model, const StoreStreamStatistics& now) {
+  for (const StoreModelStatistics& one : store.models())
+    if (one.model == model.name && one.active) {
+      print(cat("model '", model.name, "'"));
+      if (one.iteration >= 0) print(cat(" iteration ", one.iteration));
+      print(cat(", updates ", now.applied, ", rows ", now.rows, ", ", now.age_seconds, " s old, ", now.stream.behind,
+                " messages behind\n"));
+    }
+}
+
+/// What is not right in a stream, as it is now.
+std::string stream_trouble(const StoreStreamStatistics& now) {
+  if (now.stream.damaged > 0 || now.stream.missing > 0 || now.stream.given_up > 0)
+    return cat(now.stream.damaged, " messages damaged, ", now.stream.missing, " missing, ", now.stream.given_up,
+               " deltas given up, ", now.stream.held, " waiting");
+  return "";
+}
+
+}  // namespace
+
+void catch_up_with_streams(Store& store, const StoreConfig& config) {
+  for (const StoreModelSection& section : config.models) {
+    if (!section.stream.given) continue;
+    StoreStream stream(store, section.name, section.stream_options());
+    try {
+      stream.catch_up(kWaitForBroker);
+    } catch (const Error& error) {
+      if (error.kind() != Kind::io) throw;
+      print_note(cat("updates of model '", section.name, "' are not read: ", error.what(), "\n"));
+    }
+  }
+}
+
+int follow_streams(Store& store, const StoreConfig& config) {
+  const std::atomic<int>& stop = catch_stop_signals();
+  std::vector<FollowedModel> models;
+  for (const StoreModelSection& section : config.models) {
+    if (!section.stream.given) continue;
+    models.push_back({section.name, std::make_unique<StoreStream>(store, section.name, section.stream_options())});
+    models.back().stream->start();
+  }
+  if (models.empty()) throw Error(Kind::config, "store follow: no model of the config has a \"stream\"");
+  for (FollowedModel& model : models) print_stream_line(store, model, model.stream->statistics());
+  while (stop == 0) {
+    for (FollowedModel& model : models) {
+      const StoreStreamStatistics now = model.stream->statistics();
+      if (!now.error.empty()) throw Error(Kind::data, cat("model '", model.name, "': ", now.error));
+      if (now.applied != model.applied) print_stream_line(store, model, now);
+      model.applied = now.applied;
+      if (const std::string trouble = stream_trouble(now); trouble != model.trouble) {
+        print_note(cat("stream of model '", model.name, "': ", trouble.empty() ? "all is right again" : trouble, "\n"));
+        model.trouble = trouble;
+      }
+    }
+    std::this_thread::sleep_for(kBetweenLines);
+  }
+  return 0;
+}
+
+}  // namespace hctr

@@ -1,0 +1,15 @@
+// Streams of updates of a store on the command line.
+#pragma once
+
+#include "hctr/store.h"
+#include "store/store_config.h"
+
+namespace hctr {
+
+/// Applies what is in the topics of the config. A broker that does not answer is a note.
+void catch_up_with_streams(Store&, const StoreConfig&);
+/// Applies what comes to the topics, and prints a line of each model that has changed, until a signal says to stop.
+/// Returns the exit code.
+int follow_streams(Store&, const StoreConfig&);
+
+}  // namespace hctr

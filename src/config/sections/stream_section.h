@@ -1,0 +1,49 @@
+// "publish" of the solver and "stream" of a store: where deltas of tables go, and where they come from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "hctr/delta_stream.h"
+
+namespace hctr {
+
+/// The messages of a topic.
+enum class StreamFormat {
+  deltas,  ///< ours
+  hps      ///< those of HugeCTR's Hierarchical Parameter Server
+};
+template <>
+struct EnumWords<StreamFormat> {
+  static const std::vector<std::pair<std::string, StreamFormat>>& table();
+};
+
+struct StreamSection {
+  bool given = false;
+  std::string brokers, topic;
+  StreamFormat format = StreamFormat::deltas;
+  int64_t key_bytes = 8;  ///< of hps
+  int64_t queue_bytes = int64_t{32} << 20;
+  std::vector<std::string> librdkafka;  ///< "name=value"
+  std::string librdkafka_file;          ///< with such lines
+};
+
+struct PublishSection : StreamSection {
+  int64_t message_bytes = 256 << 10;
+  bool whole = true;
+  double wait_at_end = 30;  // seconds
+  std::string hps_model;
+  StreamOptions options() const;
+};
+Schema<PublishSection> publish_schema();
+
+struct ConsumeSection : StreamSection {
+  std::string group;
+  int64_t held_bytes = int64_t{1} << 30;
+  StreamOptions options() const;
+};
+Schema<ConsumeSection> consume_schema();
+
+}  // namespace hctr

@@ -1,0 +1,77 @@
+// Puts messages of a topic together to deltas: each once, whole, in order, whatever comes twice, late or never.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hctr/delta_stream.h"
+#include "stream/delta_message.h"
+
+namespace hctr {
+
+class DeltaAssembler {
+ public:
+  /// As those of DeltaSource.
+  DeltaAssembler(std::string run, int64_t iteration, int64_t held_bytes)
+      : run_(std::move(run)), iteration_(iteration), most_held_(held_bytes) {}
+
+  /// The message at an offset of a partition.
+  void take(int32_t partition, int64_t offset, std::string_view message);
+  /// The delta to apply next; null: none is whole. The same one until taken().
+  std::shared_ptr<const StreamedDelta> next();
+  void taken();
+  void skip_to(int64_t iteration);
+  int64_t iteration() const { return iteration_; }
+
+  /// By partition: the offset from which all messages come that are needed after taken().
+  std::map<int32_t, int64_t> offsets() const;
+  /// By partition: the offset after the last message.
+  const std::map<int32_t, int64_t>& read_to() const { return read_to_; }
+  /// Without what a client knows.
+  StreamStatistics statistics() const;
+
+ private:
+  using Id = std::pair<uint64_t, uint64_t>;  // stream, delta
+  struct Held {
+    std::map<uint32_t, std::string> messages{};  // by index
+    std::map<int32_t, int64_t> first_offsets{};
+    StreamedAbout about{};
+    bool has_begin = false;
+    uint32_t total = 0, crc = 0;  // as the end says
+    int64_t bytes = 0, first_arrival = 0, last_arrival = 0;
+
+    bool whole() const { return has_begin && total > 0 && messages.size() == total; }
+  };
+  struct Stream {
+    uint64_t first = 0, last = 0, seen = 0;  // sequence numbers
+    std::set<uint64_t> done{};               // deltas
+    uint64_t done_before = 0;                // so are all before this one
+  };
+  bool is_done(Id) const;
+  void set_done(Id);
+  /// Whether a delta that is held is of use after the one of `id` is applied.
+  bool outlives(const Held&, Id of, const Held& applied, Id id) const;
+  bool is_past(const StreamedAbout&) const;
+  bool fits(const StreamedAbout&) const;
+  std::map<Id, Held>::iterator drop(std::map<Id, Held>::iterator, bool counts);
+  void drop_past();
+  void shed(Id current);
+  std::shared_ptr<const StreamedDelta> decode(const Held&) const;
+
+  std::string run_;
+  int64_t iteration_, most_held_;
+  std::map<Id, Held> held_;
+  std::map<uint64_t, Stream> streams_;
+  std::map<int32_t, int64_t> read_to_;
+  int64_t held_bytes_ = 0, arrivals_ = 0;
+  Id ready_id_{};
+  std::shared_ptr<const StreamedDelta> ready_;
+  StreamStatistics statistics_;
+};
+
+}  // namespace hctr

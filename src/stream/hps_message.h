@@ -1,0 +1,34 @@
+// The messages of HugeCTR's Hierarchical Parameter Server: rows of one table, a topic for each table.
+//
+//   bytes 0-3  "HCTR"
+//         4-7  u32: bytes of a row
+//   then, to the end: key (8 bytes, or 4), row
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hctr {
+
+inline constexpr int kHpsKeyGroups = 8;
+
+/// "hps_et.<model>.<table>".
+std::string hps_topic(std::string_view model, std::string_view table);
+/// Spreads keys over partitions as the original does (rrxmrrxmsx_0, in the public domain).
+uint64_t hps_mixed(uint64_t key);
+/// The group of a key; a message has keys of one, and goes to the partition of its number, modulo partitions.
+inline int32_t hps_key_group(int64_t key) {
+  return static_cast<int32_t>(hps_mixed(static_cast<uint64_t>(key)) % kHpsKeyGroups);
+}
+
+/// `key_bytes`: 8 or 4. Errors: Error(data) for a key that does not fit.
+std::string write_hps_message(std::span<const int64_t> keys, std::span<const float> rows, int64_t dim, int key_bytes);
+/// Adds keys and rows. Returns what is wrong with the message, of which nothing is added then; empty: nothing is. A
+/// message without rows is a sign of life.
+std::string read_hps_message(std::string_view message, int64_t dim, int key_bytes, std::vector<int64_t>& keys,
+                             std::vector<float>& rows);
+
+}  // namespace hctr

@@ -1,0 +1,46 @@
+// Rows of tables from the topics of HugeCTR's Hierarchical Parameter Server.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hctr/delta_stream.h"
+#include "stream/topic_reader.h"
+
+namespace hctr {
+
+/// Rows, in the order of each partition. There are no deltas, and keys are not removed: the format has neither.
+class HpsSource {
+ public:
+  struct Table {
+    std::string name;
+    int64_t dim = 0;
+  };
+  struct Rows {
+    std::vector<int64_t> keys{};
+    std::vector<float> rows{};
+  };
+  /// `position`: as position() gave it. `model`: of the topics' names.
+  HpsSource(const StreamOptions&, std::string_view model, std::vector<Table> tables, int key_bytes,
+            std::string_view position);
+  /// What has come, by table: at most kMostPairs rows. False: nothing within `seconds`.
+  bool next(double seconds, std::vector<Rows>&);
+  /// After what next() gave.
+  std::string position() const { return offsets_text(reader_.offsets(), reader_.topics()); }
+  void stored();
+  bool caught_up(double seconds) { return reader_.caught_up(seconds); }
+  StreamStatistics statistics() const;
+
+  static constexpr size_t kMostPairs = 8192;
+
+ private:
+  bool has_group_;
+  std::vector<Table> tables_;
+  int key_bytes_;
+  TopicReader reader_;
+  StreamStatistics statistics_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,41 @@
+#include "formats/io/topic_files.h"
+
+#include <gtest/gtest.h>
+
+#include "hctr/error.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+TEST(TopicFiles, ASourceNamesBrokersTopicAndOptions) {
+  EXPECT_FALSE(is_topic_source("folder/kafka://x"));
+  ASSERT_TRUE(is_topic_source("kafka://a:1,b:2/clicks"));
+  const TopicSource plain = topic_source("kafka://a:1,b:2/clicks");
+  EXPECT_EQ(plain.stream.brokers, "a:1,b:2");
+  EXPECT_EQ(plain.stream.topic, "clicks");
+  EXPECT_EQ(plain.folder, "clicks.kafka");
+  const TopicSource full = topic_source("kafka://a:1/t#folder=/spool&rows=7&seconds=0.5&security.protocol=ssl");
+  EXPECT_EQ(full.folder, "/spool");
+  EXPECT_EQ(full.rows, 7);
+  EXPECT_EQ(full.seconds, 0.5);
+  EXPECT_EQ(full.stream.librdkafka.at("security.protocol"), "ssl");
+  for (const char* wrong : {"kafka://", "kafka://a:1", "kafka:///t", "kafka://a:1/", "kafka://a:1/t/u",
+                            "kafka://a:1/t#rows", "kafka://a:1/t#rows=0", "kafka://a:1/t#seconds=x"})
+    message_of(Kind::config, [&] { topic_source(wrong); });
+}
+
+TEST(TopicFiles, TheNameOfAFileSaysWhichMessagesItHas) {
+  const std::string name = name_of_range("a-1", {.partition = 3, .first = 17, .end = 5'000'000'000'000});
+  EXPECT_EQ(name, "a-1-3-000000000017-5000000000000.txt");
+  const auto range = range_of_name("a-1", name);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->partition, 3);
+  EXPECT_EQ(range->first, 17);
+  EXPECT_EQ(range->end, 5'000'000'000'000);
+  for (const char* other : {"a-1-3-17.txt", "a-1-3-17-18-19.txt", "a-1-3-17-x.txt", "b-1-3-17-18.txt", "a-1-3-17-18"})
+    EXPECT_FALSE(range_of_name("a-1", other)) << other;
+}
+
+}  // namespace
+}  // namespace hctr::test
