@@ -291,12 +291,14 @@ typedef struct hctr_model_input {
   hctr_array
       data; /* dense: f32 [samples, columns]. Keys: i32 u32 i64 u64 [count], or [samples, slots] without offsets */
   hctr_array offsets; /* [samples * slots + 1]; data NULL: every slot has one key */
+  void* stream;       /* of data on a GPU: the cudaStream_t after whose queued work they are there; NULL: the default */
 } hctr_model_input;
 
 typedef struct hctr_model_output {
   size_t size;
   const char* name;
   hctr_array scores; /* f32 [samples, columns] */
+  void* stream;      /* on a GPU: the cudaStream_t after whose queued work they may be written; NULL: the default */
 } hctr_model_output;
 
 HCTR_API hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model);
@@ -384,6 +386,10 @@ typedef void (*hctr_importance)(void* user, const char* feature, double auc, dou
 /* summary: NULL, or gets it. */
 HCTR_API hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user,
                                    hctr_use_summary* summary);
+/* The same with a model that is loaded, on one rank. source: samples with labels, or NULL: the eval_source of the
+ * config. stop: NULL: nobody stops it. What matches nothing is a warning. */
+HCTR_API hctr_status hctr_model_evaluate(hctr_model* model, const char* source, const hctr_stop* stop,
+                                         hctr_metric metric, void* user, hctr_use_summary* summary);
 /* out: a file that ends in .tsv, .csv or .parquet. keep: columns that are passed on. */
 HCTR_API hctr_status hctr_predict(const hctr_use_options* options, const char* out, const char* const* keep,
                                   size_t keep_count, hctr_use_summary* summary);

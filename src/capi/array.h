@@ -14,11 +14,15 @@ ElementType element_type(const hctr_array&, const std::string& what);
 int64_t elements_of(const hctr_array&, const std::string& what);
 /// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);
-/// A matrix of f32 whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
-struct Matrix {
-  float* data = nullptr;
+/// A matrix whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
+template <class T>
+struct RowsOf {
+  T* data = nullptr;
   int64_t rows = 0, columns = 0, stride = 0;
 };
+RowsOf<void> rows_in(const hctr_array&, const std::string& what);
+/// The same of f32.
+using Matrix = RowsOf<float>;
 Matrix matrix_of(const hctr_array&, const std::string& what);
 
 }  // namespace hctr::capi

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/device/program.h"
-#include "engine/table/table_reader.h"
 #include "hctr/model.h"
 #include "infer/loaded_model.h"
 #include "net/model/replica.h"
 #include "score/batch_ring.h"
+#include "score/shared_forward.h"
 
 namespace hctr {
 
@@ -30,10 +30,12 @@ struct ScoreRequest {
 class ScoreSession {
  public:
   /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
-  /// written the transposed copies of weights; otherwise this one does.
-  ScoreSession(LoadedModel&, int64_t samples, bool copies_written);
+  /// written the transposed copies of weights; otherwise this one does. `inputs_on_device`: whether inputs may lie on
+  /// the device.
+  ScoreSession(LoadedModel&, int64_t samples, bool copies_written, bool inputs_on_device);
 
   int64_t capacity() const { return ring_.samples(); }
+  bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
 
  private:
@@ -42,7 +44,10 @@ class ScoreSession {
     const std::byte* data;
     int64_t rows;
     size_t row_bytes, stride_bytes;
+    bool on_device;
   };
+  /// Work of the session comes after what callers queued on their streams.
+  void wait_for_callers(const ScoreRequest&);
   /// Copies the inputs to the device.
   void bring(const ScoreRequest&);
   void bring_dense(const ScoreRequest&);
@@ -51,16 +56,17 @@ class ScoreSession {
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute();
   void deliver(const ScoreRequest&) const;
+  /// Queues copies of results to memory of the device.
+  void send_results(const ScoreRequest&) const;
 
   const Config& config_;
   Runtime runtime_;
-  Graph graph_;
-  Network network_;
   BatchRing ring_;
-  bool sends_parts_;  // of a large batch, each as soon as it is there
+  SharedForward forward_;
+  bool inputs_on_device_;
+  bool sends_parts_;  // each as soon as it is there: of a large batch, and around what is on the device already
   BatchTensors batch_;
   Network::Binding binding_;
-  std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
   struct Result {
     TensorSpec spec;
     size_t offset;

@@ -1,0 +1,31 @@
+// The forward pass of a model in memory of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/table/table_reader.h"
+#include "formats/data/batch_layout.h"
+#include "net/model/replica.h"
+
+namespace hctr {
+
+/// Weights and rows are those of a replica on one rank, which others use concurrently; activations are its own.
+class SharedForward {
+ public:
+  /// For batches of this shape. The arguments outlive it, but for the shape.
+  SharedForward(Replica&, const Config&, Runtime&, Communicator&, const BatchShape&);
+  SharedForward(const SharedForward&) = delete;
+  SharedForward& operator=(const SharedForward&) = delete;
+
+  const Network& network() const { return network_; }
+  /// Look-ups and layers, in stream order.
+  void run(Context&, const BatchTensors&, const Network::Binding&);
+
+ private:
+  Graph graph_;
+  Network network_;
+  std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
+};
+
+}  // namespace hctr
