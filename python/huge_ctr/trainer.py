@@ -114,7 +114,7 @@ class Trainer:
         )
         ended = c.c_int32()
         talk = Conversation()
-        with Progress(self._plain, iterations, progress) as bar:
+        with Progress(self._plain, iterations, passes, progress) as bar:
 
             def at_display(state: State) -> bool:
                 self.history.displays.append(state)
@@ -131,6 +131,7 @@ class Trainer:
             _library.call("hctr_trainer_on_evaluation", self._handle.pointer, hooks[1], None)
             try:
                 self._long(talk, "hctr_trainer_fit_until", c.byref(options), c.byref(ended))
+                bar.update(self.state)  # at the end, and not where the last display was
             finally:
                 none = s.STATE_CALLBACK()
                 _library.call("hctr_trainer_on_display", self._handle.pointer, none, None)
