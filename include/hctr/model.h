@@ -1,6 +1,7 @@
 // A trained model in the memory of this process: any number of threads score samples with it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -41,14 +42,22 @@ struct InputView {
   /// every slot has one key, data is [samples, slots].
   const void* offsets = nullptr;
   ElementType offsets_type = ElementType::i64;  ///< i32 or i64
+  /// -1: memory of the host; else that GPU, which has to be the one of the model. Then there are no offsets: bags are
+  /// in memory of the host.
+  int gpu = -1;
+  void* stream = nullptr;  ///< of a GPU: the cudaStream_t after whose queued work the data are there
 };
 
 /// Memory of the caller for the scores of one output: f32 [samples, columns].
 struct OutputView {
   std::string_view name;
   float* data = nullptr;
-  int64_t stride = 0;  ///< elements from one sample to the next; 0: as many as a sample has
+  int64_t stride = 0;      ///< elements from one sample to the next; 0: as many as a sample has
+  int gpu = -1;            ///< as of InputView
+  void* stream = nullptr;  ///< of a GPU: the cudaStream_t after whose queued work the memory is free to be written
 };
+
+struct EvaluationSummary;
 
 struct LoadOptions {
   /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest; or the file of a
@@ -108,6 +117,13 @@ class HCTR_API Model {
   /// may be missing, which then have no keys. Errors: those of reading data.
   using Encoded = std::function<void(int64_t samples, std::span<const InputView> inputs)>;
   void encode(const std::string& source, bool partial, const Encoded& samples) const;
+
+  /// Computes the metrics of eval_metrics with the model that is loaded, on one rank; there they are those of
+  /// hctr::evaluate(), bit for bit. `source`: samples with labels, as of predict(), all of them; empty: the eval_source
+  /// of the config, as far as that says. `stop`: as JobOptions::stop. Values that match nothing are warnings, and in
+  /// `matches`. Any thread; evaluations follow each other, and scores go on. Declared in hctr/use_model.h. Errors:
+  /// those of reading data; Error(usage) without an eval_source; Error(device).
+  EvaluationSummary evaluate(const std::string& source = {}, const std::atomic<int>* stop = nullptr) const;
 
   /// Loads another model and scores with it from then on; calls that run end with the one before, whose memory is then
   /// released. Any thread; several calls follow each other. Errors: those of the constructor, and Error(config) where

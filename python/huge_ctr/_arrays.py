@@ -8,10 +8,11 @@ from typing import Any, Mapping, Optional
 import numpy as np
 
 from . import _structs as s
+from ._dlpack import Borrowed, is_on_gpu
 from .errors import UsageError
 from .frames import host_array
 
-_DTYPES = {"float32": s.F32, "int32": s.I32, "uint32": s.U32, "int64": s.I64, "uint64": s.U64}
+_DTYPES = {name: number for number, name in enumerate(s.DTYPE_NAMES)}
 ROLES = {s.DENSE: "dense", s.KEYS: "keys", s.SCORES: "scores", s.LABELS: "labels"}
 
 
@@ -27,8 +28,9 @@ class Inputs:
     """The inputs of a batch. `given`: by name an array, or (keys, offsets) of bags; `tensors`: name to (role, columns).
 
     Shapes: dense, labels and weights float32 [samples, columns], or [samples] of one column; keys integers [samples,
-    slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Other floats and integers are
-    converted. Raises UsageError.
+    slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Arrays of NumPy and tensors of DLPack.
+    On the host other floats and integers are converted; tensors on a GPU are read there, and have these types. Raises
+    UsageError.
     """
 
     def __init__(self, given: Mapping[str, Any], tensors: Mapping[str, tuple[int, int]]):
@@ -42,7 +44,11 @@ class Inputs:
             role, columns = tensors[name]
             one = self.structs[self.count]
             one.size, one.name = c.sizeof(s.Input), name.encode()
-            if role == s.KEYS and isinstance(value, tuple):
+            if is_on_gpu(value):
+                one.data, rows = self._on_gpu(name, value, role, columns)
+            elif role == s.KEYS and isinstance(value, tuple):
+                if any(is_on_gpu(part) for part in value):
+                    raise UsageError(f"input '{name}' has bags on a GPU: bring keys and offsets to the host: .cpu()")
                 keys, offsets = (_host(part) for part in value)
                 one.data, one.offsets = self._struct(_keys(name, keys)), self._struct(_offsets(name, offsets))
                 rows = (len(offsets) - 1) // max(columns, 1)
@@ -52,6 +58,17 @@ class Inputs:
             if self.samples is not None and rows != self.samples:
                 raise UsageError(f"input '{name}' has {rows} samples, and an earlier one {self.samples}")
             self.samples, self.count = rows, self.count + 1
+
+    def _on_gpu(self, name: str, values: Any, role: int, columns: int) -> tuple[s.Array, int]:
+        tensor = Borrowed(values, f"input '{name}'")
+        self._keep.append(tensor)
+        if (tensor.dtype == "float32") != (role != s.KEYS):
+            wanted = "integers of 32 or 64 bits" if role == s.KEYS else "float32"
+            raise UsageError(f"input '{name}' is on a GPU as {tensor.dtype}, and needs {wanted}: convert it there")
+        matrix = tensor.matrix()
+        if matrix.dims != 2 or matrix.shape[1] != columns:
+            raise UsageError(f"input '{name}' has shape {tensor.shape}, and needs (samples, {columns})")
+        return matrix, matrix.shape[0]
 
     def _struct(self, values: np.ndarray) -> s.Array:
         made, keep = array_of(values)
@@ -95,11 +112,54 @@ def _offsets(name: str, values: np.ndarray) -> np.ndarray:
     return values if values.dtype.name in ("int32", "int64") else values.astype(np.int64)
 
 
+class Outputs:
+    """The memory for scores of a batch. `outputs`: name to (role, columns).
+
+    out: None for new arrays of NumPy; or by name, or alone where there is one output, a writable array or tensor of
+    float32 [samples, columns], or [samples] of one column, on the host or on the model's GPU. Raises UsageError.
+    """
+
+    def __init__(self, outputs: Mapping[str, tuple[int, int]], rows: int, out: Any = None):
+        self.arrays: dict[str, Any] = {}
+        self._keep: list = []
+        if out is not None and not isinstance(out, Mapping):
+            if len(outputs) > 1:
+                names = ", ".join(repr(name) for name in outputs)
+                raise UsageError(f"out: the model has several outputs: give a dict by {names}")
+            out = {next(iter(outputs)): out}
+        for name in out or {}:
+            if name not in outputs:
+                raise UsageError(f"out: no output is named '{name}'; there are {', '.join(map(repr, outputs))}")
+        wanted = outputs if out is None else {name: outputs[name] for name in out}
+        self.structs, self.count = (s.Output * max(len(wanted), 1))(), len(wanted)
+        for one, (name, (_, columns)) in zip(self.structs, wanted.items()):
+            one.size, one.name = c.sizeof(s.Output), name.encode()
+            if out is None:
+                self.arrays[name] = np.empty((rows, columns), np.float32)
+                one.scores, keep = array_of(self.arrays[name])
+                self._keep.append(keep)
+            else:
+                one.scores = self._given(name, out[name], rows, columns)
+
+    def _given(self, name: str, values: Any, rows: int, columns: int) -> s.Array:
+        if not hasattr(values, "__dlpack__"):
+            raise UsageError(f"out '{name}' is of {type(values).__name__}: NumPy arrays and DLPack's tensors are taken")
+        tensor = Borrowed(values, f"out '{name}'", written=True)
+        self._keep.append(tensor)
+        matrix = tensor.matrix()
+        if tensor.dtype != "float32" or matrix.dims != 2 or (matrix.shape[0], matrix.shape[1]) != (rows, columns):
+            shape = f"({rows},) or ({rows}, 1)" if columns == 1 else f"({rows}, {columns})"
+            raise UsageError(f"out '{name}' is {tensor.dtype} of shape {tensor.shape}, and needs float32 of {shape}")
+        return matrix
+
+    def arguments(self) -> tuple:
+        return c.cast(self.structs, c.c_void_p), self.count
+
+
 def view(array: s.Array) -> np.ndarray:
     """The memory of an array of the library, as long as the library says."""
-    names = {number: name for name, number in _DTYPES.items()}
     shape = tuple(array.shape[i] for i in range(array.dims))
-    dtype = np.dtype(names[array.dtype])
+    dtype = np.dtype(s.DTYPE_NAMES[array.dtype])
     count = int(np.prod(shape))
     if count == 0:
         return np.empty(shape, dtype)

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 360, 160, 46, 22
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three in a row of a notebook
 _COLORS = ("#2a6fdb", "#d9542b", "#2f9e58", "#8a4fc4")
 
 
@@ -90,7 +90,7 @@ _SHORT = {
     "FusedInnerProduct": "InnerProduct",
     "MultiHeadAttention": "Attention",
 }
-_BOX, _COLUMN, _ROW, _TALL = 104, 128, 46, 30
+_BOX, _COLUMN, _ROW, _TALL = 104, 128, 50, 30
 
 
 @dataclass
@@ -98,8 +98,8 @@ class _Node:
     kind: str
     tops: list[str]
     bottoms: list[str]
+    level: int = 0
     column: int = 0
-    row: int = 0
 
     @property
     def label(self) -> str:
@@ -107,7 +107,7 @@ class _Node:
 
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
-    """The inputs that layers read, and the layers; each as far to the right as those that read it allow."""
+    """The inputs that layers read, and the layers; each as far down as those that read it allow."""
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
     inputs += [str(one["top"]) for one in data.get("sparse") or []]
@@ -125,32 +125,32 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for _ in nodes:  # at most as many times as the longest way has layers
         moved = False
         for node in reversed(nodes):
-            behind = [one.column for top in node.tops for one in readers.get(top, [])]
-            column = min(behind) - 1 if behind else 0
-            moved = moved or column != node.column
-            node.column = column
+            behind = [one.level for top in node.tops for one in readers.get(top, [])]
+            level = min(behind) - 1 if behind else 0
+            moved = moved or level != node.level
+            node.level = level
         if not moved:
             break
     return nodes
 
 
 def graph(config: Mapping[str, Any]) -> str:
-    """The layers from the data on the left to the losses on the right."""
+    """The layers from the data at the top to the losses at the bottom: models are deeper than wide, as pages are."""
     layers = config.get("layers") or []
     if not layers or not all(isinstance(layer, Mapping) for layer in layers):
         return ""
     nodes = _nodes(layers)
-    first = min(node.column for node in nodes)
-    rows: dict[int, int] = {}
+    first = min(node.level for node in nodes)
+    columns: dict[int, int] = {}
     places: dict[str, _Node] = {}
     for node in nodes:
-        node.column -= first
-        node.row = rows.get(node.column, 0)
-        rows[node.column] = node.row + 1
+        node.level -= first
+        node.column = columns.get(node.level, 0)
+        columns[node.level] = node.column + 1
         places.update({top: node for top in node.tops})
     drawn = [_line(places[bottom], node) for node in nodes for bottom in node.bottoms if bottom in places]
     drawn += [_box(node) for node in nodes]
-    width, height = 8 + _COLUMN * max(rows) + _BOX, 8 + _ROW * max(rows.values())
+    width, height = 8 + _COLUMN * max(columns.values()), 8 + _ROW * max(columns) + _TALL
     return (
         f"<div style='overflow-x:auto'><svg width='{width}' height='{height}' role='img' aria-label='layers'>"
         f"{''.join(drawn)}</svg></div>"
@@ -158,7 +158,7 @@ def graph(config: Mapping[str, Any]) -> str:
 
 
 def _box(node: _Node) -> str:
-    x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.row
+    x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.level
     color = "#e8eefb" if node.kind == "Data" else "#fbeee8" if node.label == "Embedding" else "#f3f3f3"
     return (
         f"<g><title>{html.escape(node.kind + ': ' + ', '.join(node.tops))}</title>"
@@ -169,13 +169,13 @@ def _box(node: _Node) -> str:
 
 
 def _line(below: _Node, node: _Node) -> str:
-    """From one box to the next; a longer one runs between the rows of boxes."""
-    from_x, from_y = 4 + _COLUMN * below.column + _BOX, 4 + _ROW * below.row + _TALL // 2
-    x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.row + _TALL // 2
-    if node.column == below.column + 1:
-        way = f"C{from_x + 12} {from_y} {x - 12} {y} {x} {y}"
+    """From one box to the next; a longer one runs between the columns of boxes."""
+    from_x, from_y = 4 + _COLUMN * below.column + _BOX // 2, 4 + _ROW * below.level + _TALL
+    x, y = 4 + _COLUMN * node.column + _BOX // 2, 4 + _ROW * node.level
+    if node.level == below.level + 1:
+        way = f"C{from_x} {from_y + 12} {x} {y - 12} {x} {y}"
     else:
-        gap = from_y + _ROW // 2
-        down = f"C{from_x + 12} {from_y} {from_x + 8} {gap} {from_x + 20} {gap}"
-        way = f"{down}H{x - 20}C{x - 8} {gap} {x - 12} {y} {x} {y}"
+        gap = from_x + _COLUMN // 2
+        aside = f"C{from_x} {from_y + 14} {gap} {from_y + 6} {gap} {from_y + 20}"
+        way = f"{aside}V{y - 20}C{gap} {y - 6} {x} {y - 14} {x} {y}"
     return f"<path d='M{from_x} {from_y}{way}' fill='none' stroke='#aaa'/>"

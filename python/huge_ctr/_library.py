@@ -58,10 +58,12 @@ _PROTOTYPES = {
     "hctr_model_predict": [_handle, c.c_char_p, s.SCORED_ROWS, c.c_void_p],
     "hctr_model_encode": [_handle, c.c_char_p, c.c_int32, s.ENCODED, c.c_void_p],
     "hctr_model_about": [_handle, c.POINTER(c.c_char_p), c.POINTER(c.c_char_p)],
+    "hctr_model_evaluate": [_handle, c.c_char_p, _handle, s.NAMED, c.c_void_p, c.POINTER(s.UseSummary)],
+    "hctr_array_from_dlpack": [c.c_void_p, c.POINTER(s.Array)],
+    "hctr_array_from_dlpack_versioned": [c.c_void_p, c.POINTER(s.Array)],
     "hctr_frame_create": [c.POINTER(s.ArrowSchema), c.POINTER(c.POINTER(s.ArrowArray)), c.c_size_t, c.POINTER(_handle)],
     "hctr_frame_from_stream": [c.c_void_p, c.POINTER(_handle)],
     "hctr_stop_create": [c.POINTER(_handle)],
-    "hctr_evaluate": [c.POINTER(s.UseOptions), s.NAMED, c.c_void_p, c.POINTER(s.UseSummary)],
     "hctr_predict": [
         c.POINTER(s.UseOptions),
         c.c_char_p,

@@ -6,6 +6,7 @@ import ctypes as c
 from typing import Any
 
 F32, I32, U32, I64, U64 = range(5)
+DTYPE_NAMES = ("float32", "int32", "uint32", "int64", "uint64")
 DENSE, KEYS, SCORES, LABELS = range(4)
 DEVICES = {"auto": 0, "cpu": 1, "cuda": 2}
 
@@ -56,11 +57,17 @@ class Tensor(Sized):
 
 
 class Input(Sized):
-    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("data", Array), ("offsets", Array)]
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("name", c.c_char_p),
+        ("data", Array),
+        ("offsets", Array),
+        ("stream", c.c_void_p),
+    ]
 
 
 class Output(Sized):
-    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("scores", Array)]
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("scores", Array), ("stream", c.c_void_p)]
 
 
 SCORED_ROWS = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.POINTER(Output), c.c_size_t)

@@ -152,7 +152,10 @@ def host_array(values: Any) -> np.ndarray:
         raise UsageError("a tensor on a GPU: bring it to the host first, as with .cpu()")
     if getattr(values, "requires_grad", False):
         values = values.detach()
-    return np.from_dlpack(values)
+    try:
+        return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise UsageError(f"a {type(values).__name__} cannot be taken by DLPack ({error}): convert it first") from error
 
 
 def _array_of(values: Any) -> np.ndarray:

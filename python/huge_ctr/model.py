@@ -8,19 +8,20 @@ import shutil
 import tempfile
 import weakref
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
 from . import _config, _library
 from . import _structs as s
-from ._arrays import ROLES, Inputs, array_of, view
+from ._arrays import ROLES, Inputs, Outputs, view
 from ._calls import Conversation
 from ._scores import Scores, joined, plain
 from .errors import UsageError
 from .frames import Frame, source_of
 from .tables import Tables, saved_model
 
+_FEW_ROWS = 512
 EXPORTS = {"onnx": 0, "npz": 1, "safetensors": 2, "parquet": 3}
 
 
@@ -75,24 +76,32 @@ class Model:
 
     # ---- Scores ----
 
-    def predict(self, data: Any) -> Union[np.ndarray, dict[str, np.ndarray]]:
+    def predict(self, data: Any, out: Any = None) -> Any:
         """Scores: probabilities of label 1.
 
         data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the columns of the config; or a path of
             data in the config's format; or a dict of arrays by the names of `inputs`, which are what the first layers
             and tables read: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys [count],
-            offsets [samples * slots + 1]). Labels are not needed.
+            offsets [samples * slots + 1]). They may be tensors of DLPack, on the model's GPU too: they are read there.
+            Labels are not needed.
+        out: for arrays: float32 arrays or tensors that get the scores, on the host or on the model's GPU: one, or a
+            dict by loss. They are written when the call returns, which returns `out`.
         Returns float32 [samples], [samples, columns] of a loss with several labels, or a dict by loss where there are
         several; NaN for a bad record that was left out. Bit for bit the scores of huge_ctr --predict on a CPU.
         Raises DataError with row, column and value; UsageError.
         """
         if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
-            return self._score(Inputs(data, self._inputs))
+            return self._score(Inputs(data, self._inputs), out)
+        if out is not None:
+            raise UsageError("out= goes with a dict of arrays by the names of inputs, whose rows are known")
         source, frame = self._source(data)
         # Of a table the number of rows is known; those behind the last scored one are bad records.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer
+        if frame is not None and frame.rows <= _FEW_ROWS:  # done before a thread for it would have begun
+            _library.call("hctr_model_predict", pointer, source.encode(), callback, None)
+            return plain(collected.arrays())
         stopped: list[bool] = []
         collected.stopped = stopped
         Conversation().run(
@@ -130,13 +139,17 @@ class Model:
     def evaluate(self, data: Any = None) -> dict[str, float]:
         """The metrics of the config's eval_metrics by name; NaN: what these samples do not define.
 
-        data: a table or path with labels; None: the eval_source of the config. Bit for bit those of huge_ctr --eval.
+        data: a table or path with labels; None: the eval_source of the config. With the model that is loaded, on one
+        rank: bit for bit the metrics of huge_ctr --eval there.
         """
         found: dict[str, float] = {}
         collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
-        options, keep = self._use_options(data)
-        self._long("hctr_evaluate", options, collect, None, None)
-        del keep
+        source, frame = self._source(data) if data is not None else (None, None)
+        pointer, encoded = self._handle.pointer, None if source is None else source.encode()
+        _stoppable(
+            lambda stop: _library.call("hctr_model_evaluate", pointer, encoded, stop, collect, None, None),
+        )
+        del frame
         return found
 
     def feature_importance(self, data: Any = None, rows: int = 100_000, by: str = "AUC") -> dict[str, float]:
@@ -299,22 +312,10 @@ class Model:
             found.append((tensor.name.decode(), (tensor.role, tensor.columns)))
         return dict(found[: inputs.value]), dict(found[inputs.value :]), iteration.value
 
-    def _score(self, batch: Inputs) -> Any:
-        rows = batch.samples or 0
-        arrays = {name: np.empty((rows, columns), np.float32) for name, (_, columns) in self._outputs.items()}
-        outputs, living = (s.Output * len(arrays))(), []
-        for one, (name, array) in zip(outputs, arrays.items()):
-            one.size, one.name = c.sizeof(s.Output), name.encode()
-            one.scores, keep = array_of(array)
-            living.append(keep)
-        _library.call(
-            "hctr_model_score",
-            self._handle.pointer,
-            *batch.arguments(),
-            c.cast(outputs, c.c_void_p),
-            len(arrays),
-        )
-        return plain(arrays)
+    def _score(self, batch: Inputs, out: Any = None) -> Any:
+        outputs = Outputs(self._outputs, batch.samples or 0, out)
+        _library.call("hctr_model_score", self._handle.pointer, *batch.arguments(), *outputs.arguments())
+        return plain(outputs.arrays) if out is None else out
 
     def _source(self, data: Any) -> tuple[str, Optional[Frame]]:
         config = self.config
@@ -343,12 +344,12 @@ class Model:
     @staticmethod
     def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
         """A call that an interrupt ends."""
-        stop = _library.make("hctr_stop_create", "hctr_stop_destroy", "stop")
-        options.stop = stop.pointer.value
-        Conversation().run(
-            lambda: _library.call(function, c.byref(options), *arguments),
-            lambda: _library.library().hctr_stop_set(stop.pointer),
-        )
+
+        def call(stop: Any) -> None:
+            options.stop = stop.value
+            _library.call(function, c.byref(options), *arguments)
+
+        _stoppable(call)
 
     def _pinned(self) -> str:
         """The model that was loaded, also where a newer one is at the prefix by now."""
@@ -371,6 +372,12 @@ class Model:
         folder, _, start = self.path.partition("@")[0].rpartition("/")
         found = [one for one in sorted(Path(folder or ".").iterdir()) if one.name.startswith(start) and one.is_file()]
         return {one.name: one.read_bytes() for one in found}
+
+
+def _stoppable(call: Callable[[Any], None]) -> None:
+    """Runs call(stop), which an interrupt ends."""
+    stop = _library.make("hctr_stop_create", "hctr_stop_destroy", "stop")
+    Conversation().run(lambda: call(stop.pointer), lambda: _library.library().hctr_stop_set(stop.pointer))
 
 
 def load(path: Union[str, os.PathLike], **options: Any) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any, Mapping, Optional, TextIO
 
@@ -21,12 +22,13 @@ class Progress:
         self,
         config: Mapping[str, Any],
         iterations: Optional[int] = None,
+        passes: Optional[int] = None,
         wanted: Optional[bool] = None,
         out: Optional[TextIO] = None,
     ):
         solver = config.get("solver") or {}
-        self._iterations = iterations or solver.get("max_iter")
-        self._passes = solver.get("num_epochs")
+        self._iterations = iterations or (None if passes else solver.get("max_iter"))
+        self._passes = passes or solver.get("num_epochs")
         self._out = out or sys.stderr
         self._wanted = (self._out.isatty() or _in_notebook()) if wanted is None else wanted
         self._shown = 0
@@ -38,7 +40,7 @@ class Progress:
             return min(1.0, state.iteration / self._iterations)
         if self._passes and state.epoch is not None:
             return min(1.0, state.epoch / self._passes)
-        return None
+        return 1.0 if self._passes and state.passes >= self._passes else None  # of files without a count of samples
 
     def line(self, state: Any) -> str:
         share, parts = self.share(state), []
@@ -58,6 +60,8 @@ class Progress:
     def update(self, state: Any) -> None:
         self.last = self.line(state)
         if self._wanted:
+            if self._out.isatty():  # a longer line would break, and stay
+                self.last = self.last[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + self.last.ljust(self._shown))
             self._out.flush()
             self._shown = len(self.last)

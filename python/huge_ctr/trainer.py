@@ -86,6 +86,7 @@ class Trainer:
         self,
         batches: Optional[Iterable[Any]] = None,
         *,
+        names: Optional[Sequence[str]] = None,
         iterations: Optional[int] = None,
         passes: Optional[int] = None,
         display: Optional[int] = None,
@@ -97,21 +98,23 @@ class Trainer:
         """Trains to the end that the config says, or to an iteration or pass counted from the beginning of training.
 
         batches: an iterator of samples instead of the source: tables, or dicts of arrays as of step(); each is trained
-            on once, in batches of the config's batchsize.
+            on once, in batches of the config's batchsize. A torch DataLoader is one.
+        names: where the iterator gives tuples or lists: the names of their parts, in order, as ("dense", "keys",
+            "label").
         display, eval_interval, snapshot: in iterations, 0 for never; left out: as the config says.
         callbacks: Callback objects, or functions that are called with the State of displays and evaluations.
         progress: a bar; None: in terminals and notebooks.
         Returns the history, whose `ended` is "reached", "metric" (early stopping, or a threshold) or "stopped".
         """
         if batches is not None:
-            return self._fit_batches(batches)
+            return self._fit_batches(batches, names)
         limits = [iterations, passes, display, eval_interval, snapshot]
         options = s.FitOptions(
             **dict(zip([name for name, _ in s.FitOptions._fields_[1:]], [-1 if n is None else int(n) for n in limits]))
         )
         ended = c.c_int32()
         talk = Conversation()
-        with Progress(self._plain, iterations, progress) as bar:
+        with Progress(self._plain, iterations, passes, progress) as bar:
 
             def at_display(state: State) -> bool:
                 self.history.displays.append(state)
@@ -128,6 +131,7 @@ class Trainer:
             _library.call("hctr_trainer_on_evaluation", self._handle.pointer, hooks[1], None)
             try:
                 self._long(talk, "hctr_trainer_fit_until", c.byref(options), c.byref(ended))
+                bar.update(self.state)  # at the end, and not where the last display was
             finally:
                 none = s.STATE_CALLBACK()
                 _library.call("hctr_trainer_on_display", self._handle.pointer, none, None)
@@ -140,7 +144,8 @@ class Trainer:
 
         samples: a number of iterations; a table; or a dict of arrays by the names of `inputs`: labels, dense values
             and weights float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets
-            [samples * slots + 1]). NumPy's arrays and host tensors of DLPack, without a copy where types agree.
+            [samples * slots + 1]). NumPy's arrays and tensors of DLPack, without a copy where types agree; those on
+            the trainer's GPU stay there, but for labels, which are checked on the host.
         Returns "reached", "pass_ended" or "stopped".
         """
         ended = c.c_int32()
@@ -309,14 +314,10 @@ class Trainer:
             lambda: _library.call(function, pointer, *arguments), lambda: _library.library().hctr_trainer_stop(pointer)
         )
 
-    def _fit_batches(self, batches: Iterable[Any]) -> History:
+    def _fit_batches(self, batches: Iterable[Any], names: Optional[Sequence[str]]) -> History:
         self.history.ended = "reached"
         for batch in batches:
-            if not is_table(batch):
-                raise UsageError(
-                    f"an iterator gave {type(batch).__name__}: tables, and dicts of arrays by the names of inputs, are "
-                    f"taken"
-                )
+            batch = _named(batch, names)
             if self.step(batch) == "stopped":
                 self.history.ended = "stopped"
                 break
@@ -335,6 +336,20 @@ def _read(config: Any) -> tuple[str, Optional[str], dict]:
     plain, name = _config.config_dict(config)
     text = config if isinstance(config, str) else json.dumps(plain)
     return name, text, plain
+
+
+def _named(batch: Any, names: Optional[Sequence[str]]) -> Any:
+    """A table, or a dict of arrays, of what an iterator has given. Raises UsageError."""
+    if isinstance(batch, (tuple, list)) and names is not None:
+        if len(batch) != len(names):
+            raise UsageError(f"an iterator gave {len(batch)} parts, and names has {len(names)}: {', '.join(names)}")
+        return dict(zip(names, batch))
+    if is_table(batch):
+        return batch
+    raise UsageError(
+        f"an iterator gave {type(batch).__name__}: tables, and dicts of arrays by the names of inputs, are taken; and "
+        f"tuples, whose parts names= names"
+    )
 
 
 def _hook(talk: Conversation, function: Callable[[State], Any]) -> Any:

@@ -92,16 +92,22 @@ std::vector<int64_t> keys_of_array(const hctr_array& array, const std::string& w
   }
 }
 
-Matrix matrix_of(const hctr_array& array, const std::string& what) {
+RowsOf<void> rows_in(const hctr_array& array, const std::string& what) {
   check_shape(array, what);
-  if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not of f32"));
   if (array.dims != 2)
     throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", and needs two dimensions"));
   if (!contiguous_from(array, 1)) throw Error(Kind::usage, cat(what, ": the elements of a row are not contiguous"));
   const int64_t stride = array.strides && array.shape[0] > 1 ? array.strides[0] : array.shape[1];
   if (stride < array.shape[1])
     throw Error(Kind::usage, cat(what, ": rows are ", stride, " elements apart, and have ", array.shape[1]));
-  return {static_cast<float*>(array.data), array.shape[0], array.shape[1], stride};
+  return {array.data, array.shape[0], array.shape[1], stride};
+}
+
+Matrix matrix_of(const hctr_array& array, const std::string& what) {
+  check_shape(array, what);
+  if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not of f32"));
+  const RowsOf<void> rows = rows_in(array, what);
+  return {static_cast<float*>(rows.data), rows.rows, rows.columns, rows.stride};
 }
 
 }  // namespace hctr::capi

@@ -18,11 +18,15 @@ const void* contiguous(const hctr_array&, int dims, const std::string& what);
 /// The integers of a contiguous array of one dimension; those of u64 with the same bits. Errors: likewise, also for
 /// memory of a GPU.
 std::vector<int64_t> keys_of_array(const hctr_array&, const std::string& what);
-/// A matrix of f32 whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
-struct Matrix {
-  float* data = nullptr;
+/// A matrix whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
+template <class T>
+struct RowsOf {
+  T* data = nullptr;
   int64_t rows = 0, columns = 0, stride = 0;
 };
+RowsOf<void> rows_in(const hctr_array&, const std::string& what);
+/// The same of f32.
+using Matrix = RowsOf<float>;
 Matrix matrix_of(const hctr_array&, const std::string& what);
 
 }  // namespace hctr::capi

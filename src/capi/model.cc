@@ -10,6 +10,7 @@
 #include "capi/call.h"
 #include "capi/model_inputs.h"
 #include "capi/store_view.h"
+#include "capi/use_results.h"
 #include "core/base/expect.h"
 
 struct hctr_model {
@@ -59,12 +60,13 @@ OutputView output_of(const hctr_model& model, const hctr_model_output& from, int
   const ModelTensor* const tensor = find(model.outputs, from.name);
   if (!tensor) return to;
   const Matrix matrix = matrix_of(from.scores, what);
-  if (from.scores.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give memory of the host"));
   if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
     throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
                                  ", ", columns_of(*tensor), "]"));
   to.data = matrix.data;
   to.stride = matrix.stride;
+  to.gpu = from.scores.gpu < 0 ? -1 : from.scores.gpu;
+  to.stream = from.stream;
   return to;
 }
 
@@ -133,7 +135,7 @@ hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_score
         const hctr::ModelTensor& tensor = of.outputs[o];
         shapes.push_back({count, hctr::capi::columns_of(tensor)});
         const hctr_array array{scores[o].data, HCTR_F32, 2, shapes.back().data(), nullptr, -1};
-        outputs.push_back({sizeof(hctr_model_output), tensor.name.c_str(), array});
+        outputs.push_back({sizeof(hctr_model_output), tensor.name.c_str(), array, nullptr});
       }
       hctr::capi::expect_going_on(rows(user, count, outputs.data(), outputs.size()));
     });
@@ -163,5 +165,15 @@ hctr_status hctr_model_about(hctr_model* model, const char** name, const char** 
     device_of_last = of.model.device();
     if (name) *name = name_of_last.c_str();
     if (device) *device = device_of_last.c_str();
+  });
+}
+
+hctr_status hctr_model_evaluate(hctr_model* model, const char* source, const hctr_stop* stop, hctr_metric metric,
+                                void* user, hctr_use_summary* summary) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    const auto result = hctr::capi::whole(of.model.evaluate(source ? source : "", stop ? &stop->value : nullptr));
+    hctr::capi::pass_metrics(result.metrics, metric, user);
+    hctr::capi::note_use(result, result.samples, summary);
   });
 }

@@ -24,7 +24,8 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
   if (!tensor) return to;  // Model names those that there are
-  if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
+  to.gpu = from.data.gpu < 0 ? -1 : from.data.gpu;
+  to.stream = from.stream;
   if (tensor->role != ModelTensor::Role::keys) {
     const Matrix matrix = matrix_of(from.data, what);
     if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
@@ -35,13 +36,17 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
     return to;
   }
   if (!from.offsets.data) {
-    to.data = contiguous(from.data, 2, what);
-    if (from.data.shape[0] < samples || from.data.shape[1] != columns_of(*tensor))
-      throw Error(Kind::usage, cat(what, " has shape [", from.data.shape[0], ", ", from.data.shape[1], "], and needs [",
-                                   samples, ", ", columns_of(*tensor), "], or offsets"));
+    const RowsOf<void> rows = rows_in(from.data, what);
+    if (rows.rows < samples || rows.columns != columns_of(*tensor))
+      throw Error(Kind::usage, cat(what, " has shape [", rows.rows, ", ", rows.columns, "], and needs [", samples, ", ",
+                                   columns_of(*tensor), "], or offsets"));
+    to.data = rows.data;
+    to.stride = rows.stride;
     return to;
   }
   const std::string offsets = "offsets of " + what;
+  if (to.gpu >= 0 || from.offsets.gpu >= 0)
+    throw Error(Kind::usage, cat(what, " has bags of keys on a GPU: give keys and offsets in memory of the host"));
   to.data = contiguous(from.data, 1, what);
   to.offsets = contiguous(from.offsets, 1, offsets);
   to.offsets_type = element_type(from.offsets, offsets);

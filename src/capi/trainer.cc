@@ -7,6 +7,7 @@
 
 #include "capi/call.h"
 #include "capi/model_inputs.h"
+#include "capi/use_results.h"
 #include "core/base/expect.h"
 
 struct hctr_trainer {
@@ -105,11 +106,6 @@ std::vector<InputView> inputs_of(const hctr_trainer& trainer, int64_t samples, c
   for (size_t i = 0; i < count; ++i)
     views.push_back(input_of(trainer.inputs, read_struct(inputs, i, "hctr_model_input"), samples));
   return views;
-}
-
-void pass_metrics(const std::map<std::string, double>& metrics, hctr_metric metric, void* user) {
-  for (const auto& [name, value] : metrics)
-    if (metric) metric(user, name.c_str(), value);
 }
 
 std::vector<std::string> names_of(const char* const* names, size_t count) {

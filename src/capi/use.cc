@@ -1,17 +1,12 @@
 // What is done with a saved model.
-#include <atomic>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "capi/call.h"
+#include "capi/use_results.h"
 #include "core/base/expect.h"
 #include "hctr/use_model.h"
 #include "use/scored_sample.h"
-
-struct hctr_stop {
-  std::atomic<int> value = 0;
-};
 
 namespace hctr::capi {
 namespace {
@@ -27,19 +22,6 @@ Options use_options(const hctr_use_options* given) {
   if (from.stop) to.stop = &from.stop->value;
   set_job(from, "hctr_use_options", to);
   return to;
-}
-
-/// Errors: Error(interrupted) where there is no result.
-template <class Use>
-Use whole(Use use) {
-  if (use.interrupted) throw Error(Kind::interrupted, "the work has been stopped before it was done");
-  return use;
-}
-
-void note_use(const ModelUse& use, int64_t samples, hctr_use_summary* to) {
-  if (!to) return;
-  const hctr_use_summary summary{sizeof summary, use.iteration, samples, use.skipped_records, use.seconds};
-  write_struct(summary, to, "hctr_use_summary");
 }
 
 }  // namespace
@@ -62,8 +44,7 @@ void hctr_stop_destroy(hctr_stop* stop) { delete stop; }
 hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user, hctr_use_summary* summary) {
   return hctr::capi::call([&] {
     const auto result = hctr::capi::whole(hctr::evaluate(hctr::capi::use_options<hctr::ModelOptions>(options)));
-    for (const auto& [name, value] : result.metrics)
-      if (metric) metric(user, name.c_str(), value);
+    hctr::capi::pass_metrics(result.metrics, metric, user);
     hctr::capi::note_use(result, result.samples, summary);
   });
 }

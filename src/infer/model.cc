@@ -66,6 +66,13 @@ void Model::predict(const std::string& source, const ScoredRows& rows) const {
   predict_source(*served, source, rows);
 }
 
+EvaluationSummary Model::evaluate(const std::string& source, const std::atomic<int>* stop) const {
+  std::shared_ptr<ServedModel> served = state_->get();
+  const CurrentDevice kept(served->on_gpu());
+  const std::shared_ptr<ServedModel> mine = std::move(served);
+  return mine->evaluate(source, stop);
+}
+
 void Model::encode(const std::string& source, bool partial, const Encoded& samples) const {
   encode_source(state_->get()->config(), source, partial, samples);
 }

@@ -5,6 +5,7 @@
 
 #include "infer/prediction_source.h"
 #include "infer/sample_arrays.h"
+#include "infer/small_table.h"
 
 namespace hctr {
 namespace {
@@ -68,15 +69,21 @@ class RowsWithGaps {
 }  // namespace
 
 void predict_source(ServedModel& model, const std::string& source, const Model::ScoredRows& rows) {
+  RowsWithGaps gaps(model.outputs(), rows);
+  const auto score = [&](const SampleArrays& samples) {
+    model.score(samples.samples, samples.views(0), gaps.views(samples.samples));
+  };
+  if (const auto samples = parse_small_table(model.config().data, prediction_source(model.config(), source))) {
+    score(*samples);
+    return gaps.pass_on(samples->samples, {});
+  }
   const Config config = config_for(model.config(), source);
   SampleBatches batches(config, prediction_source(config), kSamplesAtATime);
-  RowsWithGaps gaps(model.outputs(), rows);
   for (;;) {
     SampleArrays samples = batches.none();
     const auto bad = batches.next(samples, kSamplesAtATime);
     if (!bad) break;
-    const std::vector<OutputView> outputs = gaps.views(samples.samples);
-    model.score(samples.samples, samples.views(0), outputs);
+    score(samples);
     gaps.pass_on(samples.samples, *bad);
   }
   if (const int64_t behind = batches.skipped_records() - gaps.skipped(); behind > 0)
@@ -84,9 +91,11 @@ void predict_source(ServedModel& model, const std::string& source, const Model::
 }
 
 void encode_source(const Config& of_model, const std::string& source, bool partial, const Model::Encoded& visit) {
-  const Config config = config_for(of_model, source);
-  Source samples_of = prediction_source(config);
+  Source samples_of = prediction_source(of_model, source);
   if (partial) samples_of.slots_optional.assign(samples_of.slots_optional.size(), true);
+  if (const auto samples = parse_small_table(of_model.data, samples_of))
+    return visit(samples->samples, samples->views(0));
+  const Config config = config_for(of_model, source);
   SampleBatches batches(config, samples_of, kSamplesAtATime);
   for (;;) {
     SampleArrays samples = batches.none();

@@ -16,4 +16,11 @@ Source prediction_source(const Config& config) {
   return source;
 }
 
+Source prediction_source(const Config& config, const std::string& path) {
+  Source source = prediction_source(config);
+  source.path = path;
+  source.num_samples = 0;
+  return source;
+}
+
 }  // namespace hctr

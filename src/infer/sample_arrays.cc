@@ -45,9 +45,9 @@ SampleBatches::SampleBatches(const Config& config, const Source& source, int64_t
   reader_ = std::make_unique<Reader>(config.data, source, layout_, buffers, options, Log::silent());
 }
 
-SampleArrays SampleBatches::none() const {
-  SampleArrays arrays{.dense_dim = config_.data.dense.dense_dim, .dense_name = config_.data.dense.top};
-  for (const SparseInput& input : config_.data.sparse) {
+SampleArrays no_samples(const DataSection& section) {
+  SampleArrays arrays{.dense_dim = section.dense.dense_dim, .dense_name = section.dense.top};
+  for (const SparseInput& input : section.sparse) {
     SampleArrays::Keys keys{.name = input.top, .slots = input.slot_num};
     keys.offsets.push_back(0);
     arrays.inputs.push_back(std::move(keys));

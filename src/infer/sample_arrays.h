@@ -33,14 +33,16 @@ struct SampleArrays {
   std::vector<InputView> views(int64_t first) const;
 };
 
+/// The arrays of a section, without samples yet.
+SampleArrays no_samples(const DataSection&);
+
 /// The samples of a source in its order, a batch at a time.
 class SampleBatches {
  public:
   /// Errors: those of reading, as of next().
   SampleBatches(const Config&, const Source&, int64_t batch);
 
-  /// No samples yet.
-  SampleArrays none() const;
+  SampleArrays none() const { return no_samples(config_.data); }
   /// Appends the next samples, at most `most`, whose others are dropped then; nothing at the end of the source. Returns
   /// of each bad record that was left out since the last call the samples of this one before it.
   std::optional<std::vector<int64_t>> next(SampleArrays&, int64_t most);

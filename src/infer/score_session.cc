@@ -4,10 +4,11 @@
 #include <cstring>
 
 #include "core/device/copy_bytes.h"
+#include "core/device/copy_rows.h"
 #include "infer/bag_packing.h"
 #include "net/graph/memory_plan.h"
-#include "ops/embedding/bag_lengths.h"
 #include "score/batch_reading.h"
+#include "score/key_views.h"
 
 namespace hctr {
 namespace {
@@ -53,25 +54,22 @@ std::vector<ModelTensor> model_outputs(const Replica& replica) {
   return outputs;
 }
 
-ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written)
+ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_t samples, bool copies_written,
+                           bool inputs_on_device)
     : config_(model.config()),
       runtime_(model.device(), without_rows(model.runtime().options())),
-      graph_(wired_graph(config_, samples, Phase::evaluate)),
-      network_(graph_, Phase::evaluate, model.replica().weights(), model.replica().layer_state(), runtime_,
-               model.comm()),
       ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
-      sends_parts_(runtime_.device().is_cuda() && ring_.layout().bytes > kBytesAtOnce),
+      forward_(model.replica(), config_, runtime_, model.comm(), ring_.shape(),
+               [&](size_t e, int64_t capacity) -> std::unique_ptr<TableReader> {
+                 return tables ? tables->reader(e, samples, capacity, reading_) : nullptr;
+               }),
+      inputs_on_device_(inputs_on_device),
+      sends_parts_(runtime_.device().is_cuda() && (inputs_on_device || ring_.layout().bytes > kBytesAtOnce)),
       batch_(batch_tensors(ring_, 0, config_.data.sparse.size())),
-      binding_(network_.bind(batch_.label, batch_.dense)) {
+      binding_(forward_.network().bind(batch_.label, batch_.dense)) {
   const BatchShape& shape = ring_.shape();
-  Replica& replica = model.replica();
-  for (size_t e = 0; e < graph_.embedding_inputs.size(); ++e) {
-    const BatchShape::Table& table = shape.tables[graph_.embedding_inputs[e]];
-    readers_.push_back(tables ? tables->reader(e, samples, table.key_capacity, reading_)
-                              : replica.embedding(e).reader(runtime_, samples, table.key_capacity));
-  }
   size_t bytes = 0;
-  for (const Tensor& prediction : network_.predictions()) {
+  for (const Tensor& prediction : forward_.network().predictions()) {
     results_.push_back({prediction.spec(), bytes});
     bytes += (prediction.spec().bytes() + 255) / 256 * 256;
   }
@@ -81,7 +79,7 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
   ring_.upload(runtime_.compute_stream(), 0, ring_.layout().label, ring_.layout().dense);
   if (!copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
-    network_.write_weight_copies(ctx, binding_);
+    forward_.network().write_weight_copies(ctx, binding_);
     runtime_.compute_stream().synchronize();
   }
   binding_.weights_are_fixed = true;
@@ -92,6 +90,9 @@ void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
   std::byte* const staged = ring_.host_blocks()[0] + at;
   const StreamRef stream = runtime_.compute_stream();
   const size_t bytes = static_cast<size_t>(from.rows) * from.row_bytes;
+  if (from.on_device)
+    return copy_rows(stream, {ring_.device_block(0) + at, from.row_bytes}, {from.data, from.stride_bytes}, from.rows,
+                     from.row_bytes);
   if (from.stride_bytes == from.row_bytes && sends_parts_ && is_page_locked(runtime_.device(), from.data))
     return copy_bytes(stream, ring_.device_block(0) + at, from.data, bytes);
   // A part is on its way while the next one is copied.
@@ -123,7 +124,8 @@ void ScoreSession::bring_dense(const ScoreRequest& request) {
   const size_t row = static_cast<size_t>(shape.dense_dim) * sizeof(float),
                stride = request.dense->stride == 0 ? row : static_cast<size_t>(request.dense->stride) * sizeof(float);
   const auto* data = static_cast<const std::byte*>(request.dense->data);
-  bring_rows({data + static_cast<size_t>(request.first) * stride, request.count, row, stride}, layout.dense);
+  bring_rows({data + static_cast<size_t>(request.first) * stride, request.count, row, stride, request.dense->gpu >= 0},
+             layout.dense);
   const int64_t missing = shape.samples - request.count;
   if (missing == 0) return;
   std::fill_n(ring_.on_host(0).dense + request.count * shape.dense_dim, missing * shape.dense_dim, 0.0f);
@@ -138,7 +140,7 @@ void ScoreSession::bring_ones(const ScoreRequest& request, size_t input) {
   const auto width = static_cast<size_t>(packed.key_bytes), slots = static_cast<size_t>(packed.slots);
   const size_t stride = (view.stride == 0 ? slots : static_cast<size_t>(view.stride)) * width;
   const auto* data = static_cast<const std::byte*>(view.data) + static_cast<size_t>(request.first) * stride;
-  bring_rows({data, request.count, slots * width, stride}, static_cast<size_t>(packed.keys));
+  bring_rows({data, request.count, slots * width, stride, view.gpu >= 0}, static_cast<size_t>(packed.keys));
 }
 
 void ScoreSession::bring(const ScoreRequest& request) {
@@ -155,12 +157,7 @@ void ScoreSession::bring(const ScoreRequest& request) {
     if (view.offsets)
       bags[t].emplace(runtime_.threads(), view, request.first, request.count, config_.data.sparse[t], shape.tables[t]);
     forms.push_back(bags[t] ? KeyForm{.count = bags[t]->keys(), .fits_32 = bags[t]->fits_32()}
-                            : KeyForm{.count = request.count * shape.tables[t].slots,
-                                      .fits_32 = view.type == ElementType::u32,
-                                      .ones = true,
-                                      .rows = request.count,
-                                      .by_sample = true,
-                                      .sign_extends = view.type == ElementType::i32});
+                            : form_of_ones(view, request.count, shape.tables[t].slots));
   }
   batch.place(forms);
   const StreamRef stream = runtime_.compute_stream();
@@ -182,14 +179,8 @@ void ScoreSession::compute() {
   Context ctx(runtime_, runtime_.compute_stream(), batch_.state);
   if (!sends_parts_) ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
   ring_.unpack(ctx, 0);
-  for (size_t e = 0; e < readers_.size(); ++e) {
-    const size_t input = graph_.embedding_inputs[e];
-    readers_[e]->lookup(ctx, batch_.keys[input], batch_.offsets[input], network_.embedding_output(e));
-    if (const auto lengths = network_.embedding_lengths(e))
-      ops::bag_lengths(ctx, batch_.offsets[input].data<const int32_t>(), *lengths);
-  }
-  network_.forward(ctx, binding_);
-  const std::vector<Tensor> predictions = network_.predictions();
+  forward_.run(ctx, batch_, binding_);
+  const std::vector<Tensor> predictions = forward_.network().predictions();
   for (size_t i = 0; i < results_.size(); ++i)
     copy_bytes(ctx.stream(), host_results_->data() + results_[i].offset, predictions[i].bytes(),
                bytes_to_copy(results_[i].spec));
@@ -198,7 +189,7 @@ void ScoreSession::compute() {
 void ScoreSession::deliver(const ScoreRequest& request) const {
   for (size_t i = 0; i < results_.size(); ++i) {
     const OutputView* to = request.outputs[i];
-    if (!to) continue;
+    if (!to || to->gpu >= 0) continue;
     const TensorSpec& spec = results_[i].spec;
     const auto* from = reinterpret_cast<const float*>(host_results_->data() + results_[i].offset);
     const int64_t columns = spec.row_elements(), stride = to->stride == 0 ? columns : to->stride;
@@ -211,10 +202,35 @@ void ScoreSession::deliver(const ScoreRequest& request) const {
   }
 }
 
+void ScoreSession::wait_for_callers(const ScoreRequest& request) {
+  const auto wait = [&](const auto* view) {
+    if (view && view->gpu >= 0) CallerStream(runtime_.device(), view->stream).make_wait(runtime_.compute_stream());
+  };
+  wait(request.dense);
+  for (const InputView* keys : request.keys) wait(keys);
+  for (const OutputView* output : request.outputs) wait(output);
+}
+
+void ScoreSession::send_results(const ScoreRequest& request) const {
+  const std::vector<Tensor> predictions = forward_.network().predictions();
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const OutputView* to = request.outputs[i];
+    if (!to || to->gpu < 0) continue;
+    const TensorSpec& spec = results_[i].spec;
+    const auto row = static_cast<size_t>(spec.row_elements()) * sizeof(float);
+    const size_t stride = to->stride == 0 ? row : static_cast<size_t>(to->stride) * sizeof(float);
+    copy_rows(runtime_.compute_stream(),
+              {reinterpret_cast<std::byte*>(to->data) + static_cast<size_t>(request.first) * stride, stride},
+              {predictions[i].bytes(), static_cast<size_t>(spec.row_stride) * sizeof(float)}, request.count, row);
+  }
+}
+
 void ScoreSession::score(const ScoreRequest& request) {
+  wait_for_callers(request);
   bring(request);
   reading_ = request.tables;
   program_->run();
+  send_results(request);
   runtime_.compute_stream().synchronize();
   deliver(request);
 }

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "core/device/program.h"
-#include "engine/table/table_reader.h"
 #include "hctr/model.h"
 #include "infer/loaded_model.h"
 #include "infer/store_tables.h"
 #include "net/model/replica.h"
 #include "score/batch_ring.h"
+#include "score/shared_forward.h"
 
 namespace hctr {
 
@@ -33,10 +33,11 @@ class ScoreSession {
  public:
   /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
   /// written the transposed copies of weights; otherwise this one does. `tables`, which may be null: of a model that
-  /// has none of its own.
-  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written);
+  /// has none of its own. `inputs_on_device`: whether inputs may lie on the device.
+  ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written, bool inputs_on_device);
 
   int64_t capacity() const { return ring_.samples(); }
+  bool inputs_on_device() const { return inputs_on_device_; }
   void score(const ScoreRequest&);
 
  private:
@@ -45,7 +46,10 @@ class ScoreSession {
     const std::byte* data;
     int64_t rows;
     size_t row_bytes, stride_bytes;
+    bool on_device;
   };
+  /// Work of the session comes after what callers queued on their streams.
+  void wait_for_callers(const ScoreRequest&);
   /// Copies the inputs to the device.
   void bring(const ScoreRequest&);
   void bring_dense(const ScoreRequest&);
@@ -54,17 +58,18 @@ class ScoreSession {
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute();
   void deliver(const ScoreRequest&) const;
+  /// Queues copies of results to memory of the device.
+  void send_results(const ScoreRequest&) const;
 
   const Config& config_;
   Runtime runtime_;
-  Graph graph_;
-  Network network_;
   BatchRing ring_;
-  bool sends_parts_;  // of a large batch, each as soon as it is there
+  const StoreReading* reading_ = nullptr;  // of the batch that is scored
+  SharedForward forward_;
+  bool inputs_on_device_;
+  bool sends_parts_;  // each as soon as it is there: of a large batch, and around what is on the device already
   BatchTensors batch_;
   Network::Binding binding_;
-  const StoreReading* reading_ = nullptr;              // of the batch that is scored
-  std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
   struct Result {
     TensorSpec spec;
     size_t offset;

@@ -7,6 +7,7 @@
 
 #include "core/device/current_device.h"
 #include "infer/config_of_model.h"
+#include "infer/evaluate_model.h"
 #include "launch/choose_device.h"
 #include "ops/gemm/blas.h"
 
@@ -51,7 +52,8 @@ DeviceChoice device_of(const LoadOptions& from) {
 /// A session for a batch, while it lasts.
 class ServedModel::Lease {
  public:
-  Lease(ServedModel& model, int64_t samples) : model_(model), session_(model.take(samples)) {}
+  Lease(ServedModel& model, int64_t samples, bool inputs_on_device = false)
+      : model_(model), session_(model.take(samples, inputs_on_device)) {}
   ~Lease() { model_.give_back(std::move(session_)); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -62,17 +64,16 @@ class ServedModel::Lease {
   std::unique_ptr<ScoreSession> session_;
 };
 
-ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samples) {
+ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samples), log_(log_to(from.note)) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
-  const Log log = log_to(from.note);
-  const Config config = config_of_model(options_of(from), log);
-  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log);
-  const Device device = choose_devices(device_of(from), GpuLists{}, {}, log).at(0);
+  const Config config = config_of_model(options_of(from), log_);
+  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log_);
+  const Device device = choose_devices(device_of(from), GpuLists{}, {}, log_).at(0);
   if (!device.is_cuda()) ops::load_blas(from.surroundings);
   const CurrentDevice current(device);
   model_ = std::make_unique<LoadedModel>(
       config, std::move(saved), comm_,
-      LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables}, log);
+      LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables}, log_);
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
@@ -85,20 +86,30 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
   ScoreRequest request = request_of(inputs, outputs);
   std::optional<StoreReading> reading;
   if (tables_) request.tables = &reading.emplace(tables_->read());
+  const bool on_device = std::ranges::any_of(inputs, [](const InputView& view) { return view.gpu >= 0; });
   while (request.first < samples) {
     request.count = std::min(samples - request.first, most_samples_);
-    const Lease lease(*this, request.count);
+    const Lease lease(*this, request.count, on_device);
     lease->score(request);
     request.first += request.count;
   }
 }
 
-std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
+EvaluationSummary ServedModel::evaluate(const std::string& source, const std::atomic<int>* stop) {
+  if (tables_)
+    throw Error(Kind::usage,
+                "evaluate() needs the tables in the model: load it without LoadOptions::tables, or use huge_ctr eval");
+  const CurrentDevice current(model_->device());
+  const std::lock_guard lock(evaluating_);
+  return evaluate_model(*model_, source, stop, log_);
+}
+
+std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples, bool inputs_on_device) {
   const auto capacity = std::min(most_samples_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(samples))));
   bool copies_written = true;
   {
     const std::lock_guard lock(mutex_);
-    std::vector<std::unique_ptr<ScoreSession>>& idle = idle_[capacity];
+    std::vector<std::unique_ptr<ScoreSession>>& idle = idle_[{capacity, inputs_on_device}];
     if (!idle.empty()) {
       std::unique_ptr<ScoreSession> session = std::move(idle.back());
       idle.pop_back();
@@ -106,16 +117,25 @@ std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
     }
     copies_written = std::exchange(copies_written_, true);
   }
-  return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr, capacity, copies_written);
+  return std::make_unique<ScoreSession>(*model_, tables_ ? &*tables_ : nullptr, capacity, copies_written,
+                                        inputs_on_device);
 }
 
 void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    idle_[session->capacity()].push_back(std::move(session));
+    idle_[{session->capacity(), session->inputs_on_device()}].push_back(std::move(session));
   } catch (const std::bad_alloc&) {
     // Memory is short: the session goes.
   }
+}
+
+void ServedModel::expect_reachable(int gpu, const std::string& what) const {
+  const Device device = model_->device();
+  if (gpu < 0 || (device.is_cuda() && gpu == device.index)) return;
+  throw Error(Kind::usage, cat(what, " is on GPU ", gpu, ", and the model on ",
+                               device.is_cuda() ? cat("GPU ", device.index, ": give memory of that GPU or of the host")
+                                                : std::string("the CPU: give memory of the host")));
 }
 
 ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
@@ -128,6 +148,11 @@ ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::spa
     if (view == inputs.end()) throw Error(Kind::usage, cat("no input '", input.name, "'; ", names_of(inputs_)));
     if (std::ranges::count_if(inputs, named) > 1)
       throw Error(Kind::usage, cat("input '", input.name, "' is given twice"));
+    expect_reachable(view->gpu, cat("input '", input.name, "'"));
+    if (view->gpu >= 0 && view->offsets)
+      throw Error(Kind::usage, cat("input '", input.name,
+                                   "' has bags of keys on a GPU: give keys and offsets in memory "
+                                   "of the host"));
     if (input.role == ModelTensor::Role::dense) {
       if (view->type != ElementType::f32)
         throw Error(Kind::usage, cat("input '", input.name, "': dense values must be f32"));
@@ -140,6 +165,7 @@ ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::spa
   }
   for (const ModelTensor& output : outputs_) {
     const auto view = std::ranges::find_if(outputs, [&](const OutputView& one) { return one.name == output.name; });
+    if (view != outputs.end()) expect_reachable(view->gpu, cat("output '", output.name, "'"));
     request.outputs.push_back(view == outputs.end() ? nullptr : &*view);
   }
   return request;

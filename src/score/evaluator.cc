@@ -31,6 +31,12 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
   return options;
 }
 
+ScorerOptions options_beside(const Config& config) {
+  ScorerOptions options = evaluation_options(config, {});
+  options.beside = true;
+  return options;
+}
+
 ScorerOptions given_options(const Config& config) {
   ScorerOptions options = evaluation_options(config, {});
   return {.losses = options.losses, .predictions = options.predictions, .groups = options.groups, .given = true};
@@ -43,6 +49,10 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
     : Evaluator(config, runtime, comm, model, layout, log, evaluation_options(config, from)) {
   export_prefix_ = config.solver.export_predictions_prefix;
 }
+
+Evaluator::Evaluator(InOwnMemory, const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+                     const BatchLayout& layout, const Log& log)
+    : Evaluator(config, runtime, comm, model, layout, log, options_beside(config)) {}
 
 Evaluator::Evaluator(OfGiven, const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
                      const BatchLayout& layout, const Log& log)

@@ -19,6 +19,9 @@ class Evaluator {
   /// for config.data.eval_source.
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
+  /// In memory of its own, on one rank: ScorerOptions::beside.
+  struct InOwnMemory {};
+  Evaluator(InOwnMemory, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
   /// Evaluates given samples: without the config's eval_source, its limits on batches and its exports.
   struct OfGiven {};
   Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);

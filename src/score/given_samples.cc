@@ -6,6 +6,8 @@
 
 #include "core/base/expect.h"
 #include "core/base/step_state.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/current_device.h"
 #include "formats/reader/batch_fill.h"
 
 namespace hctr {
@@ -20,8 +22,9 @@ std::string names_of_samples(const DataSection& section) {
   return names;
 }
 
-/// The view of an input that there is once. Errors: Error(usage).
-const InputView& view_of(const DataSection& section, const SamplesView& given, const std::string& name) {
+}  // namespace
+
+const InputView& GivenSamples::view_of(const DataSection& section, const SamplesView& given, const std::string& name) {
   const auto is_it = [&](const InputView& view) { return view.name == name; };
   const auto found = std::ranges::find_if(given.inputs, is_it);
   if (found == given.inputs.end())
@@ -29,10 +32,17 @@ const InputView& view_of(const DataSection& section, const SamplesView& given, c
   if (std::ranges::count_if(given.inputs, is_it) > 1)
     throw Error(Kind::usage, cat("input '", name, "' is given twice"));
   if (!found->data && given.samples > 0) throw Error(Kind::usage, cat("input '", name, "' has no data"));
+  if (found->gpu < 0) return *found;
+  if (!gpu_ || *gpu_ != found->gpu)
+    throw Error(Kind::usage, cat("input '", name, "' is on GPU ", found->gpu, ", and the trainer ",
+                                 gpu_ ? cat("on GPU ", *gpu_, ": give memory of that GPU or of the host")
+                                      : std::string("on the CPU or on several ranks: give memory of the host")));
+  if (found->offsets)
+    throw Error(Kind::usage,
+                cat("input '", name, "' has bags of keys on a GPU: give keys and offsets in memory of the host"));
+  callers_.emplace_back(Device{DeviceKind::cuda, found->gpu}, found->stream);
   return *found;
 }
-
-}  // namespace
 
 std::vector<ModelTensor> tensors_of_samples(const DataSection& section) {
   std::vector<ModelTensor> tensors = {{Role::labels, section.label.top, {-1, section.labels()}}};
@@ -45,25 +55,52 @@ std::vector<ModelTensor> tensors_of_samples(const DataSection& section) {
   return tensors;
 }
 
-GivenSamples::GivenSamples(const DataSection& section, const SamplesView& given) : samples_(given.samples) {
+GivenSamples::GivenSamples(const DataSection& section, const SamplesView& given, std::optional<int> gpu)
+    : gpu_(gpu), samples_(given.samples) {
+  const CurrentDevice current(gpu ? Device{DeviceKind::cuda, *gpu} : Device{});
   if (samples_ < 0) throw Error(Kind::usage, cat(samples_, " samples"));
   std::set<std::string, std::less<>> known;
   for (const ModelTensor& tensor : tensors_of_samples(section)) known.insert(tensor.name);
   for (const InputView& view : given.inputs)
     if (!known.contains(view.name))
       throw Error(Kind::usage, cat("no input is named '", view.name, "'; samples have ", names_of_samples(section)));
-  label_ = floats(section, given, section.label.top);
-  if (section.sample_weight.given) weight_ = floats(section, given, section.sample_weight.top);
+  label_ = on_host(floats(section, given, section.label.top));
+  if (section.sample_weight.given) weight_ = on_host(floats(section, given, section.sample_weight.top));
   if (section.dense.dense_dim > 0) dense_ = floats(section, given, section.dense.top);
+  on_gpu_ = dense_.on_gpu;
   for (const SparseInput& input : section.sparse) keys_.push_back(keys(section, given, input));
+  expect_one_place(section);
   expect_limits(section);
 }
 
+void GivenSamples::expect_one_place(const DataSection& section) const {
+  const auto parts =
+      static_cast<size_t>(std::ranges::count_if(keys_, [](const Keys& of) { return of.view.gpu >= 0; })) +
+      (dense_.on_gpu ? 1 : 0);
+  if (on_gpu_ && parts < keys_.size() + (section.dense.dense_dim > 0 ? 1 : 0))
+    throw Error(Kind::usage,
+                "dense values and keys lie partly on a GPU and partly on the host: give all of them there");
+}
+
+GivenSamples::Floats GivenSamples::on_host(Floats from) {
+  if (!from.on_gpu) return from;
+  const Device device{DeviceKind::cuda, *gpu_};
+  const Stream stream(device);
+  callers_.back().make_wait(stream);
+  std::vector<float>& to = copies_.emplace_back(static_cast<size_t>(samples_ * from.columns));
+  const size_t row = static_cast<size_t>(from.columns) * sizeof(float);
+  copy_rows(stream, {reinterpret_cast<std::byte*>(to.data()), row},
+            {reinterpret_cast<const std::byte*>(from.data), static_cast<size_t>(from.stride) * sizeof(float)}, samples_,
+            row);
+  stream.ref().synchronize();
+  return {.data = to.data(), .columns = from.columns, .stride = from.columns};
+}
+
 GivenSamples::Floats GivenSamples::floats(const DataSection& section, const SamplesView& given,
-                                          const std::string& name) const {
+                                          const std::string& name) {
   const InputView& view = view_of(section, given, name);
   if (view.type != ElementType::f32) throw Error(Kind::usage, cat("input '", name, "': values must be f32"));
-  Floats floats{.data = static_cast<const float*>(view.data)};
+  Floats floats{.data = static_cast<const float*>(view.data), .on_gpu = view.gpu >= 0};
   for (const ModelTensor& tensor : tensors_of_samples(section))
     if (tensor.name == name) floats.columns = tensor.shape[1];
   floats.stride = view.stride == 0 ? floats.columns : view.stride;
@@ -72,7 +109,8 @@ GivenSamples::Floats GivenSamples::floats(const DataSection& section, const Samp
 
 GivenSamples::Keys GivenSamples::keys(const DataSection& section, const SamplesView& given, const SparseInput& input) {
   const InputView& view = view_of(section, given, input.top);
-  with_keys(view, [&](const auto* keys) { key_bytes_ = std::max(key_bytes_, static_cast<int>(sizeof *keys)); });
+  on_gpu_ = on_gpu_ || view.gpu >= 0;
+  key_bytes_ = std::max(key_bytes_, static_cast<int>(key_width(view)));
   return {view, input.slot_num, KeyBags(view, input.slot_num)};
 }
 
@@ -147,6 +185,42 @@ void GivenSamples::read(int64_t first, int64_t count, SampleBlock& block, Thread
   block.fits_32 = std::ranges::all_of(slots, [](const Slot& of) { return of.fits_32; });
 }
 
+void GivenSamples::place(int64_t first, int64_t count, const BatchView& batch) const {
+  const int64_t labels = label_.columns + (weight_.data ? 1 : 0);
+  for (int64_t r = 0; r < count; ++r) {
+    float* const label = batch.label + r * labels;
+    std::copy_n(label_.data + (first + r) * label_.stride, label_.columns, label);
+    if (weight_.data) label[label_.columns] = weight_.data[(first + r) * weight_.stride];
+  }
+  std::fill(batch.label + count * labels, batch.label + batch.layout->shape.samples * labels, 0.0f);
+  std::vector<KeyForm> forms;
+  for (const Keys& keys : keys_) forms.push_back(form_of_ones(keys.view, count, keys.slots));
+  batch.place(forms);
+}
+
+void GivenSamples::copy(int64_t first, int64_t count, StreamRef stream, const BatchRing& ring, int buffer) const {
+  for (const CallerStream& caller : callers_) caller.make_wait(stream);
+  std::byte* const to = ring.device_block(buffer);
+  if (dense_.data) {
+    const size_t row = static_cast<size_t>(dense_.columns) * sizeof(float);
+    std::byte* const dense = to + ring.layout().dense;
+    copy_rows(stream, {dense, row},
+              {reinterpret_cast<const std::byte*>(dense_.data + first * dense_.stride),
+               static_cast<size_t>(dense_.stride) * sizeof(float)},
+              count, row);
+    zero_bytes(stream, dense + static_cast<size_t>(count) * row, static_cast<size_t>(ring.samples() - count) * row);
+  }
+  const BatchView batch = ring.on_host(buffer);
+  for (size_t t = 0; t < keys_.size(); ++t) {
+    const Keys& keys = keys_[t];
+    const size_t width = key_width(keys.view), row = static_cast<size_t>(keys.slots) * width;
+    const size_t stride = keys.view.stride == 0 ? row : static_cast<size_t>(keys.view.stride) * width;
+    copy_rows(stream, {to + batch.packed[t].keys, row},
+              {static_cast<const std::byte*>(keys.view.data) + static_cast<size_t>(first) * stride, stride}, count,
+              row);
+  }
+}
+
 GivenBatches::GivenBatches(const BatchLayout& layout, std::vector<std::byte*> buffers, int64_t batch, int rank,
                            int ranks, bool keep_last_partial, ThreadPool& pool)
     : layout_(layout),
@@ -155,12 +229,14 @@ GivenBatches::GivenBatches(const BatchLayout& layout, std::vector<std::byte*> bu
       rank_begin_(batch * rank / ranks),
       rank_end_(batch * (rank + 1) / ranks),
       keep_last_partial_(keep_last_partial),
-      pool_(pool) {}
+      pool_(pool),
+      placed_(buffers_.size()) {}
 
 void GivenBatches::give(const GivenSamples& samples, int64_t samples_before) {
   given_ = &samples;
   at_ = 0;
   samples_ = samples_before;
+  reads_later_ = samples.on_gpu();
   key_bytes_ = std::max(key_bytes_, samples.key_bytes());
 }
 
@@ -171,10 +247,15 @@ std::optional<int> GivenBatches::next() {
     return std::nullopt;
   }
   const int64_t begin = std::min(rank_begin_, rows), own = std::min(rank_end_, rows) - begin;
-  given_->read(at_ + begin, own, block_, pool_);
-  const RowRange range{&block_, 0, own};
   const size_t buffer = std::exchange(next_, (next_ + 1) % buffers_.size());
-  fill_batch(layout_, buffers_[buffer], {&range, 1}, pool_);
+  placed_[buffer] = given_->on_gpu() ? Placed{given_, at_ + begin, own} : Placed{};
+  if (given_->on_gpu()) {
+    given_->place(at_ + begin, own, BatchView(layout_, buffers_[buffer]));
+  } else {
+    given_->read(at_ + begin, own, block_, pool_);
+    const RowRange range{&block_, 0, own};
+    fill_batch(layout_, buffers_[buffer], {&range, 1}, pool_);
+  }
   StepState& state = *BatchView(layout_, buffers_[buffer]).state;
   state.first_sample = samples_ + rank_begin_;
   state.valid_samples = static_cast<int32_t>(own);
@@ -184,6 +265,13 @@ std::optional<int> GivenBatches::next() {
   at_ += rows;
   samples_ += rows;
   return static_cast<int>(buffer);
+}
+
+void GivenBatches::upload(StreamRef stream, const BatchRing& ring, int buffer) const {
+  const Placed& placed = placed_[static_cast<size_t>(buffer)];
+  if (!placed.samples) return ring.upload(stream, buffer);
+  ring.upload(stream, buffer, 0, layout_.dense);
+  placed.samples->copy(placed.first, placed.count, stream, ring, buffer);
 }
 
 }  // namespace hctr

@@ -65,6 +65,8 @@ std::vector<std::string> lines_of(const std::vector<SlotMatches>&);
 void add_matches(const std::vector<SlotMatches>&, Json& object);
 /// Warns of each slot whose share is above kUnmatchedToWarn. `of`: "the evaluation samples".
 void warn_of_unmatched(const std::vector<SlotMatches>&, const std::string& of, const Log&);
+/// Logs lines_of() and warns of what matches little. `data`: where the samples are.
+void report_unmatched(const std::vector<SlotMatches>&, const std::string& data, const Log&);
 /// Errors: Error(data) naming the slots with kUnmatchedToFail keys or more that match no row at all, and those with as
 /// many values of which a vocabulary has none.
 void expect_matches(const std::vector<SlotMatches>&, const std::string& data);

@@ -1,9 +1,11 @@
 // Keys in memory of a caller.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/expect.h"
+#include "formats/data/batch_layout.h"
 #include "hctr/model.h"
 
 namespace hctr {
@@ -23,6 +25,23 @@ void with_keys(const InputView& view, const Body& body) {
       break;
   }
   throw Error(Kind::usage, cat("input '", view.name, "': keys must be integers of 32 or 64 bits"));
+}
+
+/// Bytes of a key.
+inline size_t key_width(const InputView& view) {
+  size_t width = 0;
+  with_keys(view, [&](const auto* keys) { width = sizeof *keys; });
+  return width;
+}
+
+/// Keys of one each as a batch takes them, where they lie by sample: as they are.
+inline KeyForm form_of_ones(const InputView& view, int64_t rows, int64_t slots) {
+  return {.count = rows * slots,
+          .fits_32 = view.type == ElementType::u32,
+          .ones = true,
+          .rows = rows,
+          .by_sample = true,
+          .sign_extends = view.type == ElementType::i32};
 }
 
 /// Where the bags of a caller begin and end.

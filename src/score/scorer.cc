@@ -35,12 +35,12 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Repli
                const ScorerOptions& options, const Log& log)
     : runtime_(runtime),
       comm_(comm),
-      model_(model),
       data_(config.data),
       options_(with_own_groups(options, data_)),
       layout_(with_tables_of(data_, layout)),
       cache_(runtime.device(), options.cached),
       ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
+      pass_(options.beside ? forward_pass_beside(model, config, runtime, comm, layout_.shape) : forward_pass_of(model)),
       check_(config, model.graph(), options.given ? "the samples given" : options.source.path, options.check_labels),
       counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),
@@ -49,12 +49,10 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Repli
   if (options.match_keys) matches_.emplace(config, comm, model, options.groups);
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
-  for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());
+  for (ResultTensor& loss : losses_) loss = add_result(pass_->losses()[0].spec());
   if (options.predictions) {
-    const auto labels =
-        model.labels(Phase::evaluate, model.bind(Phase::evaluate, batch_tensors(ring_, 0, sparse_inputs_)));
-    for (const Tensor& prediction : model.predictions(Phase::evaluate))
-      predictions_.push_back(add_result(prediction.spec()));
+    const auto labels = pass_->labels(pass_->bind(batch_tensors(ring_, 0, sparse_inputs_)));
+    for (const Tensor& prediction : pass_->predictions()) predictions_.push_back(add_result(prediction.spec()));
     for (const Tensor& label : labels) labels_.push_back(add_result(label.spec()));
   }
   for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
@@ -110,20 +108,18 @@ void Scorer::record_again() {
 
 Scorer::Buffer Scorer::make_buffer(int buffer) {
   const BatchTensors tensors = batch_tensors(ring_, buffer, sparse_inputs_);
-  const auto body = [this, buffer, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
+  const auto body = [this, buffer, tensors, binding = pass_->bind(tensors)] {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     ring_.unpack(ctx, buffer);
-    model_.evaluate(ctx, tensors, binding);
+    pass_->run(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(buffer)].data();
     const auto fetch = [&](const std::vector<ResultTensor>& pieces, const std::vector<Tensor>& from) {
       for (size_t i = 0; i < pieces.size(); ++i)
         copy_bytes(ctx.stream(), results + pieces[i].offset, from[i].bytes(), extent(pieces[i].spec));
     };
-    std::vector<Tensor> losses = {model_.loss(Phase::evaluate)};
-    for (const Tensor& loss : model_.losses(Phase::evaluate)) losses.push_back(loss);
-    fetch(losses_, losses);
-    fetch(predictions_, model_.predictions(Phase::evaluate));
-    fetch(labels_, model_.labels(Phase::evaluate, binding));
+    fetch(losses_, pass_->losses());
+    fetch(predictions_, pass_->predictions());
+    fetch(labels_, pass_->labels(binding));
   };
   return {Program(runtime_.compute_stream(), records_, body), Event(runtime_.device())};
 }
@@ -144,7 +140,7 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
     }
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
-    if (!failed) note_error([&] { model_.check_keys(); });  // errors of the batches before: a pass may be long
+    if (!failed) note_error([&] { pass_->check_keys(); });  // errors of the batches before: a pass may be long
     if (!failed && !fetched)                                // after an error some buffer may still be in use
       note_error([&] { fetched = fetch(batch, stop, next); });
     const bool ends = failed || (stop && *stop != 0);
@@ -164,7 +160,7 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   if (running && !failed) note_error([&] { deliver(*running, visit); });
   run_on_all_ranks(comm_, [&] {
     if (failed) throw *failed;
-    model_.check_keys();
+    pass_->check_keys();
   });
   return true;
 }
@@ -192,6 +188,7 @@ bool Scorer::fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Ru
 
 void Scorer::take(int buffer, int64_t samples_in_set) {
   check_.expect(ring_.on_host(buffer), samples_in_set);
+  pass_->expect_keys(ring_.on_host(buffer));
   counted_.add(ring_.on_host(buffer));
 }
 
@@ -200,7 +197,10 @@ void Scorer::start(const Running& batch, int64_t steps) {
   if (batch.cached) cache_.restore(stream, ring_, batch.buffer, *batch.cached);
   StepState& state = ring_.state(batch.buffer);
   state.step = steps;
-  batch.cached ? ring_.upload_state(stream, batch.buffer) : ring_.upload(stream, batch.buffer);
+  if (given_)
+    given_->upload(stream, ring_, batch.buffer);
+  else
+    batch.cached ? ring_.upload_state(stream, batch.buffer) : ring_.upload(stream, batch.buffer);
   buffers_[static_cast<size_t>(batch.buffer)].program.run();
   if (!batch.cached && cache_.has_capacity())
     cache_.keep(stream, ring_, batch.buffer, groups(batch.buffer, state.valid_samples), reader_->position());

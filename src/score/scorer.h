@@ -18,6 +18,7 @@
 #include "score/batch_ring.h"
 #include "score/counted_samples.h"
 #include "score/eval_cache.h"
+#include "score/forward_pass.h"
 #include "score/given_samples.h"
 #include "score/key_matches.h"
 
@@ -38,6 +39,7 @@ struct ScorerOptions {
   int64_t cached = 0;                    ///< batches that stay in the device's memory for later passes
   bool match_keys = false;               ///< whether matches() is wanted
   bool given = false;                    ///< the samples are those of give(), whose groups are the keys as given
+  bool beside = false;                   ///< computes in memory of its own: forward_pass_beside()
 };
 
 /// The model's outputs for a batch. Views are valid during the call that gets it.
@@ -113,12 +115,12 @@ class Scorer {
 
   Runtime& runtime_;
   Communicator& comm_;
-  Replica& model_;
   DataSection data_;  // with a slot of the groups' own, where they share keys in theirs
   ScorerOptions options_;
   BatchLayout layout_;
   EvalCache cache_;
   BatchRing ring_;
+  std::unique_ptr<ForwardPass> pass_;
   BatchCheck check_;
   std::optional<KeyMatches> matches_;
   CountedSamples counted_;

@@ -1,5 +1,6 @@
 // Reports keys, values and groups of evaluation batches that match nothing.
 #include <algorithm>
+#include <cctype>
 
 #include "core/base/expect.h"
 #include "core/base/progress.h"
@@ -81,6 +82,14 @@ void warn_of_unmatched(const std::vector<SlotMatches>& slots, const std::string&
   if (const auto some = large(&SlotMatches::without_group_share); !some.empty())
     log.warning("most samples of ", of, " have no group, and GroupedAUC leaves them out: ",
                 text_of_shares(some, &SlotMatches::without_group_share, 1));
+}
+
+void report_unmatched(const std::vector<SlotMatches>& slots, const std::string& data, const Log& log) {
+  for (std::string line : lines_of(slots)) {
+    line[0] = static_cast<char>(std::toupper(line[0]));
+    log.info(line, ".");
+  }
+  warn_of_unmatched(slots, cat("'", data, "'"), log);
 }
 
 void expect_matches(const std::vector<SlotMatches>& slots, const std::string& data) {

@@ -52,7 +52,17 @@ ModelParts parts_kept(const Config& config) {
 TrainEnd Run::step_on(const GivenSamples& samples) {
   if (begin_call({})) return end_call();
   pipeline_->give(samples, now_.samples);
-  train(On::given, [&](double) { checkpoints_->poll(now_.iterations); });
+  try {
+    train(On::given, [&](double) { checkpoints_->poll(now_.iterations); });
+  } catch (...) {
+    try {
+      pipeline_->finish_copies();
+    } catch (const Error&) {
+      // Of the device: what has ended training says so.
+    }
+    throw;
+  }
+  pipeline_->finish_copies();
   return end_call();
 }
 

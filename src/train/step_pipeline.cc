@@ -84,6 +84,10 @@ void StepPipeline::give(const GivenSamples& samples, int64_t samples_before) {
   given_.give(samples, samples_before);
 }
 
+void StepPipeline::finish_copies() const {
+  if (given_.reads_later()) key_stream().synchronize();
+}
+
 void StepPipeline::read_source() {
   if (!std::exchange(gives_, false)) return;
   park();

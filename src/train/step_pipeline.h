@@ -98,6 +98,8 @@ class StepPipeline {
   /// `samples_before`: trained on so far, of all ranks. The
   /// source stays where it is. Waits for queued steps where they have read it. No collective call.
   void give(const GivenSamples&, int64_t samples_before);
+  /// Waits until no queued step reads memory of given samples.
+  void finish_copies() const;
   /// From now on fetch() finds the batches of the source, from where it was. Errors: those of the Reader. Call before a
   /// step where samples may have been given.
   void read_source();

@@ -102,7 +102,7 @@ void StepPipeline::prepare(int buffer, int64_t step) {
   {
     Context ctx(runtime_, key_stream(), ring_.device_state(buffer));
     const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
-    ring_.upload(ctx.stream(), buffer);
+    gives_ ? given_.upload(ctx.stream(), ring_, buffer) : ring_.upload(ctx.stream(), buffer);
   }
   if (of.keys) {
     of.keys->run(!unrecorded_);

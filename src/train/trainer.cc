@@ -115,6 +115,18 @@ class TrainerCore {
       return true;
     });
   }
+  /// Errors: those of GivenSamples; Error(usage) for what needs them on the host.
+  GivenSamples given_samples(const SamplesView& samples, bool for_metrics) const {
+    const std::optional<Device> device = job->only_device();
+    const Config& config = job->config();
+    GivenSamples given(config.data, samples, device && device->is_cuda() ? std::optional(device->index) : std::nullopt);
+    if (given.on_gpu() && given.key_bytes() == 8 && config.solver.input_key_type == KeyType::i32)
+      throw Error(Kind::usage, "keys of 64 bits on a GPU, and \"input_key_type\" is \"I32\": give keys of 32 bits");
+    const auto needs_groups = [](const Metric& metric) { return metric.type->of_groups; };
+    if (given.on_gpu() && for_metrics && std::ranges::any_of(config.solver.eval_metrics.metrics, needs_groups))
+      throw Error(Kind::usage, "metrics of groups read keys on the host: give dense values and keys in its memory");
+    return given;
+  }
   TrainEnd fit(const FitOptions& until) {
     return on_ranks<TrainEnd>([&](Run& run) { return run.fit(until); });
   }
@@ -189,7 +201,7 @@ TrainEnd Trainer::step(int64_t iterations) {
 
 TrainEnd Trainer::step(const SamplesView& samples) {
   state_->expect_open();
-  const GivenSamples given(state_->job->config().data, samples);
+  const GivenSamples given = state_->given_samples(samples, false);
   return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step_on(given); });
 }
 
@@ -202,7 +214,7 @@ std::map<std::string, double> Trainer::evaluate() {
 
 std::map<std::string, double> Trainer::evaluate(const SamplesView& samples) {
   state_->expect_open(false);
-  const GivenSamples given(state_->job->config().data, samples);
+  const GivenSamples given = state_->given_samples(samples, true);
   return state_->on_ranks<std::map<std::string, double>>([&](Run& run) { return run.evaluate_on(given); });
 }
 

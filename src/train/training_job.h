@@ -42,6 +42,10 @@ class TrainingJob {
   const Config& config() const { return config_; }
   /// Of the ranks, for people.
   std::string device() const;
+  /// That of the only rank of all processes; nothing: there are several.
+  std::optional<Device> only_device() const {
+    return ranks() == 1 ? std::optional(ranks_->devices.front()) : std::nullopt;
+  }
   bool has_run_folder() const { return options_.run_folder; }
   /// What Run::set_source() and its like have set.
   void set_source(const std::string& source) { config_.data.source = source; }

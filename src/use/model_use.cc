@@ -1,12 +1,12 @@
 #include "use/model_use.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/base/input_files.h"
 #include "formats/data/numbering.h"
 #include "formats/model/model_manifest.h"
 #include "infer/config_of_model.h"
+#include "infer/evaluate_model.h"
 #include "infer/run_inputs.h"
 #include "score/key_matches.h"
 
@@ -34,10 +34,7 @@ std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& c
 
 void choose_data(const ModelOptions& options, Config& config) {
   if (!options.data.empty()) {
-    config.data.eval_source = options.data;
-    config.data.eval_num_samples = 0;
-    config.solver.max_eval_batches.reset();
-    config.solver.max_eval_samples.reset();
+    set_evaluation_data(options.data, config);
   } else if (config.data.eval_source.empty()) {
     throw Error(Kind::usage, cat(options.config.empty() ? "the config" : cat("'", options.config.string(), "'"),
                                  " names no eval_source: name the samples with --data"));
@@ -88,11 +85,7 @@ void report_matches(const ModelOnRank& on, std::vector<SlotMatches> matches, con
   const std::string& data = on.config().data.eval_source;
   if (!options.allow_unmatched) expect_matches(matches, data);
   if (on.comm().rank() != 0) return;
-  for (std::string line : lines_of(matches)) {
-    line[0] = static_cast<char>(std::toupper(line[0]));
-    on.log.info(line, ".");
-  }
-  warn_of_unmatched(matches, cat("'", data, "'"), on.log);
+  report_unmatched(matches, data, on.log);
   use.matches = std::move(matches);
 }
 

@@ -5,11 +5,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell are started without
 BIN = Path(os.environ.get("HCTR_BIN_DIR", "build/cpu/bin"))
 
 

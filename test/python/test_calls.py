@@ -5,6 +5,7 @@ import signal
 import threading
 import unittest
 
+import support  # noqa: F401  which sees to it that interrupts come
 from huge_ctr._calls import Conversation
 
 

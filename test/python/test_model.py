@@ -155,29 +155,6 @@ class Loaded(support.InFolder):
             one.join()
         self.assertTrue(all(np.array_equal(one, self.scores) for one in found) and len(found) == 4)
 
-    def test_arrays_come_by_dlpack(self):
-        arrays = self.model.encode("eval.csv")
-
-        class Tensor:
-            def __init__(self, values):
-                self.values = values
-
-            def __dlpack__(self, **options):
-                return self.values.__dlpack__(**options)
-
-            def __dlpack_device__(self):
-                return self.values.__dlpack_device__()
-
-        class OnGpu(Tensor):
-            def __dlpack_device__(self):
-                return (2, 0)
-
-        arrays["dense"] = Tensor(arrays["dense"])
-        self.assertTrue(np.array_equal(self.model.predict(arrays), self.scores))
-        self.assertTrue(np.array_equal(np.from_dlpack(self.scores), self.scores))
-        with self.says(huge_ctr.UsageError, "GPU", ".cpu()"):
-            self.model.predict({**arrays, "dense": OnGpu(self.scores)})
-
     def test_torch_beside_us(self):
         torch = support.need("torch")
         arrays = self.model.encode("eval.csv")

@@ -45,12 +45,14 @@ typedef struct hctr_model_input {
   hctr_array
       data; /* dense: f32 [samples, columns]. Keys: i32 u32 i64 u64 [count], or [samples, slots] without offsets */
   hctr_array offsets; /* [samples * slots + 1]; data NULL: every slot has one key */
+  void* stream;       /* of data on a GPU: the cudaStream_t after whose queued work they are there; NULL: the default */
 } hctr_model_input;
 
 typedef struct hctr_model_output {
   size_t size;
   const char* name;
   hctr_array scores; /* f32 [samples, columns] */
+  void* stream;      /* on a GPU: the cudaStream_t after whose queued work they may be written; NULL: the default */
 } hctr_model_output;
 
 HCTR_API hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model);

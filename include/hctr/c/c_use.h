@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "hctr/c/c_basics.h"
+#include "hctr/c/c_model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +54,10 @@ typedef void (*hctr_importance)(void* user, const char* feature, double auc, dou
 /* summary: NULL, or gets it. */
 HCTR_API hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user,
                                    hctr_use_summary* summary);
+/* The same with a model that is loaded, on one rank. source: samples with labels, or NULL: the eval_source of the
+ * config. stop: NULL: nobody stops it. What matches nothing is a warning. */
+HCTR_API hctr_status hctr_model_evaluate(hctr_model* model, const char* source, const hctr_stop* stop,
+                                         hctr_metric metric, void* user, hctr_use_summary* summary);
 /* out: a file that ends in .tsv, .csv or .parquet. keep: columns that are passed on. */
 HCTR_API hctr_status hctr_predict(const hctr_use_options* options, const char* out, const char* const* keep,
                                   size_t keep_count, hctr_use_summary* summary);

@@ -270,6 +270,11 @@ void pop_range() { nvtxRangePop(); }
 void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
   HCTR_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
 }
+void copy_rows(StreamRef stream, void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes,
+               int64_t rows) {
+  HCTR_CHECK(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, static_cast<size_t>(rows), cudaMemcpyDefault,
+                               stream_of(stream)));
+}
 void zero(StreamRef stream, void* at, size_t bytes) { HCTR_CHECK(cudaMemsetAsync(at, 0, bytes, stream_of(stream))); }
 
 namespace {

@@ -56,6 +56,7 @@ void pop_range();
 /// Whether work of the stream is being recorded.
 bool is_capturing(StreamRef);
 void copy(StreamRef, void* to, const void* from, size_t bytes);
+void copy_rows(StreamRef, void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, int64_t rows);
 void zero(StreamRef, void* at, size_t bytes);
 
 void* record_graph(StreamRef, const std::function<void()>& body);

@@ -147,6 +147,8 @@ class Replica {
   const LayerState& layer_state() const { return state_; }
   Runtime& runtime() const { return runtime_; }
   Embedding& embedding(size_t e) { return *tables_[e]; }
+  /// Adds the penalties on weights to the loss of a network. One thread at a time.
+  void add_penalties(Context&, const Network&) const;
   /// The graph of training batches.
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
@@ -257,7 +259,6 @@ class Replica {
   ops::OverflowSearch search_of_table(size_t table, const Tensor& gradient) const;
   /// What is searched for overflow before these gradients of weights are computed: all others, and operands of these.
   std::vector<Tensor> searched_instead_of(std::span<const Lockstep::LateResult>) const;
-  void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
   bool has_penalty() const;
   /// The weight of the penalty in the loss and in the gradients: 1, unless it is per GPU for compatibility.

@@ -1,0 +1,31 @@
+#include "score/shared_forward.h"
+
+#include "core/base/expect.h"
+#include "ops/embedding/bag_lengths.h"
+
+namespace hctr {
+
+SharedForward::SharedForward(Replica& replica, const Config& config, Runtime& runtime, Communicator& comm,
+                             const BatchShape& shape, const ReaderOf& reader_of)
+    : graph_(wired_graph(config, shape.samples, Phase::evaluate)),
+      network_(graph_, Phase::evaluate, replica.weights(), replica.layer_state(), runtime, comm) {
+  HCTR_EXPECT(comm.size() == 1, "the rows of a replica on one of ", comm.size(), " ranks");
+  for (size_t e = 0; e < graph_.embedding_inputs.size(); ++e) {
+    const BatchShape::Table& table = shape.tables[graph_.embedding_inputs[e]];
+    auto reader = reader_of ? reader_of(e, table.key_capacity) : nullptr;
+    if (!reader) reader = replica.embedding(e).reader(runtime, shape.samples, table.key_capacity);
+    readers_.push_back(std::move(reader));
+  }
+}
+
+void SharedForward::run(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
+  for (size_t e = 0; e < readers_.size(); ++e) {
+    const size_t input = graph_.embedding_inputs[e];
+    readers_[e]->lookup(ctx, batch.keys[input], batch.offsets[input], network_.embedding_output(e));
+    if (const auto lengths = network_.embedding_lengths(e))
+      ops::bag_lengths(ctx, batch.offsets[input].data<const int32_t>(), *lengths);
+  }
+  network_.forward(ctx, binding);
+}
+
+}  // namespace hctr
