@@ -123,6 +123,8 @@ class RowStore : private RowMemoryUser {
   int64_t refuse_newest(const BatchRows& batch);
   /// Removes rows last seen before this step.
   int64_t expire(int64_t step);
+  /// Removes these rows of the device's list, row 0 excepted.
+  int64_t remove(const int32_t* rows, int64_t count);
   /// evict() if the store has more rows than the limit. For stores that are only trimmed between batches.
   int64_t trim();
 

@@ -57,6 +57,12 @@ int64_t RowStore::expire(int64_t step) {
   return gone - admitted + (tier_ ? tier_->disk().expire(static_cast<uint32_t>(step)) : 0);
 }
 
+int64_t RowStore::remove(const int32_t* rows, int64_t count) {
+  return remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
+    ops::set_fates(ctx, rows, count, ops::Fate::leaves, memory.fates);
+  });
+}
+
 int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
   int64_t count = 0;
   if (!policy_.of_candidates) return count;
@@ -75,10 +81,11 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   ops::IndexState now = index_.state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
-  HCTR_EXPECT(rows <= arrays_.capacity() && ops::removal_bytes(ctx.device(), rows) <= index_.bytes(), arrays_.label(),
-              ": ", rows, " rows, capacity ", arrays_.capacity());
-  // The index is rebuilt below, so its memory can serve as scratch.
-  const ops::RemovalMemory memory(index_.scratch(), rows);
+  HCTR_EXPECT(rows <= arrays_.capacity(), arrays_.label(), ": ", rows, " rows, capacity ", arrays_.capacity());
+  // The index is rebuilt below, so its memory can serve as scratch, where a policy has had it reserved.
+  const size_t bytes = ops::removal_bytes(ctx.device(), rows);
+  const Buffer own(ctx.device(), bytes <= index_.bytes() ? 0 : bytes);
+  const ops::RemovalMemory memory(own.bytes() == 0 ? index_.scratch() : own.data(), rows);
   if (free_rows() == 0)
     zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
   else
