@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterable, Optional
 
+from . import _embedding_structs
 from . import _structs as s
 from .errors import KINDS, ForkError, HugeCtrError, LibraryMissing, UsageError
 
@@ -89,6 +90,7 @@ _PROTOTYPES = {
     "hctr_trainer_load": [_handle, c.POINTER(s.WeightFiles)],
     "hctr_trainer_checkpoint": [_handle, c.c_char_p, s.FILE, c.c_void_p],
     "hctr_trainer_finish": [_handle],
+    **_embedding_structs.PROTOTYPES,
 }
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
@@ -101,6 +103,7 @@ _OTHERS = {
     "hctr_model_destroy": ([_handle], None),
     "hctr_trainer_destroy": ([_handle], None),
     "hctr_trainer_stop": ([_handle], None),
+    **_embedding_structs.DESTROYERS,
 }
 
 _loaded: Optional[c.CDLL] = None
