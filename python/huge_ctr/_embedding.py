@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
