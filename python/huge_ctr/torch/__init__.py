@@ -15,9 +15,11 @@ try:
 except ImportError as error:
     raise ImportError("huge_ctr.torch needs PyTorch, which is not installed: pip install torch") from error
 
+from .checkpoints import load_checkpoint, save_checkpoint
 from .collection import EmbeddingBagCollection, EmbeddingCollection
 from .configs import DataType, EmbeddingBagConfig, EmbeddingConfig, PoolingType
 from .dynamic import DynamicEmbedding
+from .files import load_dynamicemb, read_safetensors, save_dynamicemb, save_for_store, save_safetensors, to_torch
 from .jagged import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from .loading import Prefetching
 from .modules import Embedding, EmbeddingBag
@@ -40,6 +42,14 @@ __all__ = [
     "PoolingType",
     "Prefetching",
     "Tables",
+    "load_checkpoint",
+    "load_dynamicemb",
     "optimizer",
+    "read_safetensors",
+    "save_checkpoint",
+    "save_dynamicemb",
+    "save_for_store",
+    "save_safetensors",
     "tables_of",
+    "to_torch",
 ]

@@ -51,6 +51,8 @@ class Tables(torch.nn.Module):
     """Its one parameter, `anchor`, has autograd come here; its gradient is 0, or with update="step" the norm of the
     gradients of all rows."""
 
+    _state_elsewhere = False  # state_dict() has no rows: save() does
+
     def __init__(
         self,
         tables: list[TableOptions],
@@ -263,6 +265,8 @@ class Tables(torch.nn.Module):
         return "weight"
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        if self._state_elsewhere:
+            return
         for table in self._tables:
             name = prefix + self._state_name(table.name)
             if table.rows > 0:
@@ -282,6 +286,8 @@ class Tables(torch.nn.Module):
         unexpected_keys: list,
         error_msgs: list,
     ) -> None:
+        if self._state_elsewhere:
+            return
         taken = set()
         for table in self._tables:
             name = prefix + self._state_name(table.name)
