@@ -181,6 +181,17 @@ class State(unittest.TestCase):
         found = np.array([float(one) for one in said.split()[-4:]])
         np.testing.assert_allclose(found, vectors[1].numpy(), rtol=1e-5)
 
+    def test_modules_of_a_model_are_replaced_with_their_rows(self):
+        theirs = torch.nn.Sequential(torch.nn.Embedding(9, 4, padding_idx=2), torch.nn.Linear(4, 2))
+        keys = torch.arange(9)
+        want = theirs(keys)
+        ours = hct.replace(theirs, "adam", lr=0.1)
+        self.assertIsInstance(ours[0], hct.Embedding)
+        self.assertLess(float((ours(keys) - want).detach().abs().max()), 1e-6)
+        ours(keys).sum().backward()
+        self.assertEqual(float(ours[0].weight[2].abs().sum()), 0)
+        self.assertIsInstance(hct.replace(torch.nn.EmbeddingBag(3, 2), "sgd"), hct.EmbeddingBag)
+
     def test_rows_survive_another_optimizer(self):
         model, optimizers = made()
         steps(model, optimizers, 0, 2)

@@ -24,6 +24,7 @@ from .jagged import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from .loading import Prefetching
 from .modules import Embedding, EmbeddingBag
 from .optimizer import Optimizer, optimizer
+from .replacing import replace
 from .tables import Tables, tables_of
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "load_dynamicemb",
     "optimizer",
     "read_safetensors",
+    "replace",
     "save_checkpoint",
     "save_dynamicemb",
     "save_for_store",

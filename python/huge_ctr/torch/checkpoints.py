@@ -1,4 +1,4 @@
-"""Checkpoints of whole models onto any number of ranks: dense weights by torch.distributed.checkpoint, tables beside."""
+"""Checkpoints onto any number of ranks: dense weights by torch.distributed.checkpoint, tables next to them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _dense_state(model: torch.nn.Module, dense: list) -> dict:
 
 
 def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
-    """Weights, rows and the states of both kinds of optimizers. Every rank makes the call, with a folder that all reach."""
+    """Weights, rows and the states of both kinds of optimizers. Collective: every rank can reach the folder."""
     import torch.distributed.checkpoint as dcp
 
     ours, dense = _parts(optimizers)
