@@ -1,5 +1,6 @@
 """Collections of tables with keys by feature, tables by calls, and keys that are given early."""
 
+import tempfile
 import unittest
 
 import support
@@ -103,6 +104,22 @@ class Bags(unittest.TestCase):
         self.assertGreater(bags.figures("evicts")["rows_evicted"], 0)
         self.assertEqual(bags.export("admits")[0].tolist(), [5])
 
+    def test_rows_beyond_memory_give_the_same_numbers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = {"disk": folder, "disk_bytes": 1 << 28, "device_bytes": 1 << 20, "host_bytes": 1 << 21, "most_keys": 2048}
+            found = []
+            for tiers in ({}, words):
+                tables = [hct.EmbeddingBagConfig(name="t", embedding_dim=32, feature_names=["x"])]
+                bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.1, **tiers)
+                for step in range(12):
+                    keys = torch.arange(2000) + 1500 * (step % 6)
+                    kjt = hct.KeyedJaggedTensor(["x"], keys, lengths=torch.full((1000,), 2))
+                    bags(kjt).values().square().sum().backward()
+                found.append((bags.export("t"), bags.figures("t")))
+            self.assertGreater(found[1][1]["rows_on_disk"], 0)
+            for ours, theirs in zip(found[0][0], found[1][0]):
+                self.assertTrue(torch.equal(ours, theirs))
+
     def test_what_does_not_fit_is_named(self):
         bags = hct.EmbeddingBagCollection(configs(), optimizer="sgd", lr=0.1)
         draw = torch.Generator().manual_seed(4)
@@ -112,6 +129,10 @@ class Bags(unittest.TestCase):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.tensor([30, 1]), lengths=torch.tensor([1, 1])))
         with self.assertRaisesRegex(UsageError, "float32"):
             bags(hct.KeyedJaggedTensor(["x", "y"], torch.rand(2), lengths=torch.tensor([1, 1])))
+        with self.assertRaisesRegex(UsageError, "from 1 to 2"):
+            hct.EmbeddingBag(5, 2, include_last_offset=True, optimizer="sgd")(torch.arange(2), torch.tensor([1, 2]))
+        with self.assertRaisesRegex(UsageError, "from 0 to 3, and there are 2"):
+            bags(hct.KeyedJaggedTensor(["x", "y"], torch.arange(2), lengths=torch.tensor([1, 2])))
         with self.assertRaisesRegex(ValueError, "Duplicate"):
             hct.EmbeddingBagCollection(configs()[:1] * 2)
         with self.assertRaisesRegex(UsageError, "most_rows"):

@@ -14,8 +14,8 @@ mixed     100 tables, dims 1 to 256
 new       26 tables, half the keys of each batch new
 
 Columns: `numbers` has row numbers as keys, `hashed` any 64-bit keys in tables that grow. TBE needs fbgemm_gpu, which
-pairs with one version of PyTorch; its kernels for the CPU have no Adam. A cell that cannot be measured is -, with a line
-that says why. Before ours is measured, its vectors must be those of torch.nn.
+pairs with one version of PyTorch; its kernels for the CPU have no Adam. A cell that cannot be measured is -, with its
+reason below. Before ours is measured, its vectors must be those of torch.nn.
 """
 
 import argparse

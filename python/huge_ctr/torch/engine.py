@@ -199,7 +199,7 @@ class Engine:
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:
-            if early.same_keys(given):
+            if early.same_keys(given) if self.ranks == 1 else early.same_place(given):
                 self._take_early(early, ticket, given, out)
                 return ticket
         vectors = self.places(given, out)

@@ -60,7 +60,12 @@ class Given:
         assert self.offsets is not None
         if self.samples == 0:
             return np.zeros(int(self.at.max(initial=0)) + 2, np.int64)
-        return self.offsets[:: self.samples].cpu().numpy().astype(np.int64)
+        bounds = self.offsets[:: self.samples].cpu().numpy().astype(np.int64)
+        if bounds[0] != 0 or bounds[-1] != self.values.numel():
+            raise UsageError(
+                f"offsets go from {bounds[0]} to {bounds[-1]}, and there are {self.values.numel()} keys: from 0 to all"
+            )
+        return bounds
 
     @property
     def row_starts(self) -> np.ndarray:
@@ -73,6 +78,10 @@ class Given:
             return torch.ones(len(self.at), self.samples, dtype=torch.int64, device=self.values.device)
         steps = torch.diff(self.offsets.to(torch.int64)).view(-1, self.samples)
         return steps[torch.as_tensor(self.at, device=steps.device)]
+
+    def same_place(self, other: "Given") -> bool:
+        """Whether it has the memory of the other: then all ranks say so, or none."""
+        return self.values.data_ptr() == other.values.data_ptr() and self.values.shape == other.values.shape
 
     def same_keys(self, other: "Given") -> bool:
         """Whether it is the same batch, at the same place or with the same keys."""

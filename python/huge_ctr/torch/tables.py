@@ -297,7 +297,13 @@ class Tables(torch.nn.Module):
                 missing_keys.append(name)
                 continue
             weight = state_dict[name]
-            weight = weight.local_tensor() if hasattr(weight, "local_tensor") else weight
+            weight = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
+            if hasattr(weight, "local_shards"):
+                shards = weight.local_shards()
+                if len(shards) != 1 or shards[0].tensor.shape != weight.size():
+                    error_msgs.append(f"{name} is sharded over ranks: save it whole, or gather it first")
+                    continue
+                weight = shards[0].tensor
             keys = state_dict.get(keys_name, range(len(weight)))
             if table.rows > 0 and tuple(weight.shape) != (table.rows, table.dim):
                 error_msgs.append(f"{name} has shape {tuple(weight.shape)}, and the table {(table.rows, table.dim)}")
