@@ -1,5 +1,8 @@
 """Embedding tables by pointers: steps against NumPy, rows in and out, saved sets that go on."""
 
+import os
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -96,6 +99,23 @@ class Sets(unittest.TestCase):
             tables = one_table()
             Step([5, 6, 6, 7]).run(tables, 0.5)
             rows_of_tables.export_blocks(tables, "items", lambda block: {}["nothing"])
+
+
+class WithoutPyTorch(unittest.TestCase):
+    def test_the_package_goes_on_and_the_import_says_what_is_missing(self):
+        code = (
+            "import sys; sys.modules['torch'] = None\n"
+            "import huge_ctr; huge_ctr.__version__\n"
+            "try: import huge_ctr.torch\n"
+            "except ImportError as error: print(error)\n"
+        )
+        said = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        )
+        self.assertIn("pip install torch", said.stdout, said.stderr)
 
 
 if __name__ == "__main__":

@@ -106,7 +106,13 @@ class Bags(unittest.TestCase):
 
     def test_rows_beyond_memory_give_the_same_numbers(self):
         with tempfile.TemporaryDirectory() as folder:
-            words = {"disk": folder, "disk_bytes": 1 << 28, "device_bytes": 1 << 20, "host_bytes": 1 << 21, "most_keys": 2048}
+            words = {
+                "disk": folder,
+                "disk_bytes": 1 << 28,
+                "device_bytes": 1 << 20,
+                "host_bytes": 1 << 21,
+                "most_keys": 2048,
+            }
             found = []
             for tiers in ({}, words):
                 tables = [hct.EmbeddingBagConfig(name="t", embedding_dim=32, feature_names=["x"])]
