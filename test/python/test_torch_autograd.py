@@ -255,6 +255,39 @@ class SecondMode(unittest.TestCase):
         self.same(pair)
         self.assertEqual(pair[0][0].bags._engine.set().updates, 5)
 
+    def test_a_scaler_with_updates_in_backward(self):
+        keys = batches(1)[0]
+        for told in (False, True):
+            ours = bag()
+            step = hct.optimizer(ours, "sgd", lr=0.1)
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+            if told:
+                ours.scaler = scaler
+            scaler.scale(ours(keys).sum()).backward()
+            if not told:
+                with self.assertRaisesRegex(UsageError, "multiplied loss"):
+                    scaler.step(step)
+                continue
+            scaler.step(step)
+            scaler.scale(ours(keys).sum() * float("inf")).backward()
+            self.assertEqual(ours._engine.set().updates, 1)
+            other = bag(optimizer="sgd", lr=0.1)
+            other(keys).sum().backward()
+            self.assertTrue(torch.equal(ours.weight, other.weight))
+
+    def test_rows_are_read_while_a_gradient_waits(self):
+        ours, other = bag(), bag()
+        pair = [hct.optimizer(one, "adam", lr=0.1, update="step") for one in (ours, other)]
+        for keys in batches(3):
+            for model, step in zip((ours, other), pair):
+                model(keys).square().sum().backward()
+                if model is ours:
+                    model.state_dict()
+                    step.state_dict()
+                step.step()
+                step.zero_grad()
+        self.assertTrue(torch.equal(ours.weight, other.weight))
+
     def test_schedulers_set_the_rate(self):
         for update in ("backward", "step"):
             ours, theirs = bag(), torch.nn.EmbeddingBag(40, 4, mode="sum", _weight=ROWS.clone())

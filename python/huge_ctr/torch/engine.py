@@ -53,6 +53,7 @@ class Engine:
         self.has_rule = False
         self.most_batches = 1
         self.ranks, self.averages = 1, True
+        self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that has scaled the loss, in backward
         self.rate: Callable[[], Any] = lambda: 0.0
         self.anchor: Callable[[], Optional[torch.Tensor]] = lambda: None
         self._make = make
@@ -252,7 +253,7 @@ class Engine:
         if self.in_step:
             grad = self.pending.add(ticket, given, dy)
             return grad, of_weights
-        self.apply(batch, given, dy, 1.0)
+        self._apply_scaled(batch, given, dy)
         del self._open[ticket]
         return grad, of_weights
 
@@ -265,6 +266,19 @@ class Engine:
             whole[keep] = to
             to = whole
         return to.to(weights.dtype)
+
+    def _apply_scaled(self, batch: int, given: Given, dy: torch.Tensor) -> None:
+        """apply(); where a GradScaler is at work, of the gradients that it had multiplied, if they are finite."""
+        scaler = self.scaler()
+        if scaler is None:
+            return self.apply(batch, given, dy, 1.0)
+        finite = torch.isfinite(dy).all().float().view(1)
+        if self.ranks > 1:
+            torch.distributed.all_reduce(finite, torch.distributed.ReduceOp.MIN)
+        if float(finite) == 1:
+            return self.apply(batch, given, dy, 1.0 / scaler.get_scale())
+        self.set().release(batch)
+        self._end()
 
     def apply(self, batch: int, given: Given, dy: torch.Tensor, factor: float) -> None:
         """Updates the rows of the first batch under way with `factor` times its gradients, and ends it."""

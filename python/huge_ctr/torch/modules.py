@@ -36,7 +36,8 @@ class _OneTable(Tables):
         of_set, of_table, of_optimizer = split_words(words)
         name = of_optimizer.pop("name", "weight")
         of_table["format"], dtype = format_of(dtype)
-        grows = num_embeddings is None or any(of_table.get(word) for word in ("most_rows", "when_full", "min_count"))
+        policies = ("most_rows", "when_full", "min_count", "admit_probability", "expire_after")
+        grows = num_embeddings is None or any(of_table.get(word) for word in policies)
         if num_embeddings is not None and grows:
             of_table.setdefault("most_rows", num_embeddings)
         if padding_idx is not None and num_embeddings is not None:

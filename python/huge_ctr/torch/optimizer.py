@@ -15,6 +15,8 @@ from .tables import Tables, tables_of
 class Optimizer(torch.optim.Optimizer):
     """A group for each module with tables. Modules with update="backward" have updated their rows before step()."""
 
+    _step_supports_amp_scaling = True  # a GradScaler gives grad_scale and found_inf, of torch.optim's documents
+
     def __init__(self, modules: Iterable[Tables], kind: Any = None, lr: Any = None, update: Any = None, **words: Any):
         self._modules = list(modules)
         if not self._modules:
@@ -42,8 +44,19 @@ class Optimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        for module in self._modules:
+            if (scale is not None or found is not None) and not module._engine.in_step and module.scaler is None:
+                raise UsageError(
+                    'a GradScaler with tables of update="backward": their rows have had gradients of a multiplied loss: '
+                    'use update="step", or say module.scaler = scaler before the first step'
+                )
+        if found is not None and float(found) != 0:
+            return loss
         for module in self._modules:
             if module._engine.in_step:
+                if scale is not None and module.anchor.grad is not None:
+                    module.anchor.grad.div_(scale)
                 module._engine.pending.apply()
         return loss
 

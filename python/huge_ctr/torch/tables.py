@@ -80,6 +80,7 @@ class Tables(torch.nn.Module):
         self._group: Any = None  # (weak reference to an Optimizer, number of its group)
         self._first_rows: dict[str, tuple] = {}  # rows that the set begins with: (keys, vectors, states)
         self._first_updates = 0
+        self.scaler: Any = None  # a torch.amp.GradScaler that multiplies the loss, with update="backward"
         self.anchor = torch.nn.Parameter(torch.zeros(1, device=device or torch.get_default_device()))
         if optimizer is not None:
             self.use_optimizer(optimizer, lr, optimizer_words or {})
@@ -94,6 +95,7 @@ class Tables(torch.nn.Module):
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
         engine.anchor = lambda: None if me() is None else me().anchor
         engine.rate = lambda: me().rate()
+        engine.scaler = lambda: me().scaler
         engine.in_step = self._update == "step"
         self._engine = engine
         # Plain numbers, which torch.compile takes as constants.
@@ -330,7 +332,7 @@ class Tables(torch.nn.Module):
         """With everything of the set, as files."""
         state = self.__dict__.copy()
         engine = state.pop("_engine")
-        state["_group"] = None
+        state["_group"] = state["scaler"] = None
         if engine.exists:
             if engine.ranks > 1:
                 raise UsageError("tables on several ranks are not pickled: every rank calls save(folder)")
