@@ -71,6 +71,23 @@ class Bags(unittest.TestCase):
             )
             self.assertLess(float((bags(keys)[name] - want).abs().max()), 1e-6)
 
+    def test_weights_have_gradients(self):
+        bags = hct.EmbeddingBagCollection(configs(), is_weighted=True, optimizer="sgd", lr=0.0)
+        keys = kjt(["y", "unused", "x"], torch.Generator().manual_seed(8), weighted=True)
+        weights = keys.weights().requires_grad_()
+        scales = torch.rand(11)
+        (bags(keys).values() * scales).sum().backward()
+        parts, at = keys.to_dict(), dict(zip(keys.keys(), keys.offset_per_key()))
+        a, b = bags.weight_of("a"), bags.weight_of("b")
+        want = torch.zeros_like(weights)
+        want[at["x"] :] = a[parts["x"].values()] @ scales[:4]
+        y, of_y = parts["y"], keys["y"].weights().detach().requires_grad_()
+        bag = torch.repeat_interleave(torch.arange(6), y.lengths())
+        total = torch.zeros(6).index_add(0, bag, of_y)[bag]
+        ((a[y.values()] @ scales[4:8]) * of_y + (b[y.values()] @ scales[8:]) * of_y / total).sum().backward()
+        want[: at["unused"]] = of_y.grad
+        self.assertLess(float((weights.grad - want).abs().max()), 1e-5)
+
     def test_torchrecs_objects_are_taken(self):
         try:
             from torchrec import EmbeddingBagConfig, KeyedJaggedTensor, PoolingType

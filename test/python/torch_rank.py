@@ -10,6 +10,15 @@ import torch
 SAMPLES = 12
 
 
+class Model(torch.nn.Module):
+    def __init__(self, bags, top):
+        super().__init__()
+        self.bags, self.top = bags, top
+
+    def forward(self, keys):
+        return self.top(torch.relu(self.bags(keys).values())).square().mean()
+
+
 def model(update):
     torch.manual_seed(5)
     tables = [
@@ -43,17 +52,17 @@ def main():
     for update in ("backward", "step"):
         bags, top = model(update)
         step, dense = hct.optimizer(bags), torch.optim.SGD(top.parameters(), lr=0.1)
-        whole = torch.nn.ModuleDict({"bags": bags, "top": top})
+        whole = Model(bags, top)
         if load:
             hct.load_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
-        wrapped = torch.nn.parallel.DistributedDataParallel(top) if size > 1 else top
+        wrapped = torch.nn.parallel.DistributedDataParallel(whole) if size > 1 else whole
         losses = []
         for number in range(4 if load else 0, 8):
             if number == 4 and size == 3 and not load:
                 hct.save_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
             for one in (step, dense):
                 one.zero_grad()
-            loss = wrapped(torch.relu(bags(part_of(number, rank, size)).values())).square().mean()
+            loss = wrapped(part_of(number, rank, size))
             loss.backward()
             if update == "step":
                 torch.nn.utils.clip_grad_norm_([bags.anchor], 0.05)

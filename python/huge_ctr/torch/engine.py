@@ -258,9 +258,12 @@ class Engine:
         return grad, of_weights
 
     def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any, keep: Any) -> torch.Tensor:
-        to = torch.zeros(given.values.numel(), device=dy.device)
-        at = [to.data_ptr() + int(start) * 4 if f.weighted else 0 for f, start in zip(self.features, given.starts)]
+        parts = torch.zeros(int(given.counts.sum()), device=dy.device)
+        at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
+        to = torch.zeros(given.values.numel(), device=dy.device)
+        for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
+            to[start : start + count] += parts[at_part : at_part + count]  # a list may be of several tables
         if keep is not None:
             whole = torch.zeros(keep.shape, device=dy.device)
             whole[keep] = to

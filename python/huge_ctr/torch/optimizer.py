@@ -48,7 +48,7 @@ class Optimizer(torch.optim.Optimizer):
         for module in self._modules:
             if (scale is not None or found is not None) and not module._engine.in_step and module.scaler is None:
                 raise UsageError(
-                    'a GradScaler with tables of update="backward": their rows have had gradients of a multiplied loss: '
+                    'a GradScaler with tables of update="backward": rows have had gradients of a multiplied loss: '
                     'use update="step", or say module.scaler = scaler before the first step'
                 )
         if found is not None and float(found) != 0:

@@ -93,9 +93,10 @@ class Tables(torch.nn.Module):
     def _connect(self) -> None:
         me = weakref.ref(self)
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
-        engine.anchor = lambda: None if me() is None else me().anchor
-        engine.rate = lambda: me().rate()
-        engine.scaler = lambda: me().scaler
+        # A graph may outlive its module, whose rows then nobody reads.
+        engine.anchor = lambda: getattr(me(), "anchor", None)
+        engine.rate = lambda: 0.0 if me() is None else me().rate()
+        engine.scaler = lambda: getattr(me(), "scaler", None)
         engine.in_step = self._update == "step"
         self._engine = engine
         # Plain numbers, which torch.compile takes as constants.
