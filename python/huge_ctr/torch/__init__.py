@@ -20,7 +20,8 @@ from .collection import EmbeddingBagCollection, EmbeddingCollection
 from .configs import DataType, EmbeddingBagConfig, EmbeddingConfig, PoolingType
 from .dynamic import DynamicEmbedding
 from .files import load_dynamicemb, read_safetensors, save_dynamicemb, save_for_store, save_safetensors, to_torch
-from .jagged import JaggedTensor, KeyedJaggedTensor, KeyedTensor
+from .jagged import JaggedTensor, KeyedJaggedTensor
+from .keyed import KeyedTensor
 from .loading import Prefetching
 from .modules import Embedding, EmbeddingBag
 from .optimizer import Optimizer, optimizer

@@ -9,7 +9,8 @@ import torch
 from .._embedding import FeatureOptions
 from ..errors import UsageError
 from .configs import first_rows, pooling_of, table_of
-from .jagged import JaggedTensor, KeyedTensor
+from .jagged import JaggedTensor
+from .keyed import KeyedTensor
 from .tables import Tables, split_words
 
 
