@@ -94,7 +94,7 @@ class Keys:
 
 
 class EmbeddingSet:
-    """hctr_embedding, whose tensors are addresses of the device `gpu` (-1: the CPU). One thread at a time goes on."""
+    """hctr_embedding, whose tensors are addresses of the device `gpu` (-1: the CPU). Calls of several threads run one after another."""
 
     def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
         self.tables, self.features, self.gpu = list(tables), list(features), gpu
@@ -228,6 +228,14 @@ class EmbeddingSet:
             vectors = self._give_vectors(at, rows, stride)
             call(name, self._handle.pointer, batch, vectors, structs, counts.ctypes.data_as(e._i64))
         return counts
+
+    def reserve(self, samples: int, keys: Sequence[int]) -> None:
+        """Memory for the next batch of at most so many samples, and keys of each feature."""
+        counts = np.ascontiguousarray(keys, np.int64)
+        if counts.shape != (len(self.features),):
+            raise UsageError(f"keys of {counts.size} features, and there are {len(self.features)}")
+        with self._lock:
+            call("hctr_embedding_reserve", self._handle.pointer, samples, counts.ctypes.data_as(e._i64))
 
     def release(self, batch: int) -> None:
         with self._lock:

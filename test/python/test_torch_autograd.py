@@ -154,6 +154,14 @@ class Graphs(unittest.TestCase):
         self.assertFalse(bags(torch.tensor([[1]])).requires_grad)
         self.assertEqual(bags.rows("weight"), 2)
 
+    def test_memory_is_reserved_before_a_step(self):
+        bags, other = bag(optimizer="adam", lr=0.1), bag(optimizer="adam", lr=0.1)
+        for keys in batches(2):
+            bags.reserve(6, [18])
+            for one in (bags, other):
+                one(keys).sum().backward()
+        self.assertTrue(torch.equal(bags.weight, other.weight))
+
     def test_frozen_tables_stay(self):
         bags = hct.EmbeddingBag.from_pretrained(ROWS, mode="sum")
         weights = torch.rand(6, 3, requires_grad=True)
@@ -171,7 +179,7 @@ class Graphs(unittest.TestCase):
     def test_the_operators_pass_opcheck(self):
         bags = bag(optimizer="sgd", lr=0.1)
         keys = batches(1)[0].flatten()
-        arguments = (bags.anchor, keys, torch.arange(0, 19, 3), None, [0], bags._number, 6, True, True, 4)
+        arguments = (bags.anchor, keys, torch.arange(0, 19, 3), None, [0], None, bags._number, 6, True, True, 4)
         tests = ("test_schema", "test_autograd_registration", "test_faketensor")
         torch.library.opcheck(torch.ops.huge_ctr.lookup.default, arguments, test_utils=tests)
 

@@ -66,7 +66,7 @@ def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[to
 
 
 def load_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
-    """Into a model that is made alike, on any number of ranks: its steps go on as those of the saved one would."""
+    """Into a model that is made alike, on any number of ranks: training continues as that of the saved model would."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint import state_dict as states
 

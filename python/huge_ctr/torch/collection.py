@@ -14,6 +14,13 @@ from .keyed import KeyedTensor
 from .tables import Tables, split_words
 
 
+def known_bounds(features: Any) -> Any:
+    """Where the keys of each feature begin, if the host knows it; None: the tensor says it. Constants in a graph, so
+    not while one is made."""
+    known = getattr(features, "offset_per_key_or_none", None)
+    return None if known is None or torch.compiler.is_compiling() else known()
+
+
 class TableView:
     """A table of a collection, where TorchRec has an nn.EmbeddingBag."""
 
@@ -119,7 +126,7 @@ class _Collection(Tables):
         """Finds the rows of a batch before its forward pass, which gets the same tensors: concurrently on a GPU."""
         at, samples = self._lists(features)
         weights = self._weights(features)
-        self._engine.prefetch(features.values(), features.offsets(), weights, at, samples)
+        self._engine.prefetch(features.values(), features.offsets(), weights, at, known_bounds(features), samples)
 
     def forward(self, features: Any) -> Any:
         at, samples = self._lists(features)
@@ -157,7 +164,8 @@ class EmbeddingBagCollection(_Collection):
         return self._is_weighted
 
     def _result(self, features: Any, at: list, samples: int) -> KeyedTensor:
-        out = self._vectors(features.values(), features.offsets(), self._weights(features), at, samples)
+        weights, bounds = self._weights(features), known_bounds(features)
+        out = self._vectors(features.values(), features.offsets(), weights, at, bounds, samples)
         return KeyedTensor(self._names, self._lengths_per_embedding, out)
 
 
@@ -196,7 +204,7 @@ class EmbeddingCollection(_Collection):
         if at != list(range(len(features.keys()))):  # vectors are those of all keys
             features = features.permute(at)
             at = list(range(len(at)))
-        out = self._vectors(features.values(), features.offsets(), None, at, samples)
+        out = self._vectors(features.values(), features.offsets(), None, at, known_bounds(features), samples)
         counts = features.length_per_key()
         lengths = features.lengths().view(-1, samples) if samples else features.lengths().view(len(at), 0)
         vectors, keys = torch.split(out, counts), torch.split(features.values(), counts)

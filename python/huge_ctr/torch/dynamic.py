@@ -46,12 +46,12 @@ class DynamicEmbedding(Tables):
 
     def prefetch(self, keys: torch.Tensor) -> None:
         """Finds rows of a batch before its forward pass, which gets the same tensor."""
-        self._engine.prefetch(keys.reshape(-1), None, None, [0], keys.numel())
+        self._engine.prefetch(keys.reshape(-1), None, None, [0], None, keys.numel())
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
         """[...] to [..., embedding_dim]; in training a key that is new gets a row."""
         flat = keys.reshape(-1)
-        return self._vectors(flat, None, None, [0], flat.numel()).view(*keys.shape, self.embedding_dim)
+        return self._vectors(flat, None, None, [0], None, flat.numel()).view(*keys.shape, self.embedding_dim)
 
     def lookup(self, keys: torch.Tensor) -> torch.Tensor:
         """Vectors as they are; 0 for a key without a row."""

@@ -59,7 +59,7 @@ class Engine(Batches):
 
     # The calls of a step.
 
-    def _given(self, values: Any, offsets: Any, weights: Any, at: Any, samples: int) -> tuple[Given, Any]:
+    def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> tuple[Given, Any]:
         anchor = self.anchor()
         if anchor is not None and anchor.device != values.device:
             raise UsageError(f"keys are on {values.device}, and the tables on {anchor.device}")
@@ -68,13 +68,14 @@ class Engine(Batches):
             values, offsets, weights, keep = without(self.padding, values, offsets, weights)
             if not self.pooled:
                 samples = values.numel()
-        return Given(values, offsets, weights, at, samples), keep
+            bounds = None
+        return Given(values, offsets, weights, at, samples, bounds), keep
 
     def lookup(
-        self, values: Any, offsets: Any, weights: Any, at: Any, samples: int, trains: bool
+        self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors, and the ticket of their backward pass; 0: there is none."""
-        given, keep = self._given(values, offsets, weights, at, samples)
+        given, keep = self._given(values, offsets, weights, at, bounds, samples)
         out = self.empty_vectors(given)
         ticket = self._forward(given, out) if trains else self._look_up(given, out)
         if trains and self.following is not None and not _inside_backward():
@@ -122,11 +123,11 @@ class Engine(Batches):
         self._open[ticket] = batch
         self.set().vectors(batch, self.rows_of(given), *self.places(given, out))
 
-    def prefetch(self, values: Any, offsets: Any, weights: Any, at: Any, samples: int) -> None:
+    def prefetch(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> None:
         """Finds the rows of a batch whose turn comes later; with one batch at a time, nothing."""
         if len(self._flight) >= self.most_batches:
             return
-        given, _ = self._given(values, offsets, weights, at, samples)
+        given, _ = self._given(values, offsets, weights, at, bounds, samples)
         self._begin(None, given, lambda: self.set().prefetch(given.keys))
         self._early.append(given)
 
@@ -138,6 +139,7 @@ class Engine(Batches):
         offsets: Any,
         weights: Any,
         at: Any,
+        bounds: Any,
         samples: int,
         updates: bool,
         wants_weights: bool,
@@ -147,7 +149,7 @@ class Engine(Batches):
             raise UsageError(
                 "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
             )
-        given, keep = self._given(values, offsets, weights, at, samples)
+        given, keep = self._given(values, offsets, weights, at, bounds, samples)
         if keep is not None and not self.pooled:
             dy = dy[keep]
         dy = dy.to(torch.float32).contiguous()

@@ -65,7 +65,7 @@ def read_safetensors(path: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def save_for_store(module: Tables, folder: Any, name: str = "model", version: str = "1") -> Path:
-    """A file for each table and store.json beside them: `huge_ctr store load FOLDER/store.json` serves the rows."""
+    """A file for each table, and store.json: `huge_ctr store load FOLDER/store.json` serves the rows."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables = []

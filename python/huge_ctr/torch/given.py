@@ -27,7 +27,9 @@ class Given:
         weights: Optional[torch.Tensor],
         at: Sequence[int],
         samples: int,
+        known: Optional[Sequence[int]] = None,
     ):
+        """`known`: where the lists of each feature begin, and the last one ends; else a GPU is waited for."""
         if values.dtype not in _KEY_TYPES:
             raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
@@ -39,7 +41,7 @@ class Given:
         if self.offsets is None:
             self.starts, self.counts = self.at * samples, np.full(len(self.at), samples, np.int64)
         else:
-            bounds = self._bounds()
+            bounds = self._bounds(known)
             self.starts = bounds[self.at]
             self.counts = bounds[self.at + 1] - self.starts
         self.keys = Keys(
@@ -55,11 +57,12 @@ class Given:
         if self.weights is not None:
             self.keys.weights_at = (self.weights.data_ptr() + self.starts * 4).astype(np.uint64)
 
-    def _bounds(self) -> np.ndarray:
-        """Where each list begins, and the last one ends; waits for the GPU."""
+    def _bounds(self, known: Optional[Sequence[int]]) -> np.ndarray:
         assert self.offsets is not None
         if self.samples == 0:
             return np.zeros(int(self.at.max(initial=0)) + 2, np.int64)
+        if known is not None and self.offsets.is_cuda:
+            return np.asarray(known, np.int64)
         bounds = self.offsets[:: self.samples].cpu().numpy().astype(np.int64)
         if bounds[0] != 0 or bounds[-1] != self.values.numel():
             raise UsageError(

@@ -205,6 +205,10 @@ class KeyedJaggedTensor:
             offsets.append(offsets[-1] + length)
         return offsets
 
+    def offset_per_key_or_none(self) -> Optional[list[int]]:
+        """Those, if the host knows them already."""
+        return None if self._length_per_key is None else self.offset_per_key()
+
     def split(self, segments: Sequence[int]) -> list["KeyedJaggedTensor"]:
         """Parts with that number of features each."""
         parts, first, at = [], 0, self.offset_per_key()

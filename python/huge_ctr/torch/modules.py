@@ -119,7 +119,7 @@ class EmbeddingBag(_OneTable):
         per_sample_weights: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
         values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
-        return self._vectors(values, offsets, weights, [0], samples)
+        return self._vectors(values, offsets, weights, [0], [0, values.numel()], samples)
 
     def prefetch(
         self,
@@ -129,7 +129,7 @@ class EmbeddingBag(_OneTable):
     ) -> None:
         """Finds rows of a batch before its forward pass, which gets the same tensors."""
         values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
-        self._engine.prefetch(values, offsets, weights, [0], samples)
+        self._engine.prefetch(values, offsets, weights, [0], [0, values.numel()], samples)
 
     def _bags(self, input: torch.Tensor, offsets: Any, weights: Any) -> tuple:
         if weights is not None:
@@ -200,11 +200,11 @@ class Embedding(_OneTable):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         flat = input.reshape(-1)
-        return self._vectors(flat, None, None, [0], flat.numel()).view(*input.shape, self.embedding_dim)
+        return self._vectors(flat, None, None, [0], None, flat.numel()).view(*input.shape, self.embedding_dim)
 
     def prefetch(self, input: torch.Tensor) -> None:
         """Finds rows of a batch before its forward pass, which gets the same tensor."""
-        self._engine.prefetch(input.reshape(-1), None, None, [0], input.numel())
+        self._engine.prefetch(input.reshape(-1), None, None, [0], None, input.numel())
 
     @classmethod
     def from_pretrained(

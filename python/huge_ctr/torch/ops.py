@@ -9,7 +9,7 @@ import torch
 from .engine import engine_of
 
 _library = torch.library.Library("huge_ctr", "DEF")
-_KEYS = "Tensor values, Tensor? offsets, Tensor? weights, int[] at, int tables, SymInt samples"
+_KEYS = "Tensor values, Tensor? offsets, Tensor? weights, int[] at, SymInt[]? bounds, int tables, SymInt samples"
 # Two look-ups of the same keys are two batches, and none is made again behind the caller's back.
 _TAGS = (torch.Tag.nondeterministic_seeded, torch.Tag.needs_fixed_stride_order, torch.Tag.pt2_compliant_tag)
 
@@ -25,13 +25,14 @@ def _lookup(
     offsets: Any,
     weights: Any,
     at: Any,
+    bounds: Any,
     tables: Any,
     samples: Any,
     trains: bool,
     pooled: bool,
     width: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return engine_of(tables).lookup(values, offsets, weights, at, samples, trains)
+    return engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, trains)
 
 
 def _lookup_shapes(
@@ -40,6 +41,7 @@ def _lookup_shapes(
     offsets: Any,
     weights: Any,
     at: Any,
+    bounds: Any,
     tables: Any,
     samples: Any,
     trains: bool,
@@ -58,12 +60,15 @@ def _update(
     offsets: Any,
     weights: Any,
     at: Any,
+    bounds: Any,
     tables: Any,
     samples: Any,
     updates: bool,
     wants_weights: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return engine_of(tables).backward(dy, int(ticket), values, offsets, weights, at, samples, updates, wants_weights)
+    return engine_of(tables).backward(
+        dy, int(ticket), values, offsets, weights, at, bounds, samples, updates, wants_weights
+    )
 
 
 def _update_shapes(
@@ -73,6 +78,7 @@ def _update_shapes(
     offsets: Any,
     weights: Any,
     at: Any,
+    bounds: Any,
     tables: Any,
     samples: Any,
     updates: bool,
@@ -83,7 +89,7 @@ def _update_shapes(
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
-    _, values, offsets, weights, ctx.at, ctx.tables, ctx.samples, *_ = inputs
+    _, values, offsets, weights, ctx.at, ctx.bounds, ctx.tables, ctx.samples, *_ = inputs
     ctx.save_for_backward(values, offsets, weights, output[1])
     ctx.set_materialize_grads(False)
 
@@ -92,11 +98,11 @@ def _backward(ctx: Any, dy: Any, _: Any) -> tuple:
     values, offsets, weights, ticket = ctx.saved_tensors
     updates, wants_weights = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
     if dy is None:
-        return (None,) * 10
+        return (None,) * 11
     anchor, of_weights = torch.ops.huge_ctr.update(
-        dy, ticket, values, offsets, weights, ctx.at, ctx.tables, ctx.samples, updates, wants_weights
+        dy, ticket, values, offsets, weights, ctx.at, ctx.bounds, ctx.tables, ctx.samples, updates, wants_weights
     )
-    return (anchor if updates else None, None, None, of_weights if wants_weights else None, *(None,) * 6)
+    return (anchor if updates else None, None, None, of_weights if wants_weights else None, *(None,) * 7)
 
 
 for _device in ("CPU", "CUDA"):

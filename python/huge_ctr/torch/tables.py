@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 import torch
 
@@ -172,16 +172,23 @@ class Tables(RowsOfTables):
 
     # Look-ups.
 
+    def reserve(self, samples: int, keys: Sequence[int]) -> None:
+        """Before a step is recorded into a CUDA graph, and before each replay: memory for a batch of at most so many
+        samples, and keys of each feature."""
+        self._engine.settle().reserve(samples, keys)
+
     def _weights_train(self, weights: Optional[torch.Tensor]) -> bool:
         return weights is not None and weights.requires_grad
 
-    def _vectors(self, values: Any, offsets: Any, weights: Any, at: list, samples: Any) -> torch.Tensor:
+    def _vectors(self, values: Any, offsets: Any, weights: Any, at: list, bounds: Any, samples: Any) -> torch.Tensor:
         learns = self.training and torch.is_grad_enabled()
         trains = learns and (self.anchor.requires_grad or self._weights_train(weights))
         if not learns and torch.is_grad_enabled() and self._weights_train(weights):
             raise UsageError("weights need gradients and the tables are in eval(): call train() or torch.no_grad()")
         anchor = self.anchor if trains else self.anchor.detach()
-        out = ops.lookup(anchor, values, offsets, weights, at, self._number, samples, trains, self._pooled, self._width)
+        out = ops.lookup(
+            anchor, values, offsets, weights, at, bounds, self._number, samples, trains, self._pooled, self._width
+        )
         return out if out.dtype == self.output_dtype else out.to(self.output_dtype)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "Tables":
