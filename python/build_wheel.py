@@ -110,8 +110,8 @@ def add_program(wheel, scripts, bin_folder, program, work):
 def cpu_wheel(bin_folder, version, tag, work):
     wheel = Wheel("huge_ctr", version, tag)
     library = bin_folder / "libhuge_ctr.so"
-    for path in sorted((SOURCE / "huge_ctr").glob("*.py")) + [SOURCE / "huge_ctr/py.typed"]:
-        wheel.add(f"huge_ctr/{path.name}", path)
+    for path in sorted((SOURCE / "huge_ctr").rglob("*.py")) + [SOURCE / "huge_ctr/py.typed"]:
+        wheel.add(str(path.relative_to(SOURCE)), path)
     wheel.add("hctr_model.py", SOURCE.parent / "tools/python/hctr_model.py")
     wheel.add("hctr_programs.py", SOURCE / "hctr_programs.py")
     wheel.add("huge_ctr/lib/libhuge_ctr.so", stripped(library.resolve(), work))

@@ -124,9 +124,10 @@ class HCTR_API EmbeddingSet {
   /// same step, and the same value of `skip`.
   void update(Batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep&);
   /// The gradients of rows, for an optimizer of the caller: one for each table. Returns how many rows of each table
-  /// this rank has in the batch; waits for that. Ends the batch. Collective.
+  /// this rank has in the batch; waits for that. Ends the batch, unless `ends` is false: then update() may follow, with
+  /// the same gradients or others. Collective.
   std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
-                                     std::span<const RowGradients>);
+                                     std::span<const RowGradients>, bool ends = true);
   /// Ends the batch without an update: its rows stay. All ranks do.
   void release(Batch);
 
@@ -159,6 +160,9 @@ class HCTR_API EmbeddingSet {
   /// Adds rows, or overwrites those that exist. All ranks give the same rows, and each takes its own. Errors:
   /// Error(data) for a key that occurs twice, a row number that does not exist, or more rows than most_rows.
   void import_rows(const std::string& table, const TableRows&);
+  /// Removes the rows of these keys, the same on all ranks; keys without a row are left out. Returns how many rows that
+  /// were. Errors: Error(usage) for a table with row numbers, or one whose rows may be on a disk.
+  int64_t remove_rows(const std::string& table, std::span<const int64_t> keys);
 
   /// Writes everything that decides later numbers to a folder, which must not exist or be one of save(). Collective:
   /// each rank writes its rows to the folder, which all can reach. Errors: Error(io).

@@ -6,8 +6,8 @@
     model.tables["item"].vectors_of(["a", "b"])                           # embeddings by the values of a column
 
 `huge_ctr.sklearn` has CTRClassifier and CTRRegressor, `huge_ctr.presets` whole models from a table's columns,
-`huge_ctr.layers` models as objects, `huge_ctr.store` tables for inference. The log goes to
-logging.getLogger("huge_ctr").
+`huge_ctr.layers` models as objects, `huge_ctr.store` tables for inference, `huge_ctr.torch`
+embedding tables for PyTorch models. The log goes to logging.getLogger("huge_ctr").
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
         from ._library import library
 
         return library().hctr_version().decode()
-    if name in ("layers", "presets", "sklearn", "store"):
+    if name in ("layers", "presets", "sklearn", "store", "torch"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

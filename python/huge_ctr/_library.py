@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterable, Optional
 
+from . import _embedding_structs
 from . import _structs as s
 from .errors import KINDS, ForkError, HugeCtrError, LibraryMissing, UsageError
 
@@ -109,6 +110,7 @@ _PROTOTYPES = {
     "hctr_store_view_table": [_handle, c.c_size_t, c.POINTER(s.StoreTable)],
     "hctr_store_get": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_void_p, c.POINTER(c.c_int64)],
     "hctr_store_get_pooled": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_int32, _array, c.POINTER(c.c_int64)],
+    **_embedding_structs.PROTOTYPES,
 }
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
@@ -123,6 +125,7 @@ _OTHERS = {
     "hctr_trainer_stop": ([_handle], None),
     "hctr_store_destroy": ([_handle], None),
     "hctr_store_view_destroy": ([_handle], None),
+    **_embedding_structs.DESTROYERS,
 }
 
 _loaded: Optional[c.CDLL] = None

@@ -3,22 +3,13 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
+#include "capi/embedding_handle.h"
 #include "capi/rank_handle.h"
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 
-struct hctr_embedding {
-  explicit hctr_embedding(const hctr::EmbeddingOptions& options) : set(options) {}
-  hctr::EmbeddingSet set;
-};
-
 namespace hctr::capi {
 namespace {
-
-std::string text_of(const char* text, const char* what) {
-  expect_given(text, what);
-  return text;
-}
 
 /// `value` as an enum of `count` values.
 template <class Enum>
@@ -93,11 +84,6 @@ EmbeddingOptions options_of(const hctr_embedding_options& from) {
   if (from.rank) to.rank = from.rank->rank;
   to.allocator = {from.allocate, from.free, from.allocator_user};
   return to;
-}
-
-EmbeddingSet& set_of(hctr_embedding* embedding) {
-  expect_given(embedding, "the hctr_embedding");
-  return embedding->set;
 }
 
 int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
@@ -301,8 +287,11 @@ hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int64_t batc
   });
 }
 
-hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
-                                         const hctr_row_gradients* to, int64_t* rows) {
+namespace hctr::capi {
+namespace {
+
+hctr_status row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
+                          const hctr_row_gradients* to, int64_t* rows, bool ends) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
     expect_given(rows, "hctr_embedding_row_gradients(): the counts of rows");
@@ -312,10 +301,23 @@ hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batc
       of_tables.push_back({given.keys, given.values});
     }
     const auto counts = set.row_gradients(
-        batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)),
-        of_tables);
+        batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)), of_tables,
+        ends);
     std::copy(counts.begin(), counts.end(), rows);
   });
+}
+
+}  // namespace
+}  // namespace hctr::capi
+
+hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
+                                         const hctr_row_gradients* to, int64_t* rows) {
+  return hctr::capi::row_gradients(embedding, batch, gradients, to, rows, true);
+}
+
+hctr_status hctr_embedding_read_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
+                                              const hctr_row_gradients* to, int64_t* rows) {
+  return hctr::capi::row_gradients(embedding, batch, gradients, to, rows, false);
 }
 
 hctr_status hctr_embedding_release(hctr_embedding* embedding, int64_t batch) {

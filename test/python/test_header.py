@@ -5,7 +5,7 @@ import re
 import unittest
 from pathlib import Path
 
-from huge_ctr import _library, _structs
+from huge_ctr import _embedding_structs, _library, _structs
 
 ROOT = Path(__file__).resolve().parents[2]
 STRUCTS = {
@@ -28,6 +28,14 @@ STRUCTS = {
     "hctr_store_model_state": "StoreModelState",
     "hctr_store_level_state": "StoreLevelState",
     "hctr_store_table": "StoreTable",
+    "hctr_join": "Join",
+    "hctr_optimizer": "Optimizer",
+    "hctr_table": "Table",
+    "hctr_feature": "Feature",
+    "hctr_embedding_options": "EmbeddingOptions",
+    "hctr_feature_keys": "FeatureKeys",
+    "hctr_update": "Update",
+    "hctr_row_gradients": "RowGradients",
 }
 
 
@@ -44,7 +52,8 @@ class Header(unittest.TestCase):
             fields = []
             for declared in filter(str.strip, body.split(";")):
                 fields += [re.search(r"(\w+)\s*$", part)[1] for part in declared.split(",")]
-            self.assertEqual([field[0] for field in getattr(_structs, ours)._fields_], fields, name)
+            struct = getattr(_structs, ours, None) or getattr(_embedding_structs, ours)
+            self.assertEqual([field[0] for field in struct._fields_], fields, name)
 
     def test_functions_have_as_many_arguments(self):
         text = header()

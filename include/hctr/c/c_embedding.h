@@ -178,6 +178,10 @@ HCTR_API hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int
 /* to: one for each table. rows: [tables]. */
 HCTR_API hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                                   const hctr_row_gradients* to, int64_t* rows);
+/* The same, and the batch goes on: hctr_embedding_update() may follow. */
+HCTR_API hctr_status hctr_embedding_read_row_gradients(hctr_embedding* embedding, int64_t batch,
+                                                       const hctr_array* gradients, const hctr_row_gradients* to,
+                                                       int64_t* rows);
 HCTR_API hctr_status hctr_embedding_release(hctr_embedding* embedding, int64_t batch);
 HCTR_API hctr_status hctr_embedding_lookup(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
                                            const hctr_array* vectors);
@@ -196,6 +200,17 @@ HCTR_API hctr_status hctr_embedding_note_exported(hctr_embedding* embedding);
  * host. */
 HCTR_API hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, const hctr_array* keys,
                                            const hctr_array* vectors, const hctr_array* states, int32_t state_count);
+/* Removes the rows of these keys; removed: NULL, or gets how many that were. */
+HCTR_API hctr_status hctr_embedding_remove(hctr_embedding* embedding, const char* table, const int64_t* keys,
+                                           int64_t count, int64_t* removed);
+/* The keys whose rows have gone since hctr_embedding_note_exported(), at most `most`; count gets how many there are. */
+HCTR_API hctr_status hctr_embedding_removed_keys(hctr_embedding* embedding, const char* table, int64_t* keys,
+                                                 int64_t most, int64_t* count);
+/* Figures of a table by name: memory (rows, rows_on_host, rows_on_disk, device_bytes, host_bytes), then the counts of
+ * its policy (rows_evicted, ...). */
+typedef void (*hctr_figure)(void* user, const char* name, int64_t value);
+HCTR_API hctr_status hctr_embedding_figures(hctr_embedding* embedding, const char* table, hctr_figure figure,
+                                            void* user);
 HCTR_API hctr_status hctr_embedding_save(hctr_embedding* embedding, const char* folder);
 HCTR_API hctr_status hctr_embedding_load(hctr_embedding* embedding, const char* folder);
 

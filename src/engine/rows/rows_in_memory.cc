@@ -93,10 +93,11 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   ops::IndexState now = index_.state();  // waits
   const int64_t rows = now.rows, free_rows = free_.count();
   Context ctx(runtime_, runtime_.compute_stream());
-  HCTR_EXPECT(rows <= arrays_.capacity() && ops::removal_bytes(ctx.device(), rows) <= index_.bytes(), arrays_.label(),
-              ": ", rows, " rows, capacity ", arrays_.capacity());
-  // The index is rebuilt below, so its memory can serve as scratch.
-  const ops::RemovalMemory memory(index_.scratch(), rows);
+  HCTR_EXPECT(rows <= arrays_.capacity(), arrays_.label(), ": ", rows, " rows, capacity ", arrays_.capacity());
+  // The index is rebuilt below, so its memory can serve as scratch, where a policy has had it reserved.
+  const size_t bytes = ops::removal_bytes(ctx.device(), rows);
+  const Buffer own(ctx.device(), bytes <= index_.bytes() ? 0 : bytes);
+  const ops::RemovalMemory memory(own.bytes() == 0 ? index_.scratch() : own.data(), rows);
   if (free_rows == 0)
     zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
   else

@@ -180,7 +180,7 @@ void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const floa
 }
 
 std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const FeatureVectors<const float>> gradients,
-                                                 std::span<const RowGradients> to) {
+                                                 std::span<const RowGradients> to, bool ends) {
   const State::Call call(*state_);
   state_->agreed([&] {
     const State::Under& one = state_->to_end(batch, "row_gradients()");
@@ -196,15 +196,16 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
   std::vector<int64_t> rows(to.size(), 0);
   if (state_->shared && !one.empty) {
     Context of = state_->context();
-    rows = state_->shared->row_gradients(of, one.buffer, gradients, to);
+    rows = state_->shared->row_gradients(of, one.buffer, gradients, to, ends);
   } else if (!one.empty) {
     size_t t = 0;
     state_->each_table([&](Context& ctx, SetTable& table) {
       table.list_row_gradients(ctx, one.buffer, state_->of_table(table, gradients), to[t++]);
+      if (ends) table.release(ctx, one.buffer);
     });
     for (t = 0; t < rows.size(); ++t) rows[t] = state_->tables[t]->rows_of_batch(one.buffer);
   }
-  state_->under_way.pop_front();
+  if (ends) state_->under_way.pop_front();
   return rows;
 }
 

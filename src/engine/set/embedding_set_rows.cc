@@ -155,6 +155,13 @@ void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) 
   state_->on_several() ? agree_without_limit(*state_->comms.host, import) : import();
 }
 
+int64_t EmbeddingSet::remove_rows(const std::string& table, std::span<const int64_t> keys) {
+  const State::Call call(*state_);
+  const size_t t = state_->agreed_number(table);
+  if (state_->shared) return state_->shared->together([&] { return state_->shared->remove_rows(t, keys); });
+  return state_->tables[t]->table().remove_rows(keys);
+}
+
 void EmbeddingSet::save(const std::filesystem::path& folder) {
   const State::Call call(*state_);
   save_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comms.host.get(),

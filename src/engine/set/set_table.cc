@@ -147,7 +147,6 @@ void SetTable::list_row_gradients(Context& ctx, int buffer, std::span<const Plac
   table_.sum_long_runs(ctx, buffer, dy);
   table_.list_row_gradients(ctx, buffer, dy, to.keys,
                             Tensor(to.values, TensorSpec(DType::f32, {keys, spec().dim}), runtime_.device()));
-  table_.leave_unchanged(ctx, buffer);
 }
 
 int64_t SetTable::rows_of_batch(int buffer) {

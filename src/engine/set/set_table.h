@@ -37,7 +37,7 @@ class SetTable {
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
-  /// Needs update()'s arguments; writes what each row gets, and ends the step without an update.
+  /// Needs update()'s arguments; writes what each row gets. update() or release() ends the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
   /// Host: how many rows that were. Waits.
   int64_t rows_of_batch(int buffer);

@@ -147,12 +147,13 @@ void SharedSet::update(Context& ctx, int buffer, std::span<const FeatureVectors<
 
 std::vector<int64_t> SharedSet::row_gradients(Context& ctx, int buffer,
                                               std::span<const FeatureVectors<const float>> gradients,
-                                              std::span<const RowGradients> to) {
+                                              std::span<const RowGradients> to, bool ends) {
   return together([&] {
     for (size_t t = 0; t < tables_.size(); ++t)
       tables_[t]->list_row_gradients(ctx, buffer, of_table(*tables_[t], gradients), to[t]);
     std::vector<int64_t> rows;
     for (const auto& table : tables_) rows.push_back(table->rows_of_batch(buffer));
+    if (ends) release(ctx, buffer);
     return rows;
   });
 }

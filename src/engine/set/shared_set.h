@@ -48,7 +48,7 @@ class SharedSet {
                         std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients);
   std::vector<int64_t> row_gradients(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients,
-                                     std::span<const RowGradients> to);
+                                     std::span<const RowGradients> to, bool ends);
   /// Not collective.
   void release(Context&, int buffer);
   std::vector<int64_t> keys_received(int buffer) const;
@@ -64,6 +64,7 @@ class SharedSet {
   std::vector<int64_t> removed_keys(size_t t);
   void note_model(size_t t);
   void import_rows(size_t t, const RowBlock&);
+  int64_t remove_rows(size_t t, std::span<const int64_t> keys);
 
   const std::vector<std::unique_ptr<SharedTable>>& tables() const { return tables_; }
 

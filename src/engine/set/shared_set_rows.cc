@@ -94,6 +94,14 @@ void SharedSet::note_model(size_t t) {
   if (EmbeddingTable* const own = tables_[t]->table()) own->note_model();
 }
 
+int64_t SharedSet::remove_rows(size_t t, std::span<const int64_t> keys) {
+  int64_t gone = 0;
+  agreed([&] {
+    if (EmbeddingTable* const own = tables_[t]->table()) gone = own->remove_rows(keys);
+  });
+  return sum_of_ranks(gone);
+}
+
 void SharedSet::import_rows(size_t t, const RowBlock& block) {
   EmbeddingTable* const own = tables_[t]->table();
   if (!own) return;

@@ -66,6 +66,7 @@ class SharedTable {
   void look_up(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
+  /// update() or release() ends the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
   /// Host: how many rows that were here. Waits.
   int64_t rows_of_batch(int buffer);

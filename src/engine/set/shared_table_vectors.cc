@@ -138,7 +138,6 @@ void SharedTable::list_row_gradients(Context& ctx, int buffer, std::span<const P
         ctx, buffer, dy, to.keys,
         Tensor(to.values, TensorSpec(DType::f32, {batch(buffer).received_keys, spec_.dim}), runtime_.device()));
   }
-  table_->leave_unchanged(ctx, buffer);
 }
 
 int64_t SharedTable::rows_of_batch(int buffer) {

@@ -65,6 +65,13 @@ int64_t expire_rows(RowStore& store, int64_t step) {
   return gone - admitted + (disk ? disk->disk().expire(static_cast<uint32_t>(step)) : 0);
 }
 
+int64_t remove_listed_rows(RowStore& store, const int32_t* rows, int64_t count) {
+  const auto choose = [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
+    ops::set_fates(ctx, rows, count, ops::Fate::leaves, memory.fates);
+  };
+  return store.rows().remove({}, choose, store.tiers());
+}
+
 int64_t trim_rows(RowStore& store) {
   RowIndex& index = store.rows().index();
   const RowIndex::Progress now = index.progress();

@@ -16,6 +16,8 @@ int64_t evict_rows(RowStore&, const RowsOfBatch& batch);
 int64_t refuse_newest_rows(RowStore&, const RowsOfBatch& batch);
 /// Removes rows last seen before this step.
 int64_t expire_rows(RowStore&, int64_t step);
+/// Removes these rows of the device's list, row 0 excepted.
+int64_t remove_listed_rows(RowStore&, const int32_t* rows, int64_t count);
 /// evict_rows() if the store has more rows than the limit. For stores that are only trimmed between batches.
 int64_t trim_rows(RowStore&);
 

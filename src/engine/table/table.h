@@ -241,6 +241,9 @@ class EmbeddingTable {
   /// are imported before.
   void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns&);
 
+  /// Removes the rows of these keys; those without one are left out. Returns how many rows that were. Waits for queued
+  /// steps. Errors: Error(usage) where keys are row numbers, or rows may be on a disk.
+  int64_t remove_rows(std::span<const int64_t> keys);
   /// Adds rows, or overwrites the fields of existing rows that the block has. Fields of new rows that the block lacks
   /// get their initial values. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key) occurs
   /// twice, a slot does not exist or a direct key lies outside its range.

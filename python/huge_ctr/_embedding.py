@@ -1,0 +1,263 @@
+"""Embedding tables by pointers, for the adapters of frameworks: docs/embedding_set.md says what each call does."""
+
+from __future__ import annotations
+
+import ctypes as c
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from . import _embedding_structs as e
+from . import _structs as s
+from ._library import call, make, path_bytes
+from .errors import UsageError
+
+# The structs of the arrays of all features, as NumPy sees them: whole columns are set at a time.
+_ARRAY = np.dtype(
+    {
+        "names": ["data", "dtype", "dims", "shape", "strides", "gpu"],
+        "formats": ["u8", "i4", "i4", "u8", "u8", "i4"],
+        "offsets": [0, 8, 12, 16, 24, 32],
+        "itemsize": c.sizeof(s.Array),
+    }
+)
+_KEYS = np.dtype(
+    {
+        "names": ["size", "keys", "offsets", "weights"],
+        "formats": ["u8", _ARRAY, _ARRAY, _ARRAY],
+        "offsets": [getattr(e.FeatureKeys, name).offset for name in ("size", "keys", "offsets", "weights")],
+        "itemsize": c.sizeof(e.FeatureKeys),
+    }
+)
+
+
+@dataclass
+class TableOptions:
+    """hctr_table. `optimizer`: of optimizer_of(); `words`: the rest, by the names of docs/embedding_set.md."""
+
+    name: str
+    dim: int
+    rows: int = 0
+    optimizer: Optional[e.Optimizer] = None
+    words: dict = field(default_factory=dict)
+
+
+@dataclass
+class FeatureOptions:
+    name: str
+    table: str
+    pooling: str = "sum"
+    weighted: bool = False
+
+
+def optimizer_of(rule: str, formula: str = "torch", **values: Any) -> e.Optimizer:
+    """The defaults of a rule with these values. Raises UsageError."""
+    made = e.Optimizer()
+    call("hctr_optimizer_defaults", _number(e.RULES, rule, "optimizer"), _number(e.FORMULAS, formula, "formula"), made)
+    for name, value in values.items():
+        setattr(made, name, _number(e.ROWS, value, "rows") if name == "rows" else value)
+    return made
+
+
+def _number(names: dict, name: str, what: str) -> int:
+    if name not in names:
+        raise UsageError(f"{what} '{name}': there are {', '.join(names)}")
+    return names[name]
+
+
+def _table(options: TableOptions) -> e.Table:
+    made = e.Table(name=options.name.encode(), dim=options.dim, rows=options.rows)
+    if options.optimizer is not None:
+        made.optimizer = c.pointer(options.optimizer)
+    numbers = {"format": e.FORMATS, "initial": e.INITIAL, "when_full": e.WHEN_FULL, "placement": e.PLACES}
+    known = [name for name, _ in e.Table._fields_]
+    for name, value in options.words.items():
+        if name not in known:
+            raise UsageError(f"table '{options.name}' has no option '{name}': there are {', '.join(known[4:])}")
+        setattr(made, name, _number(numbers[name], value, name) if name in numbers else value)
+    return made
+
+
+@dataclass
+class Keys:
+    """The keys of a batch, an element for each feature: addresses, counts, and types of _structs."""
+
+    samples: int
+    at: np.ndarray
+    counts: np.ndarray
+    type: int
+    offsets_at: Optional[np.ndarray] = None
+    offsets_type: int = s.I64
+    weights_at: Optional[np.ndarray] = None
+
+
+class EmbeddingSet:
+    """hctr_embedding, whose tensors are addresses of the device `gpu` (-1: the CPU). Calls of several threads run one after another."""
+
+    def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
+        self.tables, self.features, self.gpu = list(tables), list(features), gpu
+        dims = {table.name: table.dim for table in tables}
+        missing = [one.table for one in features if one.table not in dims]
+        if missing:
+            raise UsageError(f"there is no table '{missing[0]}': there are {', '.join(dims)}")
+        self.dims = np.array([dims[one.table] for one in features], np.int64)
+        self.pooled = np.array([one.pooling != "none" for one in features])
+        self._lock = threading.RLock()
+        count = len(self.features)
+        self._keys = np.zeros(count, _KEYS)
+        self._vectors, self._weights = np.zeros(count, _ARRAY), np.zeros(count, _ARRAY)
+        self._numbers = np.zeros((6, count, 2), np.int64)  # the shapes and strides that those point to
+        self._prepare_structs()
+        table_structs = (e.Table * len(self.tables))(*[_table(one) for one in self.tables])
+        feature_structs = (e.Feature * count)(
+            *[
+                e.Feature(
+                    name=one.name.encode(),
+                    table=one.table.encode(),
+                    pooling=_number(e.POOLINGS, one.pooling, "pooling"),
+                    weighted=one.weighted,
+                )
+                for one in self.features
+            ]
+        )
+        disk = path_bytes(words.pop("disk", None))
+        options = e.EmbeddingOptions(
+            tables=table_structs,
+            table_count=len(self.tables),
+            features=feature_structs,
+            feature_count=count,
+            gpu=gpu,
+            disk=disk,
+            **words,
+        )
+        self._handle = make("hctr_embedding_create", "hctr_embedding_destroy", "set of embeddings", c.byref(options))
+
+    def _prepare_structs(self) -> None:
+        count, base = len(self.features), self._numbers.ctypes.data
+        row = np.arange(count, dtype=np.uint64) * np.uint64(16)
+        numbers = [base + k * count * 16 + row for k in range(6)]
+        self._keys["size"] = c.sizeof(e.FeatureKeys)
+        for k, name in enumerate(("keys", "offsets", "weights")):
+            part = self._keys[name]
+            part["dims"], part["gpu"], part["shape"] = 1, self.gpu, numbers[k]
+        self._keys["weights"]["dtype"] = s.F32
+        for array, dims, shape in ((self._vectors, 2, numbers[3]), (self._weights, 1, numbers[5])):
+            array["dims"], array["gpu"], array["dtype"], array["shape"] = dims, self.gpu, s.F32, shape
+        self._vectors["strides"] = numbers[4]
+        self._numbers[4, :, 1] = 1
+        self._numbers[3, :, 1] = self.dims
+
+    def _give_keys(self, keys: Keys) -> int:
+        self._keys["keys"]["data"], self._keys["keys"]["dtype"] = keys.at, keys.type
+        self._numbers[0, :, 0] = self._numbers[2, :, 0] = keys.counts
+        self._keys["offsets"]["data"] = 0 if keys.offsets_at is None else keys.offsets_at
+        self._keys["offsets"]["dtype"] = keys.offsets_type
+        self._numbers[1, :, 0] = keys.samples + 1
+        self._keys["weights"]["data"] = 0 if keys.weights_at is None else keys.weights_at
+        return self._keys.ctypes.data
+
+    def _give_vectors(self, at: np.ndarray, rows: np.ndarray, stride: Any) -> int:
+        self._vectors["data"] = at
+        self._numbers[3, :, 0], self._numbers[4, :, 0] = rows, stride
+        return self._vectors.ctypes.data
+
+    def rows_of(self, keys: Keys) -> np.ndarray:
+        """How many vectors each feature has."""
+        return np.where(self.pooled, keys.samples, keys.counts)
+
+    def set_stream(self, stream: int) -> None:
+        with self._lock:
+            call("hctr_embedding_set_stream", self._handle.pointer, stream)
+
+    def forward(self, keys: Keys, at: np.ndarray, stride: Any) -> int:
+        batch = c.c_int64()
+        with self._lock:
+            vectors = self._give_vectors(at, self.rows_of(keys), stride)
+            call("hctr_embedding_forward", self._handle.pointer, keys.samples, self._give_keys(keys), vectors, batch)
+        return batch.value
+
+    def prefetch(self, keys: Keys) -> int:
+        batch = c.c_int64()
+        with self._lock:
+            call("hctr_embedding_prefetch", self._handle.pointer, keys.samples, self._give_keys(keys), batch)
+        return batch.value
+
+    def vectors(self, batch: int, rows: np.ndarray, at: np.ndarray, stride: Any) -> None:
+        with self._lock:
+            call("hctr_embedding_vectors", self._handle.pointer, batch, self._give_vectors(at, rows, stride))
+
+    def lookup(self, keys: Keys, at: np.ndarray, stride: Any) -> None:
+        with self._lock:
+            vectors = self._give_vectors(at, self.rows_of(keys), stride)
+            call("hctr_embedding_lookup", self._handle.pointer, keys.samples, self._give_keys(keys), vectors)
+
+    def weight_gradients(self, batch: int, keys: Keys, at: np.ndarray, stride: Any, weights_at: Sequence[int]) -> None:
+        with self._lock:
+            self._weights["data"] = weights_at
+            self._numbers[5, :, 0] = keys.counts
+            vectors = self._give_vectors(at, self.rows_of(keys), stride)
+            call("hctr_embedding_weight_gradients", self._handle.pointer, batch, vectors, self._weights.ctypes.data)
+
+    def update(self, batch: int, rows: np.ndarray, at: np.ndarray, stride: Any, rate: float, **words: Any) -> None:
+        with self._lock:
+            step = e.Update(learning_rate=rate, **words)
+            call("hctr_embedding_update", self._handle.pointer, batch, self._give_vectors(at, rows, stride), step)
+
+    def keys_of_batch(self, batch: int) -> np.ndarray:
+        counts = np.zeros(len(self.tables), np.int64)
+        with self._lock:
+            call("hctr_embedding_keys_of_batch", self._handle.pointer, batch, counts.ctypes.data_as(e._i64))
+        return counts
+
+    def row_gradients(
+        self,
+        batch: int,
+        rows: np.ndarray,
+        at: np.ndarray,
+        stride: Any,
+        to: Sequence[tuple[int, int]],
+        ends: bool = True,
+    ) -> np.ndarray:
+        """`to`: for each table the addresses of keys and sums. Returns how many rows each has."""
+        counts = np.zeros(len(self.tables), np.int64)
+        structs = (e.RowGradients * len(to))(*[e.RowGradients(keys=keys, values=values) for keys, values in to])
+        name = "hctr_embedding_row_gradients" if ends else "hctr_embedding_read_row_gradients"
+        with self._lock:
+            vectors = self._give_vectors(at, rows, stride)
+            call(name, self._handle.pointer, batch, vectors, structs, counts.ctypes.data_as(e._i64))
+        return counts
+
+    def reserve(self, samples: int, keys: Sequence[int]) -> None:
+        """Memory for the next batch of at most so many samples, and keys of each feature."""
+        counts = np.ascontiguousarray(keys, np.int64)
+        if counts.shape != (len(self.features),):
+            raise UsageError(f"keys of {counts.size} features, and there are {len(self.features)}")
+        with self._lock:
+            call("hctr_embedding_reserve", self._handle.pointer, samples, counts.ctypes.data_as(e._i64))
+
+    def release(self, batch: int) -> None:
+        with self._lock:
+            call("hctr_embedding_release", self._handle.pointer, batch)
+
+    @property
+    def updates(self) -> int:
+        number = c.c_int64()
+        with self._lock:
+            call("hctr_embedding_updates", self._handle.pointer, number)
+        return number.value
+
+    @updates.setter
+    def updates(self, number: int) -> None:
+        with self._lock:
+            call("hctr_embedding_set_updates", self._handle.pointer, number)
+
+    def rows(self, table: str) -> int:
+        number = c.c_int64()
+        with self._lock:
+            call("hctr_embedding_rows", self._handle.pointer, table.encode(), number)
+        return number.value
+
+    def close(self) -> None:
+        self._handle.close()

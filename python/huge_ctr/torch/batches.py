@@ -1,0 +1,115 @@
+"""Batches of a set of embeddings between forward and backward, in the order that the library keeps."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Callable, Optional
+
+import numpy as np
+import torch
+
+from .._embedding import EmbeddingSet, FeatureOptions, TableOptions
+from .given import Given
+
+
+class Batches:
+    """The set of a module, and its batches between forward and backward. `make`: makes the set, once it is needed."""
+
+    def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
+        self.tables: list[TableOptions] = tables
+        self.features: list[FeatureOptions] = features
+        self.dims = np.array([next(t.dim for t in tables if t.name == f.table) for f in features], np.int64)
+        self.columns = np.concatenate([[0], np.cumsum(self.dims)[:-1]])
+        self.pooled = features[0].pooling != "none"
+        self.most_batches = 1
+        self._make = make
+        self._set: Optional[EmbeddingSet] = None
+        self._stream: Optional[int] = None
+        self._open: dict[int, Optional[int]] = {}  # tickets whose backward is due, and their batches
+        self._flight: deque = deque()  # (ticket or None, batch, given), in the order of the library
+        self._early: list = []  # those of prefetch() that wait for their turn
+
+    # The set.
+
+    def set(self) -> EmbeddingSet:
+        if self._set is None:
+            self._set = self._make(self)
+        if self._set.gpu >= 0:
+            stream = torch.cuda.current_stream(self._set.gpu).cuda_stream
+            if stream != self._stream:
+                self._set.set_stream(stream)
+                self._stream = stream
+        return self._set
+
+    @property
+    def exists(self) -> bool:
+        return self._set is not None
+
+    def close(self) -> None:
+        """The next call makes a new set. Batches under way have no rows then."""
+        self._open.clear()
+        if self._set is not None:
+            self._release_before(None)
+            self._set.close()
+        self._set = self._stream = None
+
+    def settle(self) -> EmbeddingSet:
+        """The set with no batch under way, as calls for its rows need it."""
+        if self._set is not None:
+            self._release_before(None)
+        return self.set()
+
+    # Batches under way.
+
+    def _release_before(self, batch: Optional[int]) -> None:
+        """Ends the batches before this one, or all; they are prepared again where their backward pass comes."""
+        while self._flight and self._flight[0][1] != batch:
+            ticket, number, given = self._flight.popleft()
+            self.set().release(number)
+            if ticket in self._open:
+                self._open[ticket] = None
+            self._early = [one for one in self._early if one is not given]
+
+    def _begin(self, ticket: Optional[int], given: Given, begin: Callable[[], int]) -> int:
+        while len(self._flight) >= self.most_batches:
+            self._release_before(self._flight[1][1] if len(self._flight) > 1 else None)
+        batch = begin()
+        self._flight.append((ticket, batch, given))
+        return batch
+
+    def _end(self) -> None:
+        self._flight.popleft()
+
+    def at_front(self, ticket: int, given: Given) -> int:
+        """The batch of a ticket, as the first that is under way."""
+        batch = self._open[ticket]
+        if batch is None:
+            return self.begin_again(ticket, given)
+        self._release_before(batch)
+        return batch
+
+    def begin_again(self, ticket: Optional[int], given: Given) -> int:
+        """A batch of keys that had one before, alone under way."""
+        self._release_before(None)
+        again = self.empty_vectors(given)
+        batch = self._begin(ticket, given, lambda: self.set().forward(given.keys, *self.places(given, again)))
+        if ticket is not None:
+            self._open[ticket] = batch
+        return batch
+
+    # Where vectors are.
+
+    def empty_vectors(self, given: Given) -> torch.Tensor:
+        if self.pooled:
+            return torch.empty(given.samples, int(self.dims.sum()), device=given.values.device)
+        return torch.empty(int(given.counts.sum()), int(self.dims[0]), device=given.values.device)
+
+    def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
+        """Addresses of the vectors of each feature, and the elements from one to the next."""
+        if self.pooled:
+            return (vectors.data_ptr() + self.columns * 4).astype(np.uint64), vectors.shape[1]
+        at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4
+        return at.astype(np.uint64), int(self.dims[0])
+
+    def rows_of(self, given: Given) -> np.ndarray:
+        return np.full(len(self.features), given.samples) if self.pooled else given.counts

@@ -1,0 +1,214 @@
+"""TorchRec's EmbeddingBagCollection and EmbeddingCollection, trained by themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import torch
+
+from .._embedding import FeatureOptions
+from ..errors import UsageError
+from .configs import first_rows, pooling_of, table_of
+from .jagged import JaggedTensor
+from .keyed import KeyedTensor
+from .tables import Tables, split_words
+
+
+def known_bounds(features: Any) -> Any:
+    """Where the keys of each feature begin, if the host knows it; None: the tensor says it. Constants in a graph, so
+    not while one is made."""
+    known = getattr(features, "offset_per_key_or_none", None)
+    return None if known is None or torch.compiler.is_compiling() else known()
+
+
+class TableView:
+    """A table of a collection, where TorchRec has an nn.EmbeddingBag."""
+
+    def __init__(self, owner: Tables, name: str):
+        self._owner, self._name = owner, name
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """A copy of its rows."""
+        return self._owner.weight_of(self._name)
+
+    @property
+    def embedding_dim(self) -> int:
+        return self._owner._table(self._name).dim
+
+    @property
+    def num_embeddings(self) -> int:
+        return self._owner._table(self._name).rows or self._owner.rows(self._name)
+
+
+class _Collection(Tables):
+    _folder = ""  # of names in state_dict
+    _what = "feature"
+
+    def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
+        of_set, of_table, of_optimizer = split_words(words)
+        if of_table:
+            raise UsageError(f"'{next(iter(of_table))}' is a word of a table: give it to its config")
+        if not tables:
+            raise UsageError("a collection without tables")
+        names = [one.name for one in tables]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Duplicate table name {next(n for n in names if names.count(n) > 1)}")
+        options = [table_of(one) for one in tables]
+        features = [
+            FeatureOptions(f"{one.name}/{feature}", one.name, self._pooling(one), weighted)
+            for one in tables
+            for feature in one.feature_names
+        ]
+        taken = ("optimizer", "lr", "update", "distributed", "average")
+        Tables.__init__(
+            self,
+            options,
+            features,
+            device,
+            torch.float32,
+            set_words=of_set,
+            **{word: of_optimizer.pop(word) for word in taken if word in of_optimizer},
+            optimizer_words=of_optimizer,
+        )
+        self._configs, self._device = list(tables), torch.device(device or self.anchor.device)
+        self._feature_names = [feature for one in tables for feature in one.feature_names]
+        # A feature of two tables is named by both.
+        self._names = [
+            f"{feature}@{one.name}" if self._feature_names.count(feature) > 1 else feature
+            for one in tables
+            for feature in one.feature_names
+        ]
+        self._make_first_rows()
+
+    def _pooling(self, config: Any) -> str:
+        return "none"
+
+    def _make_first_rows(self) -> None:
+        if self.anchor.device.type == "meta":
+            return
+        for config in self._configs:
+            values = first_rows(config)
+            if values is not None:
+                self.set_rows(config.name, torch.arange(len(values)), values)
+
+    def reset_parameters(self) -> None:
+        """Rows begin anew."""
+        self._engine.close()
+        self._first_rows = {}
+        self._make_first_rows()
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    def _state_name(self, table: str) -> str:
+        return f"{self._folder}.{table}.weight"
+
+    def _views(self) -> dict[str, TableView]:
+        return {name: TableView(self, name) for name in self.table_names()}
+
+    def _lists(self, features: Any) -> tuple:
+        """Which lists of a KeyedJaggedTensor are those of each feature, and how many samples there are."""
+        keys = list(features.keys())
+        missing = [name for name in self._feature_names if name not in keys]
+        if missing:
+            raise UsageError(f"feature '{missing[0]}' is not among the keys: {', '.join(keys)}")
+        varies = getattr(features, "variable_stride_per_key", None)
+        if varies is not None and varies():
+            raise UsageError("samples that differ by feature (stride_per_key_per_rank): give all features each sample")
+        return [keys.index(name) for name in self._feature_names], features.stride()
+
+    def _weights(self, features: Any) -> Optional[torch.Tensor]:
+        return features.weights() if self._features[0].weighted else None
+
+    def prefetch(self, features: Any) -> None:
+        """Finds the rows of a batch before its forward pass, which gets the same tensors: concurrently on a GPU."""
+        at, samples = self._lists(features)
+        weights = self._weights(features)
+        self._engine.prefetch(features.values(), features.offsets(), weights, at, known_bounds(features), samples)
+
+    def forward(self, features: Any) -> Any:
+        at, samples = self._lists(features)
+        return self._result(features, at, samples)
+
+    def _result(self, features: Any, at: list, samples: int) -> Any:
+        raise NotImplementedError
+
+
+class EmbeddingBagCollection(_Collection):
+    """A pooled vector of each feature and sample: KeyedJaggedTensor (ours or TorchRec's) to KeyedTensor."""
+
+    _folder = "embedding_bags"
+
+    def __init__(self, tables: Sequence[Any], is_weighted: bool = False, device: Any = None, **words: Any):
+        self._make(tables, is_weighted, device, words)
+        self._is_weighted = is_weighted
+        dims = {one.name: one.embedding_dim for one in tables}
+        self._lengths_per_embedding = [dims[one.name] for one in tables for _ in one.feature_names]
+
+    def _pooling(self, config: Any) -> str:
+        pooling = pooling_of(config)
+        if pooling not in ("sum", "mean", "sqrtn", "max"):
+            raise UsageError(f"table '{config.name}': pooling {pooling}: an EmbeddingCollection has vectors of keys")
+        return pooling
+
+    @property
+    def embedding_bags(self) -> dict[str, TableView]:
+        return self._views()
+
+    def embedding_bag_configs(self) -> list:
+        return self._configs
+
+    def is_weighted(self) -> bool:
+        return self._is_weighted
+
+    def _result(self, features: Any, at: list, samples: int) -> KeyedTensor:
+        weights, bounds = self._weights(features), known_bounds(features)
+        out = self._vectors(features.values(), features.offsets(), weights, at, bounds, samples)
+        return KeyedTensor(self._names, self._lengths_per_embedding, out)
+
+
+class EmbeddingCollection(_Collection):
+    """A vector of each key: KeyedJaggedTensor to a JaggedTensor of each feature."""
+
+    _folder = "embeddings"
+
+    def __init__(self, tables: Sequence[Any], device: Any = None, need_indices: bool = False, **words: Any):
+        dims = {one.embedding_dim for one in tables}
+        if len(dims) > 1:
+            raise ValueError(
+                f"All tables in a EmbeddingCollection are required to have same embedding dimension: {dims}"
+            )
+        self._make(tables, False, device, words)
+        self._need_indices, self._dim = need_indices, dims.pop()
+
+    @property
+    def embeddings(self) -> dict[str, TableView]:
+        return self._views()
+
+    def embedding_configs(self) -> list:
+        return self._configs
+
+    def embedding_dim(self) -> int:
+        return self._dim
+
+    def embedding_names_by_table(self) -> list[list[str]]:
+        names = iter(self._names)
+        return [[next(names) for _ in one.feature_names] for one in self._configs]
+
+    def need_indices(self) -> bool:
+        return self._need_indices
+
+    def _result(self, features: Any, at: list, samples: int) -> dict[str, JaggedTensor]:
+        if at != list(range(len(features.keys()))):  # vectors are those of all keys
+            features = features.permute(at)
+            at = list(range(len(at)))
+        out = self._vectors(features.values(), features.offsets(), None, at, known_bounds(features), samples)
+        counts = features.length_per_key()
+        lengths = features.lengths().view(-1, samples) if samples else features.lengths().view(len(at), 0)
+        vectors, keys = torch.split(out, counts), torch.split(features.values(), counts)
+        return {
+            name: JaggedTensor(vectors[i], keys[i] if self._need_indices else None, lengths[i])
+            for i, name in enumerate(self._names)
+        }

@@ -1,0 +1,97 @@
+"""Tables by calls instead of a module: for rows that a program reads, writes and removes itself."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+import torch
+
+from .. import _embedding_rows as rows_of_tables
+from .._embedding import FeatureOptions, TableOptions
+from ..errors import UsageError
+from .tables import Tables, split_words
+
+
+class DynamicEmbedding(Tables):
+    """A table of any 64-bit keys. forward() trains it like an Embedding; the other calls are of its rows alone."""
+
+    def __init__(
+        self,
+        embedding_dim: int,
+        name: str = "rows",
+        device: Any = None,
+        initial_value: Optional[float] = None,
+        **words: Any,
+    ):
+        of_set, of_table, of_optimizer = split_words(dict(words))
+        of_table.setdefault("marks_changes", 1)
+        if initial_value is not None:
+            of_table.setdefault("initial", "uniform")
+            of_table["initial_value"] = initial_value
+        if "initial" in of_optimizer:
+            of_table["initial"] = of_optimizer.pop("initial")
+        taken = ("optimizer", "lr", "update", "distributed", "average")
+        super().__init__(
+            [TableOptions(name, embedding_dim, words=of_table)],
+            [FeatureOptions(name, name, "none")],
+            device,
+            torch.float32,
+            set_words=of_set,
+            **{word: of_optimizer.pop(word) for word in taken if word in of_optimizer},
+            optimizer_words=of_optimizer,
+        )
+        self.name, self.embedding_dim = name, embedding_dim
+        self._erased: list[torch.Tensor] = []  # since the last note_exported()
+
+    def prefetch(self, keys: torch.Tensor) -> None:
+        """Finds rows of a batch before its forward pass, which gets the same tensor."""
+        self._engine.prefetch(keys.reshape(-1), None, None, [0], None, keys.numel())
+
+    def forward(self, keys: torch.Tensor) -> torch.Tensor:
+        """[...] to [..., embedding_dim]; in training a key that is new gets a row."""
+        flat = keys.reshape(-1)
+        return self._vectors(flat, None, None, [0], None, flat.numel()).view(*keys.shape, self.embedding_dim)
+
+    def lookup(self, keys: torch.Tensor) -> torch.Tensor:
+        """Vectors as they are; 0 for a key without a row."""
+        with torch.no_grad():
+            before, self.training = self.training, False
+            try:
+                return self.forward(keys)
+            finally:
+                self.training = before
+
+    def upsert(self, keys: torch.Tensor, vectors: Optional[torch.Tensor] = None) -> None:
+        """Adds rows, or overwrites the vectors of those that exist. Without vectors new keys get their first values."""
+        self._engine.set()
+        self.set_rows(self.name, keys, vectors)
+
+    def erase(self, keys: torch.Tensor) -> int:
+        """Removes rows. Returns how many there were."""
+        keys = keys.detach().reshape(-1).to("cpu", torch.int64)
+        gone = rows_of_tables.remove_rows(self._engine.settle(), self.name, keys.numpy())
+        self._erased.append(keys)
+        return gone
+
+    def size(self) -> int:
+        return self.rows(self.name)
+
+    def export(self, table: Optional[str] = None, states: bool = False) -> tuple:
+        return super().export(self.name if table is None else table, states)
+
+    def deltas(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(keys, vectors, removed keys) since the last call: rows that may have changed, and keys that have no row any
+        more, erased or evicted."""
+        if self._engine.ranks > 1 and self._erased:
+            raise UsageError("deltas() of several ranks knows the keys that a policy has removed, and not erased ones")
+        of = self._engine.settle()
+        found = rows_of_tables.export_rows(of, self.name, changed=True)
+        gone = np.concatenate([rows_of_tables.removed_keys(of, self.name), *(one.numpy() for one in self._erased)])
+        gone = np.setdiff1d(gone, found.keys)
+        rows_of_tables.note_exported(of)
+        self._erased = []
+        return torch.from_numpy(found.keys), torch.from_numpy(found.vectors), torch.from_numpy(gone)
+
+    def _state_name(self, table: str) -> str:
+        return f"{table}.weight"

@@ -1,0 +1,228 @@
+"""The calls of a training step of a module: forward, backward, update, by tickets that autograd keeps."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any, Callable, Optional
+
+import torch
+
+from .. import _embedding_rows as rows_of_tables
+from .._embedding import EmbeddingSet
+from ..errors import UsageError
+from .batches import Batches
+from .given import Given, joined, without
+from .pending import Pending
+
+_MOST_OPEN = 1 << 16
+_numbers = itertools.count(1)
+_tickets = itertools.count(1)
+_engines: "weakref.WeakValueDictionary[int, Engine]" = weakref.WeakValueDictionary()
+
+
+def engine_of(number: int) -> "Engine":
+    found = _engines.get(number)
+    if found is None:
+        raise UsageError(
+            f"the module with tables {number} is gone: an exported or pickled graph needs it in its process"
+        )
+    return found
+
+
+def _inside_backward() -> bool:
+    """Whether autograd runs: then a forward pass is one that is recomputed."""
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task is not None and task() != -1
+
+
+class Engine(Batches):
+    """`rate`: a number or tensor, read when rows are updated."""
+
+    def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
+        super().__init__(tables, features, make)
+        self.number = next(_numbers)
+        _engines[self.number] = self
+        self.in_step = False  # rows are updated by the optimizer's step(), not in backward
+        self.has_rule = False
+        self.ranks, self.averages = 1, True
+        self.padding: Optional[int] = None
+        self.rate: Callable[[], Any] = lambda: 0.0
+        self.anchor: Callable[[], Optional[torch.Tensor]] = lambda: None
+        self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that has scaled the loss, in backward
+        self.following: Optional[Callable[[], None]] = None  # prefetches the next batch
+        self.pending = Pending(self)
+
+    def close(self) -> None:
+        super().close()
+        self.pending.drop()
+
+    # The calls of a step.
+
+    def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> tuple[Given, Any]:
+        anchor = self.anchor()
+        if anchor is not None and anchor.device != values.device:
+            raise UsageError(f"keys are on {values.device}, and the tables on {anchor.device}")
+        keep = None
+        if self.padding is not None:
+            values, offsets, weights, keep = without(self.padding, values, offsets, weights)
+            if not self.pooled:
+                samples = values.numel()
+            bounds = None
+        return Given(values, offsets, weights, at, samples, bounds), keep
+
+    def lookup(
+        self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors, and the ticket of their backward pass; 0: there is none."""
+        given, keep = self._given(values, offsets, weights, at, bounds, samples)
+        out = self.empty_vectors(given)
+        ticket = self._forward(given, out) if trains else self._look_up(given, out)
+        if trains and self.following is not None and not _inside_backward():
+            following, self.following = self.following, None
+            following()
+        if keep is not None and not self.pooled:
+            whole = self._row(values, self.padding).expand(values.numel(), -1).clone()
+            whole[keep] = out
+            out = whole
+        return out, torch.tensor([ticket], dtype=torch.int64)
+
+    def _row(self, like: torch.Tensor, key: Optional[int]) -> torch.Tensor:
+        given = Given(torch.full((1,), key, dtype=like.dtype, device=like.device), None, None, [0], 1)
+        out = self.empty_vectors(given)
+        self._look_up(given, out)
+        return out
+
+    def _look_up(self, given: Given, out: torch.Tensor) -> int:
+        self.set().lookup(given.keys, *self.places(given, out))
+        return 0
+
+    def _forward(self, given: Given, out: torch.Tensor) -> int:
+        if _inside_backward():
+            for ticket, _, before in self._flight:
+                if ticket in self._open and before.same_keys(given):
+                    self._look_up(given, out)
+                    return ticket
+        if len(self._open) > _MOST_OPEN:  # forward passes that no backward pass has followed
+            self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
+        ticket = next(_tickets)
+        for early in self._early:
+            if early.same_keys(given) if self.ranks == 1 else early.same_place(given):
+                self._take_early(early, ticket, given, out)
+                return ticket
+        vectors = self.places(given, out)
+        self._open[ticket] = self._begin(ticket, given, lambda: self.set().forward(given.keys, *vectors))
+        return ticket
+
+    def _take_early(self, early: Given, ticket: int, given: Given, out: torch.Tensor) -> None:
+        self._early = [one for one in self._early if one is not early]
+        place = next(i for i, one in enumerate(self._flight) if one[2] is early)
+        batch = self._flight[place][1]
+        self._flight[place] = (ticket, batch, given)
+        self._release_before(batch)
+        self._open[ticket] = batch
+        self.set().vectors(batch, self.rows_of(given), *self.places(given, out))
+
+    def prefetch(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> None:
+        """Finds the rows of a batch whose turn comes later; with one batch at a time, nothing."""
+        if len(self._flight) >= self.most_batches:
+            return
+        given, _ = self._given(values, offsets, weights, at, bounds, samples)
+        self._begin(None, given, lambda: self.set().prefetch(given.keys))
+        self._early.append(given)
+
+    def backward(
+        self,
+        dy: torch.Tensor,
+        ticket: int,
+        values: Any,
+        offsets: Any,
+        weights: Any,
+        at: Any,
+        bounds: Any,
+        samples: int,
+        updates: bool,
+        wants_weights: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Updates rows, or keeps the gradient for step(). Returns the gradients of the anchor and of the weights."""
+        if ticket not in self._open or self.pending.has(ticket):
+            raise UsageError(
+                "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
+            )
+        given, keep = self._given(values, offsets, weights, at, bounds, samples)
+        if keep is not None and not self.pooled:
+            dy = dy[keep]
+        dy = dy.to(torch.float32).contiguous()
+        batch = self.at_front(ticket, given)
+        of_weights = self._weight_gradients(batch, given, dy, weights, keep) if wants_weights else dy.new_empty(0)
+        grad = dy.new_zeros(1)
+        if not updates:  # of weights alone, which may come any number of times
+            return grad, of_weights
+        if self.in_step:
+            grad = self.pending.add(ticket, given, dy)
+            return grad, of_weights
+        self._apply_scaled(batch, given, dy)
+        del self._open[ticket]
+        return grad, of_weights
+
+    def _weight_gradients(self, batch: int, given: Given, dy: Any, weights: Any, keep: Any) -> torch.Tensor:
+        parts = torch.zeros(int(given.counts.sum()), device=dy.device)
+        at = [parts.data_ptr() + int(at) * 4 if f.weighted else 0 for f, at in zip(self.features, given.row_starts)]
+        self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
+        to = torch.zeros(given.values.numel(), device=dy.device)
+        for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
+            to[start : start + count] += parts[at_part : at_part + count]  # a list may be of several tables
+        if keep is not None:
+            whole = torch.zeros(keep.shape, device=dy.device)
+            whole[keep] = to
+            to = whole
+        return to.to(weights.dtype)
+
+    def _apply_scaled(self, batch: int, given: Given, dy: torch.Tensor) -> None:
+        """apply(); where a GradScaler is at work, of the gradients that it had multiplied, if they are finite."""
+        scaler = self.scaler()
+        if scaler is None:
+            return self.apply(batch, given, dy, 1.0)
+        finite = torch.isfinite(dy).all().float().view(1)
+        if self.ranks > 1:
+            torch.distributed.all_reduce(finite, torch.distributed.ReduceOp.MIN)
+        if float(finite) == 1:
+            return self.apply(batch, given, dy, 1.0 / scaler.get_scale())
+        self.set().release(batch)
+        self._end()
+
+    def apply(self, batch: int, given: Given, dy: torch.Tensor, factor: float) -> None:
+        """Updates the rows of the first batch under way with `factor` times its gradients, and ends it."""
+        if not self.has_rule:
+            raise UsageError(
+                "tables without an optimizer are trained: give their module optimizer= and lr=, or call "
+                "huge_ctr.torch.optimizer(model, 'adam', lr=...) before"
+            )
+        rate, words = self.rate(), {}
+        if isinstance(rate, torch.Tensor) and rate.is_cuda and rate.dtype == torch.float32:
+            words["rate_on_device"], rate = rate.data_ptr(), 0.0
+        scale = (self.ranks if self.averages else 1) / factor if factor != 0 else float("inf")
+        vectors = self.places(given, dy)
+        self.set().update(batch, self.rows_of(given), *vectors, float(rate), loss_scale=scale, **words)
+        self._end()
+
+    def finish(self, ticket: int) -> None:
+        """The ticket's update is done, or will not be."""
+        self._open.pop(ticket, None)
+
+    def joined_batch(self, parts: list) -> tuple[int, Given, torch.Tensor]:
+        """One batch of several, with their gradients."""
+        given = joined([one for _, one, _ in parts])
+        if self.pooled:
+            dy = torch.cat([dy for _, _, dy in parts])
+        else:
+            features = range(len(self.features))
+            dy = torch.cat(
+                [dy[g.row_starts[f] : g.row_starts[f] + g.counts[f]] for f in features for _, g, dy in parts]
+            )
+        return self.begin_again(None, given), given, dy.contiguous()
+
+    # Rows between batches.
+
+    def export(self, table: str, states: bool = False, changed: bool = False) -> rows_of_tables.Rows:
+        return rows_of_tables.export_rows(self.settle(), table, states, changed)

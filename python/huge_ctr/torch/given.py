@@ -1,0 +1,127 @@
+"""The keys of a batch as tensors, and where the library finds them."""
+
+from __future__ import annotations
+
+from typing import Optional, Sequence
+
+import numpy as np
+import torch
+
+from .. import _structs as s
+from .._embedding import Keys
+from ..errors import UsageError
+
+_KEY_TYPES = {torch.int32: s.I32, torch.int64: s.I64}
+for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
+    if hasattr(torch, _name):
+        _KEY_TYPES[getattr(torch, _name)] = _type
+
+
+class Given:
+    """Keys of all features of a set. Feature f is list at[f] of the tensors, which are feature by feature."""
+
+    def __init__(
+        self,
+        values: torch.Tensor,
+        offsets: Optional[torch.Tensor],
+        weights: Optional[torch.Tensor],
+        at: Sequence[int],
+        samples: int,
+        known: Optional[Sequence[int]] = None,
+    ):
+        """`known`: where the lists of each feature begin, and the last one ends; else a GPU is waited for."""
+        if values.dtype not in _KEY_TYPES:
+            raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
+        if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
+            raise UsageError(f"offsets of {offsets.dtype}: int32 and int64 are taken")
+        self.values = values.contiguous()
+        self.offsets = None if offsets is None else offsets.contiguous()
+        self.weights = None if weights is None else weights.detach().to(torch.float32).contiguous()
+        self.at, self.samples = np.asarray(at, np.int64), samples
+        if self.offsets is None:
+            self.starts, self.counts = self.at * samples, np.full(len(self.at), samples, np.int64)
+        else:
+            bounds = self._bounds(known)
+            self.starts = bounds[self.at]
+            self.counts = bounds[self.at + 1] - self.starts
+        self.keys = Keys(
+            samples,
+            (self.values.data_ptr() + self.starts * self.values.element_size()).astype(np.uint64),
+            self.counts,
+            _KEY_TYPES[values.dtype],
+        )
+        if self.offsets is not None:
+            step = samples * self.offsets.element_size()
+            self.keys.offsets_at = (self.offsets.data_ptr() + self.at * step).astype(np.uint64)
+            self.keys.offsets_type = s.I64 if self.offsets.dtype == torch.int64 else s.I32
+        if self.weights is not None:
+            self.keys.weights_at = (self.weights.data_ptr() + self.starts * 4).astype(np.uint64)
+
+    def _bounds(self, known: Optional[Sequence[int]]) -> np.ndarray:
+        assert self.offsets is not None
+        if self.samples == 0:
+            return np.zeros(int(self.at.max(initial=0)) + 2, np.int64)
+        if known is not None and self.offsets.is_cuda:
+            return np.asarray(known, np.int64)
+        bounds = self.offsets[:: self.samples].cpu().numpy().astype(np.int64)
+        if bounds[0] != 0 or bounds[-1] != self.values.numel():
+            raise UsageError(
+                f"offsets go from {bounds[0]} to {bounds[-1]}, and there are {self.values.numel()} keys: from 0 to all"
+            )
+        return bounds
+
+    @property
+    def row_starts(self) -> np.ndarray:
+        """Where the vectors of each feature begin in a list of those of all keys."""
+        return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
+
+    def lengths(self) -> torch.Tensor:
+        """[features, samples]"""
+        if self.offsets is None:
+            return torch.ones(len(self.at), self.samples, dtype=torch.int64, device=self.values.device)
+        steps = torch.diff(self.offsets.to(torch.int64)).view(-1, self.samples)
+        return steps[torch.as_tensor(self.at, device=steps.device)]
+
+    def same_place(self, other: "Given") -> bool:
+        """Whether it has the memory of the other: then all ranks say so, or none."""
+        return self.values.data_ptr() == other.values.data_ptr() and self.values.shape == other.values.shape
+
+    def same_keys(self, other: "Given") -> bool:
+        """Whether it is the same batch, at the same place or with the same keys."""
+        here, there = (None if one.offsets is None else one.offsets.data_ptr() for one in (self, other))
+        if self.same_place(other) and here == there:
+            return True
+        if self.samples != other.samples or self.values.shape != other.values.shape:
+            return False
+        if (self.offsets is None) != (other.offsets is None) or not np.array_equal(self.counts, other.counts):
+            return False
+        if self.offsets is not None and not torch.equal(self.offsets, other.offsets):
+            return False
+        return torch.equal(self.values, other.values)
+
+
+def joined(parts: Sequence[Given]) -> Given:
+    """The batch with the samples of all of them, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    features = range(len(parts[0].at))
+
+    def cat(of: Sequence[torch.Tensor]) -> torch.Tensor:
+        return torch.cat([t[g.starts[f] : g.starts[f] + g.counts[f]] for f in features for g, t in zip(parts, of)])
+
+    lengths = torch.cat([one.lengths() for one in parts], 1).flatten()
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    weights = None if parts[0].weights is None else cat([one.weights for one in parts])
+    samples = sum(one.samples for one in parts)
+    return Given(cat([one.values for one in parts]), offsets, weights, list(features), samples)
+
+
+def without(
+    padding: int, values: torch.Tensor, offsets: Optional[torch.Tensor], weights: Optional[torch.Tensor]
+) -> tuple:
+    """The batch without the keys that are `padding`, and which keys have stayed."""
+    keep = values != padding
+    if offsets is not None:
+        before = torch.cat([offsets.new_zeros(1), keep.cumsum(0).to(offsets.dtype)])
+        offsets = before[offsets.to(torch.int64)]
+    return values[keep], offsets, None if weights is None else weights[keep], keep

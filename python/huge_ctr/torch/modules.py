@@ -1,0 +1,225 @@
+"""torch.nn.EmbeddingBag and torch.nn.Embedding with tables of any size."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+
+from .._embedding import FeatureOptions, TableOptions
+from ..errors import UsageError
+from .tables import Tables, format_of, split_words
+
+
+def _refuse(max_norm: Any, scale_grad_by_freq: bool) -> None:
+    if max_norm is not None:
+        raise UsageError("max_norm changes rows while they are read, and is not there: clip rows after a step")
+    if scale_grad_by_freq:
+        raise UsageError("scale_grad_by_freq is not there: divide the gradients of a key by its count in the loss")
+
+
+class _OneTable(Tables):
+    """A table and a feature."""
+
+    def _make(
+        self,
+        num_embeddings: Optional[int],
+        embedding_dim: int,
+        pooling: str,
+        weighted: bool,
+        padding_idx: Optional[int],
+        weight: Any,
+        device: Any,
+        dtype: Any,
+        words: dict,
+    ) -> None:
+        of_set, of_table, of_optimizer = split_words(words)
+        name = of_optimizer.pop("name", "weight")
+        of_table["format"], dtype = format_of(dtype)
+        policies = ("most_rows", "when_full", "min_count", "admit_probability", "expire_after")
+        grows = num_embeddings is None or any(of_table.get(word) for word in policies)
+        if num_embeddings is not None and grows:
+            of_table.setdefault("most_rows", num_embeddings)
+        if padding_idx is not None and num_embeddings is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise UsageError(f"padding_idx is {padding_idx}, and there are rows 0 to {num_embeddings - 1}")
+            padding_idx %= num_embeddings
+        of_table.setdefault("initial", "normal")
+        of_table.setdefault("initial_value", of_optimizer.pop("initial_value", 1.0))
+        table = TableOptions(name, embedding_dim, 0 if grows else num_embeddings, words=of_table)
+        taken = ("optimizer", "lr", "update", "distributed", "average")
+        Tables.__init__(
+            self,
+            [table],
+            [FeatureOptions(name, name, pooling, weighted)],
+            device,
+            dtype,
+            set_words=of_set,
+            **{word: of_optimizer.pop(word) for word in taken if word in of_optimizer},
+            optimizer_words=of_optimizer,
+        )
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = None, 2.0, False
+        self._engine.padding = padding_idx
+        if weight is not None:
+            if num_embeddings is not None and tuple(weight.shape) != (num_embeddings, embedding_dim):
+                raise UsageError(f"_weight has shape {tuple(weight.shape)}, not {(num_embeddings, embedding_dim)}")
+            self.set_rows(name, torch.arange(len(weight)), weight)
+        elif padding_idx is not None and self.anchor.device.type != "meta":
+            self.set_rows(name, torch.tensor([padding_idx]), torch.zeros(1, embedding_dim))
+
+    def _connect(self) -> None:
+        super()._connect()
+        self._engine.padding = getattr(self, "padding_idx", None)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """A copy of all rows, by ascending keys."""
+        return self.weight_of(self.table_names()[0])
+
+    @classmethod
+    def _of_rows(cls, embeddings: torch.Tensor, freeze: bool, **words: Any) -> Any:
+        if embeddings.dim() != 2:
+            raise UsageError(f"embeddings have shape {tuple(embeddings.shape)}, and need two dimensions")
+        rows, dim = embeddings.shape
+        made = cls(rows, dim, _weight=embeddings, device=embeddings.device, dtype=embeddings.dtype, **words)
+        made.anchor.requires_grad_(not freeze)
+        return made
+
+
+class EmbeddingBag(_OneTable):
+    """torch.nn.EmbeddingBag; without num_embeddings, or with a policy, it takes any key."""
+
+    def __init__(
+        self,
+        num_embeddings: Optional[int],
+        embedding_dim: int,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Optional[torch.Tensor] = None,
+        include_last_offset: bool = False,
+        padding_idx: Optional[int] = None,
+        device: Any = None,
+        dtype: Any = None,
+        **words: Any,
+    ):
+        _refuse(max_norm, scale_grad_by_freq)
+        if mode not in ("sum", "mean", "max", "sqrtn"):
+            raise UsageError(f"mode '{mode}': 'sum', 'mean', 'max' and 'sqrtn' are there")
+        self._make(num_embeddings, embedding_dim, mode, mode == "sum", padding_idx, _weight, device, dtype, dict(words))
+        self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
+
+    def forward(
+        self,
+        input: torch.Tensor,
+        offsets: Optional[torch.Tensor] = None,
+        per_sample_weights: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
+        return self._vectors(values, offsets, weights, [0], [0, values.numel()], samples)
+
+    def prefetch(
+        self,
+        input: torch.Tensor,
+        offsets: Optional[torch.Tensor] = None,
+        per_sample_weights: Optional[torch.Tensor] = None,
+    ) -> None:
+        """Finds rows of a batch before its forward pass, which gets the same tensors."""
+        values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
+        self._engine.prefetch(values, offsets, weights, [0], [0, values.numel()], samples)
+
+    def _bags(self, input: torch.Tensor, offsets: Any, weights: Any) -> tuple:
+        if weights is not None:
+            if self.mode != "sum":
+                raise NotImplementedError(f"per_sample_weights with mode '{self.mode}': mode 'sum' has them")
+            if weights.shape != input.shape:
+                raise ValueError(f"per_sample_weights have shape {tuple(weights.shape)}, input {tuple(input.shape)}")
+            weights = weights.reshape(-1)
+        if input.dim() == 2:
+            if offsets is not None:
+                raise ValueError("input of two dimensions is bags of one length: give no offsets")
+            bags, length = input.shape
+            offsets = torch.arange(bags + 1, device=input.device) * length
+            return input.reshape(-1), offsets, weights, bags
+        if input.dim() != 1 or offsets is None or offsets.dim() != 1:
+            raise ValueError("input has two dimensions, or one, with offsets of one dimension")
+        if not self.include_last_offset:
+            offsets = torch.cat([offsets, offsets.new_full((1,), input.numel())])
+        elif offsets.numel() == 0:
+            raise ValueError("include_last_offset needs one offset or more")
+        return input, offsets, weights, offsets.numel() - 1
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: torch.Tensor,
+        freeze: bool = True,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: Optional[int] = None,
+        **words: Any,
+    ) -> "EmbeddingBag":
+        _refuse(max_norm, scale_grad_by_freq)
+        return cls._of_rows(
+            embeddings, freeze, mode=mode, include_last_offset=include_last_offset, padding_idx=padding_idx, **words
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode='{self.mode}'"
+
+
+class Embedding(_OneTable):
+    """torch.nn.Embedding; without num_embeddings, or with a policy, it takes any key."""
+
+    def __init__(
+        self,
+        num_embeddings: Optional[int],
+        embedding_dim: int,
+        padding_idx: Optional[int] = None,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Optional[torch.Tensor] = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **words: Any,
+    ):
+        _refuse(max_norm, scale_grad_by_freq)
+        self._make(num_embeddings, embedding_dim, "none", False, padding_idx, _weight, device, dtype, dict(words))
+        self.sparse = sparse
+        self.anchor.requires_grad_(not _freeze)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        flat = input.reshape(-1)
+        return self._vectors(flat, None, None, [0], None, flat.numel()).view(*input.shape, self.embedding_dim)
+
+    def prefetch(self, input: torch.Tensor) -> None:
+        """Finds rows of a batch before its forward pass, which gets the same tensor."""
+        self._engine.prefetch(input.reshape(-1), None, None, [0], None, input.numel())
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: torch.Tensor,
+        freeze: bool = True,
+        padding_idx: Optional[int] = None,
+        max_norm: Optional[float] = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        **words: Any,
+    ) -> "Embedding":
+        _refuse(max_norm, scale_grad_by_freq)
+        return cls._of_rows(embeddings, freeze, padding_idx=padding_idx, **words)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"

@@ -1,0 +1,117 @@
+"""The two operators that PyTorch sees: vectors of keys, and the update of their rows by the gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .engine import engine_of
+
+_library = torch.library.Library("huge_ctr", "DEF")
+_KEYS = "Tensor values, Tensor? offsets, Tensor? weights, int[] at, SymInt[]? bounds, int tables, SymInt samples"
+# Two look-ups of the same keys are two batches, and none is made again behind the caller's back.
+_TAGS = (torch.Tag.nondeterministic_seeded, torch.Tag.needs_fixed_stride_order, torch.Tag.pt2_compliant_tag)
+
+_library.define(f"lookup(Tensor anchor, {_KEYS}, bool trains, bool pooled, int width) -> (Tensor, Tensor)", tags=_TAGS)
+_library.define(
+    f"update(Tensor dy, Tensor ticket, {_KEYS}, bool updates, bool wants_weights) -> (Tensor, Tensor)", tags=_TAGS
+)
+
+
+def _lookup(
+    anchor: Any,
+    values: Any,
+    offsets: Any,
+    weights: Any,
+    at: Any,
+    bounds: Any,
+    tables: Any,
+    samples: Any,
+    trains: bool,
+    pooled: bool,
+    width: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return engine_of(tables).lookup(values, offsets, weights, at, bounds, samples, trains)
+
+
+def _lookup_shapes(
+    anchor: Any,
+    values: Any,
+    offsets: Any,
+    weights: Any,
+    at: Any,
+    bounds: Any,
+    tables: Any,
+    samples: Any,
+    trains: bool,
+    pooled: bool,
+    width: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = samples if pooled else values.shape[0]
+    out = torch.empty((rows, width), dtype=torch.float32, device=values.device)
+    return out, torch.empty((1,), dtype=torch.int64, device="cpu")
+
+
+def _update(
+    dy: Any,
+    ticket: Any,
+    values: Any,
+    offsets: Any,
+    weights: Any,
+    at: Any,
+    bounds: Any,
+    tables: Any,
+    samples: Any,
+    updates: bool,
+    wants_weights: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return engine_of(tables).backward(
+        dy, int(ticket), values, offsets, weights, at, bounds, samples, updates, wants_weights
+    )
+
+
+def _update_shapes(
+    dy: Any,
+    ticket: Any,
+    values: Any,
+    offsets: Any,
+    weights: Any,
+    at: Any,
+    bounds: Any,
+    tables: Any,
+    samples: Any,
+    updates: bool,
+    wants_weights: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    anchor = torch.empty((1,), dtype=torch.float32, device=dy.device)
+    return anchor, torch.empty_like(weights) if wants_weights else dy.new_empty(0)
+
+
+def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
+    _, values, offsets, weights, ctx.at, ctx.bounds, ctx.tables, ctx.samples, *_ = inputs
+    ctx.save_for_backward(values, offsets, weights, output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, dy: Any, _: Any) -> tuple:
+    values, offsets, weights, ticket = ctx.saved_tensors
+    updates, wants_weights = ctx.needs_input_grad[0], ctx.needs_input_grad[3]
+    if dy is None:
+        return (None,) * 11
+    anchor, of_weights = torch.ops.huge_ctr.update(
+        dy, ticket, values, offsets, weights, ctx.at, ctx.bounds, ctx.tables, ctx.samples, updates, wants_weights
+    )
+    return (anchor if updates else None, None, None, of_weights if wants_weights else None, *(None,) * 7)
+
+
+for _device in ("CPU", "CUDA"):
+    _library.impl("lookup", _lookup, _device)
+    _library.impl("update", _update, _device)
+torch.library.register_fake("huge_ctr::lookup", _lookup_shapes, lib=_library)
+torch.library.register_fake("huge_ctr::update", _update_shapes, lib=_library)
+torch.library.register_autograd("huge_ctr::lookup", _backward, setup_context=_keep, lib=_library)
+
+
+def lookup(anchor: torch.Tensor, *arguments: Any) -> torch.Tensor:
+    return torch.ops.huge_ctr.lookup(anchor, *arguments)[0]

@@ -1,0 +1,97 @@
+"""A torch.optim.Optimizer of the tables of a model: for schedulers, GradScaler, clipping and state_dict."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, Iterable, Optional
+
+import torch
+
+from ..errors import UsageError
+from .rules import default_rate
+from .tables import Tables, tables_of
+
+
+class Optimizer(torch.optim.Optimizer):
+    """A group for each module with tables. Modules with update="backward" have updated their rows before step()."""
+
+    _step_supports_amp_scaling = True  # a GradScaler gives grad_scale and found_inf, of torch.optim's documents
+
+    def __init__(self, modules: Iterable[Tables], kind: Any = None, lr: Any = None, update: Any = None, **words: Any):
+        self._modules = list(modules)
+        if not self._modules:
+            raise UsageError("there are no embedding tables to optimize")
+        groups = []
+        for module in self._modules:
+            if update is not None:
+                if update not in ("backward", "step"):
+                    raise UsageError(f"update='{update}': 'backward' or 'step'")
+                module._update, module._engine.in_step = update, update == "step"
+            if kind is not None:
+                module.use_optimizer(kind, lr, words)
+            elif lr is not None:
+                module.lr = lr
+            if module._kind is None:
+                raise UsageError("tables without an optimizer: name one, as in optimizer(model, 'adam', lr=1e-3)")
+            groups.append({"params": [module.anchor], "lr": module._lr, **module._hyper})
+        super().__init__(groups, {"lr": default_rate(kind or "adam")})
+        for number, module in enumerate(self._modules):
+            module._group = (weakref.ref(self), number)
+
+    @torch.no_grad()
+    def step(self, closure: Optional[Callable] = None) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        for module in self._modules:
+            if (scale is not None or found is not None) and not module._engine.in_step and module.scaler is None:
+                raise UsageError(
+                    'a GradScaler with tables of update="backward": rows have had gradients of a multiplied loss: '
+                    'use update="step", or say module.scaler = scaler before the first step'
+                )
+        if found is not None and float(found) != 0:
+            return loss
+        for module in self._modules:
+            if module._engine.in_step:
+                if scale is not None and module.anchor.grad is not None:
+                    module.anchor.grad.div_(scale)
+                module._engine.pending.apply()
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
+        for module in self._modules:
+            module._engine.pending.drop()
+
+    def state_dict(self) -> dict:
+        """With the states of all rows, by key, as tensors; on rank 0 of several."""
+        state = super().state_dict()
+        state["tables"] = []
+        for module in self._modules:
+            tables = {}
+            for name in module.table_names():
+                keys, _, states = module.export(name, states=True)
+                tables[name] = {"keys": keys, "states": states}
+            state["tables"].append({"updates": module._engine.set().updates, "tables": tables})
+        return state
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """After the model's: states are those of its rows."""
+        state = dict(state_dict)
+        saved = state.pop("tables", [])
+        if len(saved) != len(self._modules):
+            raise ValueError(f"states of {len(saved)} modules with tables; the model has {len(self._modules)}")
+        super().load_state_dict(state)
+        for module, one in zip(self._modules, saved):
+            for name, rows in one["tables"].items():
+                module._engine.set()
+                module.set_rows(name, rows["keys"], None, rows["states"])
+            module._engine.settle().updates = int(one["updates"])
+
+
+def optimizer(model: torch.nn.Module, kind: Any = None, lr: Any = None, update: Any = None, **words: Any) -> Optimizer:
+    """The optimizer of all tables in `model`; without `kind` of those that their constructors name. `words` are those
+    of the class in torch.optim, and rows="global", where rows without gradients move, too, as with dense gradients."""
+    return Optimizer([one for _, one in tables_of(model)], kind, lr, update, **words)

@@ -1,0 +1,101 @@
+"""Gradients that wait for the optimizer's step()."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+import torch
+
+from .given import Given
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+class Pending:
+    """The gradients of the batches since the last step, and their norm, which is the gradient of the module's anchor:
+    what clips or scales all gradients of a model alike scales those of rows by it."""
+
+    def __init__(self, engine: "Engine"):
+        self._engine = engine
+        self._parts: list[tuple[int, Given, torch.Tensor]] = []
+        self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of each table: keys, their summed gradients
+        self._norm: Optional[float] = None
+
+    def add(self, ticket: int, given: Given, dy: torch.Tensor) -> torch.Tensor:
+        """Keeps a gradient. Returns what autograd adds to the anchor's."""
+        anchor = self._engine.anchor()
+        before = None if anchor is None else anchor.grad
+        if self._parts and (before is None or float(before) == 0):
+            self.drop()  # by zero_grad()
+        self._parts.append((ticket, given, dy))
+        self._merge(self._row_gradients(ticket, given, dy))
+        self._norm = self._norm_of_all()
+        return dy.new_full((1,), self._norm - (0.0 if before is None else float(before)))
+
+    def has(self, ticket: int) -> bool:
+        return any(one == ticket for one, _, _ in self._parts)
+
+    def note(self, anchor: torch.Tensor) -> None:
+        """After autograd has added it: exactly the norm, so that a step tells how it was scaled since."""
+        if self._norm is not None and anchor.grad is not None and self._parts:
+            anchor.grad.fill_(self._norm)
+            self._norm = float(anchor.grad)
+
+    def apply(self) -> None:
+        """Updates the rows."""
+        anchor, engine = self._engine.anchor(), self._engine
+        if not self._parts or anchor is None or anchor.grad is None:
+            return self.drop()
+        now, norm = float(anchor.grad), float(self._norm or 0.0)
+        factor = now / norm if norm not in (0.0, now) and math.isfinite(norm) else 1.0
+        if len(self._parts) == 1:
+            ticket, given, dy = self._parts[0]
+            batch = engine.at_front(ticket, given)
+        else:
+            batch, given, dy = engine.joined_batch(self._parts)
+        engine.apply(batch, given, dy, factor)
+        self.drop()
+
+    def drop(self) -> None:
+        for ticket, _, _ in self._parts:
+            self._engine.finish(ticket)
+        self._parts, self._sums, self._norm = [], [], None
+
+    def _row_gradients(self, ticket: int, given: Given, dy: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        engine = self._engine
+        batch = engine.at_front(ticket, given)
+        most = engine.set().keys_of_batch(batch)
+        made = [
+            (
+                torch.empty(max(int(keys), 1), dtype=torch.int64, device=dy.device),
+                torch.empty(max(int(keys), 1), table.dim, device=dy.device),
+            )
+            for keys, table in zip(most, engine.tables)
+        ]
+        to = [(keys.data_ptr(), sums.data_ptr()) for keys, sums in made]
+        places = engine.places(given, dy)
+        counts = engine.set().row_gradients(batch, engine.rows_of(given), *places, to, ends=False)
+        return [(keys[:count], sums[:count]) for (keys, sums), count in zip(made, counts)]
+
+    def _merge(self, more: list) -> None:
+        if not self._sums:
+            self._sums = more
+            return
+        merged = []
+        for (keys, sums), (new_keys, new_sums) in zip(self._sums, more):
+            all_keys, at = torch.unique(torch.cat([keys, new_keys]), return_inverse=True)
+            both = sums.new_zeros(len(all_keys), sums.shape[1])
+            merged.append((all_keys, both.index_add_(0, at, torch.cat([sums, new_sums]))))
+        self._sums = merged
+
+    def _norm_of_all(self) -> float:
+        squares = float(sum(float(sums.double().square().sum()) for _, sums in self._sums))
+        if self._engine.ranks > 1:
+            total: Any = torch.tensor([squares], dtype=torch.float64)
+            torch.distributed.all_reduce(total)
+            squares = float(total)
+        divisor = self._engine.ranks if self._engine.averages else 1
+        return float(np.float32(math.sqrt(squares) / divisor)) if math.isfinite(squares) else squares

@@ -1,0 +1,50 @@
+"""Tables that processes of torch.distributed share, on the CPU: two and three give the numbers of one."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+
+support.need("torch")
+import torch  # noqa: E402
+
+RANK = Path(__file__).with_name("torch_rank.py")
+
+
+class Ranks(unittest.TestCase):
+    def run_ranks(self, folder, size, *words):
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-W", "ignore", str(RANK), folder, str(rank), str(size), *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for rank in range(size)
+        ]
+        said = [one.communicate(timeout=300)[0] for one in started]
+        self.assertEqual([one.returncode for one in started], [0] * size, "\n".join(said)[-4000:])
+        return torch.load(f"{folder}/found{size}{''.join(words)}.pt")
+
+    def same(self, ours, theirs):
+        for name, one in theirs.items():
+            if isinstance(one, int):
+                self.assertEqual(ours[name], one, name)
+                continue
+            for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (ours[name], one))):
+                self.assertLess(float((a.double() - b[: len(a)].double()).abs().max()), 1e-5, name)
+
+    def test_two_and_three_are_one_and_checkpoints_fit_any(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one = self.run_ranks(folder, 1)
+            for size in (3, 2):
+                self.same(self.run_ranks(folder, size), one)
+            for size in (1, 2):
+                self.same(self.run_ranks(folder, size, "load"), one)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,85 @@
+"""A process of test_torch_ranks.py: torch_rank.py FOLDER RANK SIZE [load]."""
+
+import os
+import sys
+from datetime import timedelta
+
+import huge_ctr.torch as hct
+import torch
+
+SAMPLES = 12
+
+
+class Model(torch.nn.Module):
+    def __init__(self, bags, top):
+        super().__init__()
+        self.bags, self.top = bags, top
+
+    def forward(self, keys):
+        return self.top(torch.relu(self.bags(keys).values())).square().mean()
+
+
+def model(update):
+    torch.manual_seed(5)
+    tables = [
+        hct.EmbeddingBagConfig(name="grows", embedding_dim=4, feature_names=["x", "y"], placement="spread"),
+        hct.EmbeddingBagConfig(name="fixed", embedding_dim=3, num_embeddings=50, feature_names=["y"]),
+    ]
+    bags = hct.EmbeddingBagCollection(tables, optimizer="adam", lr=0.05, update=update)
+    return bags, torch.nn.Linear(11, 1)
+
+
+def part_of(step, rank, size):
+    """The samples of this rank in a batch of all."""
+    draw = torch.Generator().manual_seed(step)
+    keys = torch.randint(0, 50, (2, SAMPLES, 2), generator=draw)
+    mine = slice(rank * SAMPLES // size, (rank + 1) * SAMPLES // size)
+    values = keys[:, mine].reshape(-1)
+    return hct.KeyedJaggedTensor(["x", "y"], values, lengths=torch.full((values.numel() // 2,), 2))
+
+
+def main():
+    folder, rank, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    load = len(sys.argv) > 4
+    torch.set_num_threads(1)
+    if size > 1:
+        os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+        place = f"file://{folder}/place{size}{'load' if load else ''}"
+        torch.distributed.init_process_group(
+            "gloo", init_method=place, rank=rank, world_size=size, timeout=timedelta(seconds=120)
+        )
+    found = {}
+    for update in ("backward", "step"):
+        bags, top = model(update)
+        step, dense = hct.optimizer(bags), torch.optim.SGD(top.parameters(), lr=0.1)
+        whole = Model(bags, top)
+        if load:
+            hct.load_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
+        wrapped = torch.nn.parallel.DistributedDataParallel(whole) if size > 1 else whole
+        losses = []
+        for number in range(4 if load else 0, 8):
+            if number == 4 and size == 3 and not load:
+                hct.save_checkpoint(f"{folder}/saved_{update}", whole, [step, dense])
+            for one in (step, dense):
+                one.zero_grad()
+            loss = wrapped(part_of(number, rank, size))
+            loss.backward()
+            if update == "step":
+                torch.nn.utils.clip_grad_norm_([bags.anchor], 0.05)
+            for one in (step, dense):
+                one.step()
+            losses.append(loss.detach())
+        with torch.no_grad():
+            found[f"{update} vectors"] = bags(part_of(100, rank, size)).values()
+        for name in ("grows", "fixed"):
+            found[f"{update} rows {name}"] = bags.rows(name)
+            found[f"{update} {name}"] = bags.export(name)
+        found[f"{update} top"] = top.weight.detach()
+    if rank == 0:
+        torch.save(found, f"{folder}/found{size}{'load' if load else ''}.pt")
+    if size > 1:
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
