@@ -23,6 +23,7 @@ needs=(
 wants=(
   "libopenmpi-dev:bin:mpicxx"
   "openmpi-bin:bin:mpirun"
+  "libgrpc++-dev:include/grpcpp/generic/async_generic_service.h"
 )
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.

@@ -94,6 +94,7 @@ const Belongs kBelongs[] = {
     {"--poll-seconds", {"huge_ctr serve"}},
     {"--address", {"huge_ctr serve"}},
     {"--http-port", {"huge_ctr serve"}},
+    {"--grpc-port", {"huge_ctr serve"}},
     {"--metrics-port", {"huge_ctr serve"}},
     {"--http-threads", {"huge_ctr serve"}},
     {"--instances", {"huge_ctr serve"}},

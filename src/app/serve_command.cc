@@ -22,6 +22,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .show_default();
   app.add_option("--address", address_, "Where to listen; 0.0.0.0: where other machines reach it").show_default();
   app.add_option("--http-port", http_port_, "0: any free port").range(0, 65535).show_default();
+  app.add_option("--grpc-port", grpc_port_, "0: any free port; -1: no gRPC").range(-1, 65535).show_default();
   app.add_option("--metrics-port", metrics_port_, "Metrics for Prometheus; 0: any free port; -1: none")
       .range(-1, 65535)
       .show_default();
@@ -64,6 +65,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.poll_time = milliseconds(static_cast<int64_t>(poll_seconds_ * 1000));
   options.address = address_;
   options.http_port = http_port_;
+  options.grpc_port = grpc_port_;
   options.metrics_port = metrics_port_;
   options.http_threads = http_threads_;
   options.limits.body_bytes = max_body_ << 20;

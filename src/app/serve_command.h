@@ -23,7 +23,7 @@ class ServeCommand {
  private:
   std::string control_ = "none", address_ = "127.0.0.1";
   std::vector<std::string> load_;
-  int http_port_ = 8000, metrics_port_ = 8002, http_threads_ = 2;
+  int http_port_ = 8000, grpc_port_ = 8001, metrics_port_ = 8002, http_threads_ = 2;
   std::optional<int> instances_;
   double poll_seconds_ = 15, exit_timeout_ = 30;
   int64_t batch_delay_ = 0, max_batch_ = 65536, max_queue_ = 4096, queue_timeout_ = 0, max_body_ = 64,

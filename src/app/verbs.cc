@@ -114,23 +114,25 @@ Verb store() {
 }
 
 Verb serve_models() {
-  return {"serve",
-          "REPOSITORY|RUN...",
-          "Serve models by HTTP in KServe's v2 protocol, which is Triton's: a folder of models, or run folders, "
-          "checkpoints and prefixes, also as NAME=RUN.",
-          {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}}},
-           {"Network",
-            {{"--address"},
-             {"--http-port"},
-             {"--metrics-port"},
-             {"--http-threads"},
-             {"--max-connections"},
-             {"--max-body"},
-             {"--shared-memory"},
-             {"--exit-timeout"}}},
-           {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
-           {"Device", {{"--device"}, {"--threads"}}}},
-          {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll"}};
+  return {
+      "serve",
+      "REPOSITORY|RUN...",
+      "Serve models by HTTP and gRPC in KServe's v2 protocol, which is Triton's: a folder of models, or run folders, "
+      "checkpoints and prefixes, also as NAME=RUN.",
+      {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}}},
+       {"Network",
+        {{"--address"},
+         {"--http-port"},
+         {"--grpc-port"},
+         {"--metrics-port"},
+         {"--http-threads"},
+         {"--max-connections"},
+         {"--max-body"},
+         {"--shared-memory"},
+         {"--exit-timeout"}}},
+       {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
+       {"Device", {{"--device"}, {"--threads"}}}},
+      {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll"}};
 }
 
 Verb explain() {

@@ -100,8 +100,7 @@ std::unique_ptr<BatchScheduler::Job> BatchScheduler::take_more(int64_t samples, 
 
 bool BatchScheduler::prepare(Job& job) {
   try {
-    if (job.request.cancelled && job.request.cancelled->load())
-      throw Refusal(Code::cancelled, "the request was cancelled");
+    if (job.request.cancelled && job.request.cancelled()) throw Refusal(Code::cancelled, "the request was cancelled");
     if (job.request.deadline && job.taken >= *job.request.deadline)
       throw Refusal(
           Code::late,

@@ -1,11 +1,9 @@
 // One request for scores and its answer, whatever front end it came by.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +27,7 @@ struct InferRequest {
   std::vector<WantedOutput> outputs{};  ///< empty: all
   Clock::time_point arrived = Clock::now();
   std::optional<Clock::time_point> deadline{};
-  std::shared_ptr<std::atomic<bool>> cancelled{};  ///< null: nobody can
+  std::function<bool()> cancelled{};  ///< null: nobody can cancel it
 };
 
 struct InferResponse {

@@ -1,9 +1,12 @@
 #include "serve/service.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/base/expect.h"
+#include "serve/grpc_api.h"
+#include "serve/grpc_front.h"
 #include "serve/http_api.h"
 #include "serve/metrics_page.h"
 
@@ -29,6 +32,15 @@ Service::Service(const ServeOptions& options) : options_(options) {
         [this](HttpRequest request, Respond respond) { api_->handle(std::move(request), std::move(respond)); });
     log.info("HTTP: http://", options.address, ":", http_->port(), "/v2");
   }
+  if (options.grpc_port >= 0) {
+    if (const std::string why = why_no_grpc(); why.empty()) {
+      grpc_api_ = std::make_unique<GrpcApi>(*core_);
+      grpc_ = start_grpc(options.address, options.grpc_port, options.limits.body_bytes, grpc_api_->handler());
+      log.info("gRPC: ", options.address, ":", grpc_->port());
+    } else {
+      log.info("no gRPC: ", why);
+    }
+  }
   if (options.metrics_port >= 0) {
     HttpLimits limits = options.limits;
     limits.body_bytes = 1 << 10;
@@ -48,12 +60,17 @@ Service::~Service() {
   // Front ends first: their threads call what is behind them. Answers that come later find them gone.
   metrics_.reset();
   http_.reset();
-  core_.reset();
+  if (grpc_) grpc_->drain(0);
+  core_.reset();  // answers the calls that gRPC waits for
+  grpc_.reset();
 }
 
 bool Service::drain() {
   core_->stop();
+  const auto begin = Clock::now();
   const bool answered = !http_ || http_->drain(options_.drain_time);
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  if (grpc_) grpc_->drain(std::max<int64_t>(0, (options_.drain_time - passed).count()));
   if (metrics_) (void)metrics_->drain(std::chrono::milliseconds(1000));
   return answered;
 }

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "serve/grpc_front.h"
+#include "serve/proto_reader.h"
 #include "serve_fixture.h"
 
 namespace hctr::test {
@@ -194,6 +196,62 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
   EXPECT_EQ(number.status, 400);
   EXPECT_NE(error_in(number).find("abc"), std::string::npos) << error_in(number);
   EXPECT_EQ(error_in(number).find("memory:"), std::string::npos) << error_in(number);
+}
+
+/// One message by gRPC, in raw form.
+TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
+  if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;
+  train(config_, {"[0]"}, "one");
+  const std::vector<float> expected = predicted("one-run");
+  const SampleArrays samples = samples_of("one.json");
+  const serve::Service service(options_for({"ctr=one-run"}));
+  const auto client = serve::connect_grpc(cat("127.0.0.1:", service.grpc_port()));
+  const auto call = [&](const std::string& method, const std::string& request, int64_t timeout_us = 60'000'000) {
+    return serve::call_grpc(*client, "/inference.GRPCInferenceService/" + method, request, timeout_us);
+  };
+  using serve::append_bytes_field;
+  std::string name, request, raw;
+  append_bytes_field(name, 1, "ctr");
+  const auto add = [&](const std::string& input, const std::string& type, std::initializer_list<size_t> shape,
+                       const auto& values) {
+    std::string sizes, one;
+    for (const size_t size : shape) append_varint(sizes, size);
+    append_bytes_field(one, 1, input);
+    append_bytes_field(one, 2, type);
+    append_bytes_field(one, 3, sizes);
+    append_bytes_field(request, 5, one);
+    append_bytes_field(raw, 7, bytes_of(values));
+  };
+  add(samples.dense_name, "FP32", {20, 4}, std::vector<float>(samples.dense.begin(), samples.dense.begin() + 80));
+  for (const SampleArrays::Keys& keys : samples.inputs) {
+    const auto slots = static_cast<size_t>(keys.slots);
+    std::vector<int32_t> counts;
+    for (size_t bag = 0; bag < 20 * slots; ++bag)
+      counts.push_back(static_cast<int32_t>(keys.offsets[bag + 1] - keys.offsets[bag]));
+    const auto count = static_cast<size_t>(keys.offsets[20 * slots]);
+    add(keys.name, "INT64", {count},
+        std::vector<int64_t>(keys.keys.begin(), keys.keys.begin() + static_cast<std::ptrdiff_t>(count)));
+    add(keys.name + ".counts", "INT32", {20, slots}, counts);
+  }
+  const serve::GrpcAnswer answer = call("ModelInfer", name + request + raw);
+  ASSERT_EQ(answer.status, 0) << answer.message;
+  std::string scores;
+  for (serve::ProtoReader field(answer.response); field.next();)
+    if (field.number() == 6) scores = field.text();
+  EXPECT_EQ(scores, bytes_of(std::vector<float>(expected.begin(), expected.begin() + 20)));
+
+  EXPECT_EQ(call("ServerReady", "").response, std::string("\x08\x01", 2));
+  EXPECT_EQ(serve::call_grpc(*client, "/grpc.health.v1.Health/Check", "", 60'000'000).response,
+            std::string("\x08\x01", 2));
+  EXPECT_NE(call("ModelMetadata", name).response.find("wide_data.counts"), std::string::npos);
+  EXPECT_EQ(call("NoSuchCall", "").status, 12);
+  EXPECT_EQ(call("ModelInfer", "\xff").status, 3);
+  const serve::GrpcAnswer missing = call("ModelInfer", name + request);
+  EXPECT_EQ(missing.status, 3) << "inputs without data";
+  std::string other;
+  append_bytes_field(other, 1, "zz");
+  EXPECT_EQ(call("ModelInfer", other).status, 5);
+  EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
 }
 
 class HostileClients : public ServeTest {};

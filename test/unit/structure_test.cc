@@ -61,6 +61,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"app", {"report", "serve", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
+    {"plugins/grpc", {"serve"}},
     {"prepare", {"formats/catalog"}},
     {"prepare/write", {"formats/catalog"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},
