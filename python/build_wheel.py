@@ -29,7 +29,7 @@ PROGRAMS = [
     "table_inspect",
     "model_convert",
 ]
-PLUGINS = [f"libhuge_ctr_{name}.so" for name in ("parquet", "mpi", "rocksdb", "redis", "kafka")]
+PLUGINS = [f"libhuge_ctr_{name}.so" for name in ("parquet", "mpi", "rocksdb", "redis", "kafka", "grpc")]
 # What every Linux with this glibc has, in a version that is not older; and CUDA's.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|lib(cu|nv|nccl))")
 

@@ -1,6 +1,6 @@
 # Finds what the build needs and says what it found. README.md beside this file says why each was chosen.
 #
-# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS, HCTR_KAFKA: ON requires, OFF leaves out, AUTO uses it where found.
+# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS, HCTR_KAFKA, HCTR_GRPC: ON requires, OFF leaves out, AUTO uses it where found.
 
 set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is found)")
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
@@ -10,6 +10,7 @@ set(HCTR_PARQUET AUTO CACHE STRING "The plug-in for Parquet data: ON, OFF or AUT
 set(HCTR_ROCKSDB AUTO CACHE STRING "The plug-in for levels of a store in RocksDB: ON, OFF or AUTO (if found)")
 set(HCTR_REDIS AUTO CACHE STRING "The plug-in for levels of a store in Redis: ON, OFF or AUTO (if hiredis and OpenSSL are found)")
 set(HCTR_KAFKA AUTO CACHE STRING "The plug-in for Kafka: ON, OFF or AUTO (if librdkafka is found)")
+set(HCTR_GRPC AUTO CACHE STRING "The plug-in that serves models by gRPC: ON, OFF or AUTO (if gRPC C++ is found)")
 option(HCTR_TESTS "Build the tests" ON)
 option(HCTR_FUZZ "Build the fuzzers of the parsers; needs clang" OFF)
 option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
@@ -261,6 +262,29 @@ if(NOT HCTR_KAFKA STREQUAL "OFF")
   endif()
 endif()
 
+# gRPC, for the plug-in alone. It carries bytes: no code is generated, and Protocol Buffers are not linked.
+set(HCTR_WITH_GRPC 0)
+set(HCTR_GRPC_STATE "left out (HCTR_GRPC=OFF)")
+if(NOT HCTR_GRPC STREQUAL "OFF")
+  find_path(HCTR_GRPC_INCLUDE grpcpp/generic/async_generic_service.h)
+  find_library(HCTR_GRPCXX_LIBRARY grpc++)
+  find_library(HCTR_GRPC_LIBRARY grpc)
+  find_library(HCTR_GPR_LIBRARY gpr)
+  find_library(HCTR_ABSL_SYNCHRONIZATION absl_synchronization)
+  if(HCTR_GRPC_INCLUDE AND HCTR_GRPCXX_LIBRARY AND HCTR_GRPC_LIBRARY AND HCTR_GPR_LIBRARY)
+    set(HCTR_WITH_GRPC 1)
+    set(HCTR_GRPC_LIBRARIES ${HCTR_GRPCXX_LIBRARY} ${HCTR_GRPC_LIBRARY} ${HCTR_GPR_LIBRARY})
+    if(HCTR_ABSL_SYNCHRONIZATION)
+      list(APPEND HCTR_GRPC_LIBRARIES ${HCTR_ABSL_SYNCHRONIZATION})
+    endif()
+    set(HCTR_GRPC_STATE "${HCTR_GRPCXX_LIBRARY}")
+  elseif(HCTR_GRPC STREQUAL "ON")
+    message(FATAL_ERROR "HCTR_GRPC=ON, but gRPC C++ was not found (libgrpc++-dev)")
+  else()
+    set(HCTR_GRPC_STATE "no plug-in: gRPC C++ was not found (libgrpc++-dev)")
+  endif()
+endif()
+
 message(STATUS "huge_ctr ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}")
 message(STATUS "  CUDA:   ${HCTR_CUDA_STATE}")
 message(STATUS "  NCCL:   ${HCTR_NCCL_STATE}")
@@ -271,6 +295,7 @@ message(STATUS "  Parquet: ${HCTR_PARQUET_STATE}")
 message(STATUS "  RocksDB: ${HCTR_ROCKSDB_STATE}")
 message(STATUS "  Redis:  ${HCTR_REDIS_STATE}")
 message(STATUS "  Kafka:  ${HCTR_KAFKA_STATE}")
+message(STATUS "  gRPC:   ${HCTR_GRPC_STATE}")
 if(HCTR_SANITIZE)
   message(STATUS "  sanitizers: ${HCTR_SANITIZE}")
 endif()

@@ -29,6 +29,7 @@ wants=(
   "redis-server:bin:redis-server"
   "redis-tools:bin:redis-cli"
   "librdkafka-dev:include/librdkafka/rdkafka.h"
+  "libgrpc++-dev:include/grpcpp/generic/async_generic_service.h"
 )
 
 # For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.

@@ -11,6 +11,7 @@
 #include "app/refused_memory.h"
 #include "app/report_command.h"
 #include "app/restarts.h"
+#include "app/serve_command.h"
 #include "app/stop_signals.h"
 #include "app/store_command.h"
 #include "app/verbs.h"
@@ -88,6 +89,23 @@ const Belongs kBelongs[] = {
     {"--table", {"huge_ctr store"}},
     {"--keys", {"huge_ctr store"}},
     {"--slot", {"huge_ctr store"}},
+    {"--model-control", {"huge_ctr serve"}},
+    {"--load-model", {"huge_ctr serve"}},
+    {"--poll-seconds", {"huge_ctr serve"}},
+    {"--address", {"huge_ctr serve"}},
+    {"--http-port", {"huge_ctr serve"}},
+    {"--grpc-port", {"huge_ctr serve"}},
+    {"--metrics-port", {"huge_ctr serve"}},
+    {"--http-threads", {"huge_ctr serve"}},
+    {"--instances", {"huge_ctr serve"}},
+    {"--max-batch", {"huge_ctr serve"}},
+    {"--batch-delay", {"huge_ctr serve"}},
+    {"--max-queue", {"huge_ctr serve"}},
+    {"--queue-timeout", {"huge_ctr serve"}},
+    {"--max-body", {"huge_ctr serve"}},
+    {"--max-connections", {"huge_ctr serve"}},
+    {"--exit-timeout", {"huge_ctr serve"}},
+    {"--shared-memory", {"huge_ctr serve"}},
 };
 
 std::string list_of(const std::vector<const char*>& commands) {
@@ -172,7 +190,7 @@ int run(int argc, char** argv) {
   hctr::TrainOptions options;
   hctr::CommandLine app(
       "huge_ctr", "Trains click-through-rate models as a JSON file describes them, and uses what it has trained.",
-      "Commands but store are options, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
+      "Commands but store and serve are options, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
       "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
       "other ranks, 75 stopped by "
       "SIGTERM, SIGUSR1 or SIGHUP with a checkpoint or the model saved, 130 the same by SIGINT (Ctrl-C).\n"
@@ -185,6 +203,7 @@ int run(int argc, char** argv) {
   hctr::InitCommand init(app);
   hctr::ReportCommand report(app);
   hctr::StoreCommand store(app);
+  hctr::ServeCommand serve(app);
   app.add_option("--out", out,
                  "Of --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; of --init: "
                  "the config, on the standard output if left out; of --export: a folder that is new or empty; of "
@@ -258,6 +277,8 @@ int run(int argc, char** argv) {
   if (verb == "report") place_arguments(app, arguments, {}, 1, &report.runs());
   std::vector<std::string> of_store(2);
   if (verb == "store") place_arguments(app, arguments, {&of_store[0], &of_store[1]}, 2);
+  std::vector<std::string> of_serve;
+  if (verb == "serve") place_arguments(app, arguments, {}, 1, &of_serve);
   std::string step_config;  // of explain step
   if (verb == "explain") place_arguments(app, arguments, {&topic, &step_config}, 1);
   if (verb.empty()) {
@@ -282,6 +303,7 @@ int run(int argc, char** argv) {
   options.config = train;
   options.command.assign(argv, argv + argc);
   if (verb == "store") return store.run(of_store, options.surroundings);
+  if (verb == "serve") return serve.run(of_serve, options);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval_config(), out);
   if (restarts > 0)

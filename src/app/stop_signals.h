@@ -8,8 +8,8 @@ namespace hctr {
 
 /// From now on the first of SIGINT, SIGTERM, SIGUSR1 and SIGHUP stores its number in the returned variable and says so;
 /// the second ends the process at once. A SIGHUP that the parent had set to be ignored (nohup) stays ignored. SIGPIPE
-/// and SIGXFSZ are ignored: the write that caused them fails instead.
-const std::atomic<int>& catch_stop_signals();
+/// and SIGXFSZ are ignored: the write that caused them fails instead. `what`: what follows, for the message; a literal.
+const std::atomic<int>& catch_stop_signals(const char* what = "Stopping after the current step");
 
 /// 130 after SIGINT; 75 after the others, which schedulers take as a wish to be started again.
 int exit_code_of_stop(int signal_number);

@@ -114,6 +114,28 @@ Verb store() {
           {"huge_ctr store load store.json", "huge_ctr store get store.json --table deep_emb --keys 7,42"}};
 }
 
+Verb serve_models() {
+  return {
+      "serve",
+      "REPOSITORY|RUN...",
+      "Serve models by HTTP and gRPC in KServe's v2 protocol, which is Triton's: a folder of models, or run folders, "
+      "checkpoints and prefixes, also as NAME=RUN.",
+      {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}}},
+       {"Network",
+        {{"--address"},
+         {"--http-port"},
+         {"--grpc-port"},
+         {"--metrics-port"},
+         {"--http-threads"},
+         {"--max-connections"},
+         {"--max-body"},
+         {"--shared-memory"},
+         {"--exit-timeout"}}},
+       {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
+       {"Device", {{"--device"}, {"--threads"}}}},
+      {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll"}};
+}
+
 Verb explain() {
   return {
       "explain",
@@ -127,7 +149,8 @@ Verb explain() {
 }  // namespace
 
 std::vector<Verb> verbs_of_huge_ctr() {
-  return {init(), check(), train(), evaluate(), predict(), report(), export_model(), store(), explain()};
+  return {init(),   check(),        train(), evaluate(),     predict(),
+          report(), export_model(), store(), serve_models(), explain()};
 }
 
 }  // namespace hctr

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "config/json_events.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
 
@@ -140,6 +141,46 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   std::vector<std::string> keys_;
 };
 
+/// Passes parser events on.
+class EventPasser : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  EventPasser(std::string_view text, std::string_view name, JsonEvents& to) : text_(text), name_(name), to_(to) {}
+
+  bool null() override { return to_.null(); }
+  bool boolean(bool value) override { return to_.boolean(value); }
+  bool number_integer(number_integer_t value) override { return to_.integer(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return value <= static_cast<number_unsigned_t>(std::numeric_limits<int64_t>::max())
+               ? to_.integer(static_cast<int64_t>(value))
+               : to_.large_integer(value);
+  }
+  bool number_float(number_float_t value, const string_t& text) override { return to_.fraction(value, text); }
+  bool string(string_t& value) override { return to_.string(value); }
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
+  bool start_object(std::size_t) override { return deeper() && to_.begin_object(); }
+  bool key(string_t& key) override { return to_.key(key); }
+  bool end_object() override { return --depth_, to_.end_object(); }
+  bool start_array(std::size_t) override { return deeper() && to_.begin_array(); }
+  bool end_array() override { return --depth_, to_.end_array(); }
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
+    std::string reason = error.what();
+    if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
+    if (token.empty() || position >= text_.size()) reason += " (the text ends too early: is a bracket missing?)";
+    throw Error(Kind::config,
+                cat(name_, ": ", position_of(text_, position > 0 ? position - 1 : 0), ": not valid JSON: ", reason));
+  }
+
+ private:
+  bool deeper() {
+    if (++depth_ > kMaxDepth) throw Error(Kind::config, cat(name_, ": more than ", kMaxDepth, " levels of JSON"));
+    return true;
+  }
+
+  std::string_view text_, name_;
+  JsonEvents& to_;
+  size_t depth_ = 0;
+};
+
 nlohmann::ordered_json to_nlohmann(const Json& value) {
   if (const bool* b = value.boolean()) return *b;
   if (const int64_t* i = value.integer()) return *i;
@@ -183,6 +224,11 @@ Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
 
 Json Json::parse(std::string_view text, std::string_view name) { return Builder(text, name).build(); }
+
+bool read_json_events(std::string_view text, std::string_view name, JsonEvents& to) {
+  EventPasser passer(text, name, to);
+  return nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &passer);
+}
 
 Json Json::read_file(const std::filesystem::path& path) { return parse(read_text(path, ""), path.string()); }
 

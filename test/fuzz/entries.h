@@ -33,7 +33,11 @@ using Bytes = std::span<const uint8_t>;
       entry(join_greeting)       /* what a process says that has connected */                                          \
       entry(join_acceptor)       /* what three connections do in turn */                                               \
       entry(join_table)          /* a table of processes, behind two bytes: the number of this one, and of how many */ \
-      entry(join_number)         /* a number of another process: of a process, or the exit code that it orders */
+      entry(join_number)         /* a number of another process: of a process, or the exit code that it orders */      \
+      entry(http_request)        /* a byte that says how it is cut, and a request */                                   \
+      entry(infer_json)          /* a request for scores as JSON, a zero byte, and tensors */                          \
+      entry(infer_message)       /* the same as a message of Protocol Buffers */                                       \
+      entry(model_config_text)   /* a config.pbtxt */
 
 #define HCTR_DECLARE(name) void name(Bytes);
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)

@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 
 set(installed huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert)
 install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(plugin huge_ctr_parquet huge_ctr_mpi huge_ctr_rocksdb huge_ctr_redis huge_ctr_kafka)  # the programs look for them where they are
+foreach(plugin huge_ctr_parquet huge_ctr_mpi huge_ctr_rocksdb huge_ctr_redis huge_ctr_kafka huge_ctr_grpc)  # the programs look for them where they are
   if(TARGET ${plugin})
     set_target_properties(${plugin} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})

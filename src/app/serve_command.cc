@@ -1,0 +1,92 @@
+#include "app/serve_command.h"
+
+#include <chrono>
+#include <thread>
+
+#include "app/stop_signals.h"
+#include "core/base/expect.h"
+#include "core/base/log.h"
+#include "serve/service.h"
+
+namespace hctr {
+
+ServeCommand::ServeCommand(CommandLine& app) {
+  app.add_option("--model-control", control_,
+                 "none: load all models at the start; poll: also what is new or changed later; explicit: what "
+                 "--load-model and clients name")
+      .one_of({"none", "poll", "explicit"})
+      .show_default();
+  app.add_option("--load-model", load_, "With explicit: a model to load at the start; * for all").type_name("NAME");
+  app.add_option("--poll-seconds", poll_seconds_, "With poll: seconds between two looks at the files")
+      .positive_number()
+      .show_default();
+  app.add_option("--address", address_, "Where to listen; 0.0.0.0: where other machines reach it").show_default();
+  app.add_option("--http-port", http_port_, "0: any free port").range(0, 65535).show_default();
+  app.add_option("--grpc-port", grpc_port_, "0: any free port; -1: no gRPC").range(-1, 65535).show_default();
+  app.add_option("--metrics-port", metrics_port_, "Metrics for Prometheus; 0: any free port; -1: none")
+      .range(-1, 65535)
+      .show_default();
+  app.add_option("--http-threads", http_threads_, "Threads that read requests and write answers")
+      .range(1, 256)
+      .show_default();
+  app.add_option("--instances", instances_, "Batches of a model that are scored at a time; default: cores, at most 4")
+      .range(1, 1024);
+  app.add_option("--max-batch", max_batch_, "Most samples of a batch").positive().show_default();
+  app.add_option("--batch-delay", batch_delay_, "Microseconds that a request waits for others to join its batch")
+      .range(0, 60'000'000)
+      .show_default();
+  app.add_option("--max-queue", max_queue_, "Requests of a model that wait; another one is answered with 503")
+      .positive()
+      .show_default();
+  app.add_option("--queue-timeout", queue_timeout_,
+                 "Microseconds a request may wait where it states no timeout; 0: any")
+      .non_negative()
+      .show_default();
+  app.add_option("--max-body", max_body_, "MiB of a request; a larger one is refused before it is read")
+      .range(1, 2047)
+      .show_default();
+  app.add_option("--max-connections", max_connections_, "Connections at a time").positive().show_default();
+  app.add_option("--exit-timeout", exit_timeout_, "Seconds for running requests when the service ends")
+      .positive_number()
+      .show_default();
+  app.add_flag("--shared-memory", shared_memory_, "Let clients of this machine pass tensors in shared memory");
+}
+
+int ServeCommand::run(const std::vector<std::string>& sources, const TrainOptions& with) {
+  using std::chrono::milliseconds;
+  serve::ServeOptions options;
+  options.sources = sources;
+  options.control = control_ == "poll"       ? serve::ModelControl::poll
+                    : control_ == "explicit" ? serve::ModelControl::on_request
+                                             : serve::ModelControl::none;
+  if (!load_.empty() && options.control != serve::ModelControl::on_request)
+    throw Error(Kind::usage, "--load-model requires --model-control explicit");
+  options.load = load_;
+  options.poll_time = milliseconds(static_cast<int64_t>(poll_seconds_ * 1000));
+  options.address = address_;
+  options.http_port = http_port_;
+  options.grpc_port = grpc_port_;
+  options.metrics_port = metrics_port_;
+  options.http_threads = http_threads_;
+  options.limits.body_bytes = max_body_ << 20;
+  options.limits.connections = max_connections_;
+  options.drain_time = milliseconds(static_cast<int64_t>(exit_timeout_ * 1000));
+  options.shared_memory = shared_memory_;
+  options.device = with.device;
+  options.threads = with.threads;
+  options.instances = instances_;
+  options.schedule.most_samples = max_batch_;
+  options.schedule.most_queued = max_queue_;
+  options.schedule.delay = std::chrono::microseconds(batch_delay_);
+  options.schedule.timeout = std::chrono::microseconds(queue_timeout_);
+  options.surroundings = with.surroundings;
+  const std::atomic<int>& stop = catch_stop_signals("Answering the requests that there are");
+  const Log log(options.surroundings.log);
+  serve::Service service(options);
+  log.info("ready");
+  while (stop == 0) std::this_thread::sleep_for(milliseconds(50));
+  if (!service.drain()) log.warning("some requests were not answered within --exit-timeout");
+  return 0;
+}
+
+}  // namespace hctr

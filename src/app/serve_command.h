@@ -1,0 +1,34 @@
+// huge_ctr serve: models as a service.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hctr/solver.h"
+#include "program/command_line.h"
+
+namespace hctr {
+
+class ServeCommand {
+ public:
+  /// Adds the options that belong to it alone. Outlives parse().
+  explicit ServeCommand(CommandLine&);
+
+  /// Serves until SIGTERM or SIGINT, then answers what there is. Returns the exit code. Errors: those of the models and
+  /// of the ports.
+  int run(const std::vector<std::string>& sources, const TrainOptions&);
+
+ private:
+  std::string control_ = "none", address_ = "127.0.0.1";
+  std::vector<std::string> load_;
+  int http_port_ = 8000, grpc_port_ = 8001, metrics_port_ = 8002, http_threads_ = 2;
+  std::optional<int> instances_;
+  double poll_seconds_ = 15, exit_timeout_ = 30;
+  int64_t batch_delay_ = 0, max_batch_ = 65536, max_queue_ = 4096, queue_timeout_ = 0, max_body_ = 64,
+          max_connections_ = 1024;
+  bool shared_memory_ = false;
+};
+
+}  // namespace hctr

@@ -1,0 +1,157 @@
+#include "plugins/grpc/grpc_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hctr::serve {
+namespace {
+
+/// Messages of one stream that are answered at a time.
+constexpr int kMostInFlight = 64;
+
+/// Reads the messages of a call, has each answered, and writes the answers: of a unary call one, of a stream many. gRPC
+/// has it until OnDone(), and each message until its answer is given.
+class CarriedCall : public grpc::ServerGenericBidiReactor {
+ public:
+  static CarriedCall* begin(GrpcHandler handler, grpc::GenericCallbackServerContext* context) {
+    auto* const call = new CarriedCall(handler, context);
+    call->own_.reset(call);
+    call->StartRead(&call->incoming_);
+    return call;
+  }
+  CarriedCall(GrpcHandler handler, grpc::GenericCallbackServerContext* context)
+      : handler_(handler), context_(context), is_stream_(context->method().find("StreamInfer") != std::string::npos) {}
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      {
+        const std::lock_guard lock(mutex_);
+        reads_done_ = true;
+      }
+      return advance();
+    }
+    const std::string request = joined(incoming_);
+    incoming_.Clear();
+    bool reads = is_stream_;
+    {
+      const std::lock_guard lock(mutex_);
+      ++in_flight_;
+      reads_done_ = !is_stream_;
+      if (in_flight_ >= kMostInFlight && is_stream_) {
+        reads = false;
+        waits_to_read_ = true;
+      }
+    }
+    handler_.call(handler_.self, context_->method().c_str(), {request.data(), static_cast<int64_t>(request.size())},
+                  microseconds_left(), new Message(own_));
+    if (reads) StartRead(&incoming_);
+  }
+  void OnWriteDone(bool) override {
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ = false;
+      outgoing_.pop_front();
+    }
+    advance();
+  }
+  void OnCancel() override {}
+  void OnDone() override { const std::shared_ptr<CarriedCall> last = std::move(own_); }
+
+ private:
+  /// A message until it is answered. The call is done when all are.
+  class Message : public GrpcCall {
+   public:
+    explicit Message(std::shared_ptr<CarriedCall> call) : call_(std::move(call)) {}
+    bool cancelled() const override { return call_->context_->IsCancelled(); }
+    void answer(int status, const char* message, GrpcBytes response) override {
+      call_->answered(grpc::Status(static_cast<grpc::StatusCode>(status), message), response);
+    }
+
+   private:
+    std::shared_ptr<CarriedCall> call_;
+  };
+
+  int64_t microseconds_left() const {
+    const auto deadline = context_->deadline();
+    if (deadline == std::chrono::system_clock::time_point::max()) return -1;
+    const auto left = deadline - std::chrono::system_clock::now();
+    return std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(left).count());
+  }
+
+  void answered(const grpc::Status& status, GrpcBytes response) {
+    bool reads = false;
+    {
+      const std::lock_guard lock(mutex_);
+      --in_flight_;
+      if (status.ok())
+        outgoing_.push_back(buffer_of(response));
+      else if (status_.ok())
+        status_ = status;
+      reads = std::exchange(waits_to_read_, false);
+      if (reads) ++in_flight_;  // keeps the call open until the read has begun
+    }
+    if (reads) {
+      StartRead(&incoming_);
+      const std::lock_guard lock(mutex_);
+      --in_flight_;
+    }
+    advance();
+  }
+
+  /// Begins the next write, or ends the call.
+  void advance() {
+    grpc::Status status;
+    {
+      const std::lock_guard lock(mutex_);
+      if (writing_ || finished_) return;
+      if (!outgoing_.empty()) {
+        writing_ = true;
+        StartWrite(&outgoing_.front());
+        return;
+      }
+      if (!reads_done_ || in_flight_ > 0) return;
+      finished_ = true;
+      status = status_;
+    }
+    Finish(status);
+  }
+
+  std::shared_ptr<CarriedCall> own_;
+  GrpcHandler handler_;
+  grpc::GenericCallbackServerContext* context_;
+  const bool is_stream_;
+  grpc::ByteBuffer incoming_;
+  std::mutex mutex_;
+  std::deque<grpc::ByteBuffer> outgoing_;  // the first is being written
+  int in_flight_ = 0;
+  bool reads_done_ = false, waits_to_read_ = false, writing_ = false, finished_ = false;
+  grpc::Status status_;
+};
+
+}  // namespace
+
+grpc::ServerGenericBidiReactor* CarryingService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  return CarriedCall::begin(handler_, context);
+}
+
+std::string joined(const grpc::ByteBuffer& buffer) {
+  std::string bytes;
+  std::vector<grpc::Slice> slices;
+  if (!buffer.Dump(&slices).ok()) return bytes;
+  bytes.reserve(buffer.Length());
+  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return bytes;
+}
+
+grpc::ByteBuffer buffer_of(GrpcBytes bytes) {
+  const grpc::Slice slice(bytes.data, static_cast<size_t>(bytes.size));
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace hctr::serve

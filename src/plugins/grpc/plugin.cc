@@ -1,0 +1,126 @@
+// libhuge_ctr_grpc.so: the one place that knows gRPC.
+#include <grpc/support/log.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "plugins/grpc/grpc_service.h"
+#include "serve/grpc_plugin.h"
+
+namespace hctr::serve {
+namespace {
+
+thread_local std::string problem;
+
+/// An IPv6 address stands in brackets before a port.
+std::string with_port(const std::string& address, int port) {
+  return (address.find(':') != std::string::npos ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
+class CarryingServer : public GrpcServer {
+ public:
+  CarryingServer(const std::string& address, int port, int64_t most_bytes, GrpcHandler handler) : service_(handler) {
+    const auto most = static_cast<int>(std::min<int64_t>(most_bytes, std::numeric_limits<int>::max()));
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(with_port(address, port), grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(&service_);
+    builder.SetMaxReceiveMessageSize(most);
+    builder.SetMaxSendMessageSize(-1);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+    server_ = builder.BuildAndStart();
+    if (port_ == 0) server_.reset();
+  }
+  ~CarryingServer() override { drain(0); }
+  bool listens() const { return server_ != nullptr; }
+  int port() const override { return port_; }
+  void drain(int64_t ms) override {
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
+  }
+
+ private:
+  CarryingService service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class CarryingClient : public GrpcClient {
+ public:
+  explicit CarryingClient(const std::string& address) : stub_(channel_to(address)) {}
+  void call(const char* method, GrpcBytes request, int64_t timeout_us, void* self,
+            void (*take)(void* self, int status, const char* message, GrpcBytes response)) override {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::microseconds(timeout_us));
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    const auto reader = stub_.PrepareUnaryCall(&context, method, buffer_of(request), &queue);
+    reader->StartCall();
+    reader->Finish(&response, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    (void)queue.Next(&tag, &ok);
+    const std::string bytes = status.ok() ? joined(response) : std::string();
+    take(self, status.error_code(), status.error_message().c_str(), {bytes.data(), static_cast<int64_t>(bytes.size())});
+  }
+
+ private:
+  static std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each client has a connection of its own
+    return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  }
+  grpc::GenericStub stub_;
+};
+
+/// gRPC writes to the standard error stream of the program otherwise.
+void be_silent() {
+  static std::once_flag once;
+  std::call_once(once, [] { gpr_set_log_function([](gpr_log_func_args*) {}); });
+}
+
+template <class Body>
+const char* caught(const Body& body) try {
+  be_silent();
+  problem = body();
+  return problem.empty() ? nullptr : problem.c_str();
+} catch (const std::exception& error) {
+  problem = error.what();
+  return problem.c_str();
+}
+
+const char* serve_calls(const char* address, int port, int64_t most_bytes, GrpcHandler handler, GrpcServer** server) {
+  return caught([&]() -> std::string {
+    auto started = std::make_unique<CarryingServer>(address, port, most_bytes, handler);
+    if (!started->listens()) return "the port is in use, or the address is not one of this machine";
+    *server = started.release();
+    return {};
+  });
+}
+
+const char* connect_to(const char* address, GrpcClient** client) {
+  return caught([&]() -> std::string {
+    *client = std::make_unique<CarryingClient>(address).release();
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace hctr::serve
+
+extern "C" __attribute__((visibility("default"))) const hctr::serve::GrpcPlugin* hctr_grpc_plugin() {
+  static const std::string about = "gRPC " + grpc::Version();
+  static const hctr::serve::GrpcPlugin plugin = {hctr::serve::kGrpcPlugin, about.c_str(), hctr::serve::serve_calls,
+                                                 hctr::serve::connect_to};
+  return &plugin;
+}

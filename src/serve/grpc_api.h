@@ -1,0 +1,31 @@
+// The calls of KServe's v2 protocol, and Triton's extensions of it, by gRPC.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "serve/grpc_plugin.h"
+#include "serve/serve_core.h"
+
+namespace hctr::serve {
+
+/// Any thread.
+class GrpcApi {
+ public:
+  /// The core outlives it.
+  explicit GrpcApi(ServeCore& core) : core_(core) {}
+
+  GrpcHandler handler();
+  void handle(std::string_view method, GrpcBytes request, int64_t left_us, std::shared_ptr<GrpcCall>);
+
+ private:
+  void infer(std::string bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>&);
+  /// The answer of a call that is answered at once.
+  std::string respond(std::string_view method, std::string_view request);
+  bool handle_control(std::string_view method, std::string_view request, const std::shared_ptr<GrpcCall>&);
+
+  ServeCore& core_;
+};
+
+}  // namespace hctr::serve

@@ -1,0 +1,71 @@
+#include "serve/grpc_front.h"
+
+#include <dlfcn.h>
+
+#include <system_error>
+
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/plugin_file.h"
+
+namespace hctr::serve {
+namespace {
+
+const GrpcPlugin& load_grpc() {
+  std::error_code none;
+  const fs::path beside = plugin_file(kGrpcPluginFile);
+  const bool there = fs::exists(beside, none);
+  void* library = ::dlopen(there ? beside.c_str() : kGrpcPluginFile, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const std::string why = ::dlerror();
+    throw Error(Kind::io, there ? cat("gRPC needs '", beside.string(), "', which cannot be loaded: ", why)
+                                : cat("gRPC needs ", kGrpcPluginFile, " beside the program, and there is none (", why,
+                                      "): install libgrpc++-dev, then configure and build again"));
+  }
+  const auto entry = reinterpret_cast<const GrpcPlugin* (*)()>(::dlsym(library, kGrpcPluginEntry));
+  if (!entry || entry()->version != kGrpcPlugin)
+    throw Error(Kind::io, cat("'", beside.string(), "' belongs to another version of this program; build it again"));
+  return *entry();
+}
+
+}  // namespace
+
+const GrpcPlugin& grpc_plugin() {
+  static const GrpcPlugin& plugin = load_grpc();
+  return plugin;
+}
+
+std::string why_no_grpc() try {
+  grpc_plugin();
+  return "";
+} catch (const Error& error) {
+  return error.what();
+}
+
+std::unique_ptr<GrpcServer> start_grpc(const std::string& address, int port, int64_t most_bytes, GrpcHandler handler) {
+  GrpcServer* server = nullptr;
+  if (const char* problem = grpc_plugin().serve(address.c_str(), port, most_bytes, handler, &server))
+    throw Error(Kind::io, cat("cannot listen at ", address, ", port ", port, ", for gRPC: ", problem));
+  return std::unique_ptr<GrpcServer>(server);
+}
+
+std::unique_ptr<GrpcClient> connect_grpc(const std::string& address) {
+  GrpcClient* client = nullptr;
+  if (const char* problem = grpc_plugin().connect(address.c_str(), &client))
+    throw Error(Kind::io, cat("cannot connect to ", address, ": ", problem));
+  return std::unique_ptr<GrpcClient>(client);
+}
+
+GrpcAnswer call_grpc(GrpcClient& client, const std::string& method, const std::string& request, int64_t timeout_us) {
+  GrpcAnswer answer;
+  client.call(method.c_str(), {request.data(), static_cast<int64_t>(request.size())}, timeout_us, &answer,
+              [](void* self, int status, const char* message, GrpcBytes response) {
+                auto& to = *static_cast<GrpcAnswer*>(self);
+                to.status = status;
+                to.message = message;
+                to.response.assign(response.data, static_cast<size_t>(response.size));
+              });
+  return answer;
+}
+
+}  // namespace hctr::serve

@@ -1,0 +1,34 @@
+// The calls of KServe's v2 protocol, and Triton's extensions of it, by HTTP.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "serve/http_message.h"
+#include "serve/serve_core.h"
+
+namespace hctr::serve {
+
+/// Any thread.
+class HttpApi {
+ public:
+  /// The core outlives it.
+  HttpApi(ServeCore& core, const HttpLimits& limits) : core_(core), limits_(limits) {}
+
+  /// Answers at once or later.
+  void handle(HttpRequest, Respond);
+
+ private:
+  using Path = std::vector<std::string>;
+  void route(HttpRequest&, const Path&, const Respond&);
+  void route_model(HttpRequest&, const Path&, const Respond&);
+  void route_repository(HttpRequest&, const Path&, const Respond&);
+  void route_regions(HttpRequest&, const Path&, const Respond&);
+  void infer(HttpRequest&, const std::string& model, const std::string& version, const Respond&);
+  InferRequest read_request(HttpRequest&, const std::string& model, const std::string& version) const;
+
+  ServeCore& core_;
+  HttpLimits limits_;
+};
+
+}  // namespace hctr::serve

@@ -1,0 +1,77 @@
+// One thread of an HTTP server, with its connections.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serve/http_message.h"
+#include "serve/http_parser.h"
+
+namespace hctr::serve {
+
+class HttpLoop {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  HttpLoop(int listener, const HttpLimits&, HttpHandler, std::shared_ptr<std::atomic<int64_t>> connections);
+  ~HttpLoop();
+  HttpLoop(const HttpLoop&) = delete;
+  HttpLoop& operator=(const HttpLoop&) = delete;
+
+  /// From now on: no new connections, and each is closed behind the answer that is due.
+  void begin_drain();
+  /// Whether no connection is left.
+  bool drained() const { return own_connections_ == 0; }
+
+ private:
+  struct Connection {
+    explicit Connection(const HttpLimits& limits) : parser(limits) {}
+    int socket = -1;
+    HttpParser parser;
+    std::string input{}, output{};  // not yet parsed; not yet sent from `sent` on
+    size_t sent = 0;
+    bool busy = false, keep_alive = true, closes = false, saw_end = false;
+    uint32_t events = 0;
+    Time since{};  // of a request's first byte, of the last answer, or of progress in sending
+  };
+  /// Answers of handlers, which may come when the loop is gone.
+  struct Mailbox {
+    std::mutex mutex;
+    std::vector<std::pair<uint64_t, HttpResponse>> answers;
+    int wake = -1;  // -1: the loop is gone
+  };
+
+  void run();
+  void accept_all();
+  void receive(Connection&);
+  /// Goes on with what is in `input`. False: the connection has to be closed.
+  bool advance(uint64_t id, Connection&);
+  bool answer(Connection&, const HttpResponse&);
+  bool flush(Connection&);
+  bool serve(uint64_t id, uint32_t events);
+  void deliver_answers();
+  void close_late();
+  void watch(uint64_t id, Connection&);
+  void close_connection(uint64_t id);
+
+  int listener_, poll_ = -1;
+  HttpLimits limits_;
+  HttpHandler handler_;
+  std::shared_ptr<std::atomic<int64_t>> connections_;
+  std::atomic<int64_t> own_connections_{0};
+  std::atomic<bool> ends_ = false, drains_ = false;
+  bool listens_ = true;
+  std::map<uint64_t, std::unique_ptr<Connection>> open_;
+  uint64_t next_ = 2;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  std::thread thread_;
+};
+
+}  // namespace hctr::serve

@@ -1,0 +1,41 @@
+// Requests and answers of HTTP/1.1.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hctr::serve {
+
+struct HttpRequest {
+  std::string method, target;
+  bool keep_alive = true;
+  std::vector<std::pair<std::string, std::string>> headers{};  ///< names in lower case
+  std::string body{};
+
+  /// Empty where there is none; of several the first.
+  std::string_view header(std::string_view name) const {
+    for (const auto& [own, value] : headers)
+      if (own == name) return value;
+    return {};
+  }
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string type = "application/json", body{};
+  std::vector<std::pair<std::string, std::string>> headers{};
+};
+
+/// Called once, by any thread.
+using Respond = std::function<void(HttpResponse)>;
+using HttpHandler = std::function<void(HttpRequest, Respond)>;
+
+/// `{"error": "..."}`.
+HttpResponse http_error(int status, const std::string& message);
+/// The bytes of an answer.
+std::string http_text(const HttpResponse&, bool keep_alive);
+
+}  // namespace hctr::serve

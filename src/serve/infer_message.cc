@@ -1,0 +1,165 @@
+#include "serve/infer_message.h"
+
+#include <utility>
+
+#include "core/base/expect.h"
+#include "serve/proto_reader.h"
+
+namespace hctr::serve {
+namespace {
+
+/// A field of a map from texts to InferParameter.
+void read_parameter(std::string_view entry, Parameters& to) {
+  std::string key;
+  Parameter value = false;
+  for (ProtoReader field(entry); field.next();) {
+    if (field.number() == 1) key = field.text();
+    if (field.number() != 2) continue;
+    for (ProtoReader one(field.bytes()); one.next();) {
+      if (one.number() == 1) value = one.integer() != 0;
+      if (one.number() == 2) value = static_cast<int64_t>(one.integer());
+      if (one.number() == 3) value = one.text();
+      if (one.number() == 4) value = one.real();
+      if (one.number() == 5) value = one.integer();
+    }
+  }
+  to[key] = std::move(value);
+}
+
+/// The lowest bytes of a number, as a datatype has it.
+void append_value_bits(std::string& to, uint64_t bits, size_t bytes) {
+  to.append(reinterpret_cast<const char*>(&bits), bytes);
+}
+
+/// Values of InferTensorContents, as bytes of the datatype.
+std::string read_contents(std::string_view contents, const NamedTensor& tensor) {
+  std::string bytes;
+  const size_t width = size_of(tensor.type);
+  for (ProtoReader field(contents); field.next();) {
+    const int kind = field.number();  // bool, int32, int64, uint32, uint64, fp32, fp64, bytes
+    const bool fits = kind == 1   ? tensor.type == Datatype::boolean
+                      : kind == 2 ? tensor.type >= Datatype::i8 && tensor.type <= Datatype::i32
+                      : kind == 3 ? tensor.type == Datatype::i64
+                      : kind == 4 ? tensor.type >= Datatype::u8 && tensor.type <= Datatype::u32
+                      : kind == 5 ? tensor.type == Datatype::u64
+                      : kind == 6 ? tensor.type == Datatype::f32
+                      : kind == 7 ? tensor.type == Datatype::f64
+                                  : kind == 8 && tensor.type == Datatype::bytes;
+    if (!fits)
+      throw Refusal::invalid("input '", tensor.name, "' has contents of another kind than its datatype ",
+                             word_of(tensor.type));
+    if (kind == 8) {
+      append_fixed(bytes, field.bytes().size(), 4);
+      bytes += field.bytes();
+      continue;
+    }
+    field.each(kind == 6   ? 4
+               : kind == 7 ? 8
+                           : 0,
+               [&](uint64_t bits) {
+                 if (width < 4 && tensor.type != Datatype::boolean) {  // travels as 32 bits
+                   const auto value =
+                       static_cast<int64_t>(kind == 2 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits));
+                   const int64_t high = int64_t{1} << (8 * width - (kind == 2 ? 1 : 0)), low = kind == 2 ? -high : 0;
+                   if (value < low || value >= high)
+                     throw Refusal::invalid("input '", tensor.name, "': ", value, " is no ", word_of(tensor.type));
+                 }
+                 append_value_bits(bytes, bits, width);
+               });
+  }
+  return bytes;
+}
+
+NamedTensor read_input(std::string_view message) {
+  NamedTensor tensor;
+  std::optional<std::string_view> contents;
+  std::string datatype;
+  for (ProtoReader field(message); field.next();) {
+    if (field.number() == 1) tensor.name = field.text();
+    if (field.number() == 2) datatype = field.text();
+    if (field.number() == 3) field.each(0, [&](uint64_t size) { tensor.shape.push_back(static_cast<int64_t>(size)); });
+    if (field.number() == 4) read_parameter(field.bytes(), tensor.parameters);
+    if (field.number() == 5) contents = field.bytes();
+  }
+  const std::optional<Datatype> type = datatype_of(datatype);
+  if (!type)
+    throw Refusal::invalid("input '", tensor.name, "': '", datatype, "' is no datatype; such as FP32, INT64 or BYTES");
+  tensor.type = *type;
+  if (contents) {
+    const auto own = std::make_shared<std::string>(read_contents(*contents, tensor));
+    tensor.data = *own;
+    tensor.owner = own;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<const void>& owner) {
+  InferRequest request;
+  std::vector<std::string_view> raw;
+  for (ProtoReader field(bytes); field.next();) {
+    if (field.number() == 1) request.model = field.text();
+    if (field.number() == 2) request.version = field.text();
+    if (field.number() == 3) request.id = field.text();
+    if (field.number() == 4) read_parameter(field.bytes(), request.parameters);
+    if (field.number() == 5) request.inputs.push_back(read_input(field.bytes()));
+    if (field.number() == 6) {
+      WantedOutput& output = request.outputs.emplace_back();
+      for (ProtoReader of_output(field.bytes()); of_output.next();) {
+        if (of_output.number() == 1) output.name = of_output.text();
+        if (of_output.number() == 2) read_parameter(of_output.bytes(), output.parameters);
+      }
+    }
+    if (field.number() == 7) raw.push_back(field.bytes());
+  }
+  if (raw.empty()) return request;
+  size_t next = 0;
+  for (NamedTensor& input : request.inputs) {
+    if (input.parameters.contains("shared_memory_region")) continue;
+    if (input.owner)
+      throw Refusal::invalid("input '", input.name, "' has contents, and the request has raw_input_contents");
+    if (next < raw.size()) {
+      input.data = raw[next];
+      input.owner = owner;
+    }
+    ++next;
+  }
+  if (next != raw.size())
+    throw Refusal::invalid("the request has ", raw.size(), " raw_input_contents for ", next, " inputs");
+  return request;
+}
+
+std::string write_infer_message(const InferRequest& request, const InferResponse& response,
+                                const std::vector<bool>& written) {
+  std::string bytes;
+  append_bytes_field(bytes, 1, response.model);
+  append_bytes_field(bytes, 2, response.version);
+  if (!response.id.empty()) append_bytes_field(bytes, 3, response.id);
+  for (size_t o = 0; o < response.outputs.size(); ++o) {
+    const NamedTensor& output = response.outputs[o];
+    std::string tensor, shape;
+    append_bytes_field(tensor, 1, output.name);
+    append_bytes_field(tensor, 2, word_of(output.type));
+    for (const int64_t size : output.shape) append_varint(shape, static_cast<uint64_t>(size));
+    append_bytes_field(tensor, 3, shape);
+    if (written[o]) {
+      std::string region, size, entry;
+      append_bytes_field(region, 3, text_parameter(request.outputs[o].parameters, "shared_memory_region").value_or(""));
+      append_integer_field(size, 2, output.data.size());
+      append_bytes_field(entry, 1, "shared_memory_region");
+      append_bytes_field(entry, 2, region);
+      append_bytes_field(tensor, 4, entry);
+      entry.clear();
+      append_bytes_field(entry, 1, "shared_memory_byte_size");
+      append_bytes_field(entry, 2, size);
+      append_bytes_field(tensor, 4, entry);
+    }
+    append_bytes_field(bytes, 5, tensor);
+  }
+  for (size_t o = 0; o < response.outputs.size(); ++o)
+    if (!written[o]) append_bytes_field(bytes, 6, response.outputs[o].data);
+  return bytes;
+}
+
+}  // namespace hctr::serve

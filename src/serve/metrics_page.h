@@ -1,0 +1,13 @@
+// The metrics of the service, as Prometheus reads them.
+#pragma once
+
+#include <string>
+
+#include "serve/serve_core.h"
+
+namespace hctr::serve {
+
+/// Names and meanings are Triton's. Format: https://prometheus.io/docs/instrumenting/exposition_formats.
+std::string metrics_page(const ServeCore&, int64_t connections);
+
+}  // namespace hctr::serve

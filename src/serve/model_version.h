@@ -1,0 +1,44 @@
+// One version of a model, loaded, warm and ready for requests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "infer/served_model.h"
+#include "serve/batch_scheduler.h"
+#include "serve/model_config.h"
+#include "serve/model_statistics.h"
+#include "serve/request_samples.h"
+#include "serve/serve_options.h"
+
+namespace hctr::serve {
+
+class ModelVersion {
+ public:
+  /// Loads the model at `path` and scores once in each size of small batches, so that the first request takes no longer
+  /// than the next. Errors: those of Model; Error(config).
+  ModelVersion(ModelConfig, const std::string& path, const ServeOptions&);
+
+  const ModelConfig& config() const { return config_; }
+  const ServedModel& model() const { return model_; }
+  int64_t iteration() const { return model_.saved().iteration; }
+  int instances() const { return instances_; }
+  const ModelStatistics& statistics() const { return statistics_; }
+  const RequestSamples& reader() const { return reader_; }
+  int64_t waiting() const { return scheduler_->waiting(); }
+  /// Any thread. `request.version` is the number of this one.
+  void submit(InferRequest, Answer);
+
+ private:
+  void warm_up();
+
+  ModelConfig config_;
+  ServedModel model_;
+  RequestSamples reader_;
+  ModelStatistics statistics_;
+  int instances_;
+  std::unique_ptr<BatchScheduler> scheduler_;
+};
+
+}  // namespace hctr::serve

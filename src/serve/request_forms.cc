@@ -1,0 +1,166 @@
+// Requests with a tensor for each column, and in the form of NVIDIA's backend.
+#include <algorithm>
+#include <limits>
+
+#include "core/base/expect.h"
+#include "serve/column_table.h"
+#include "serve/request_samples.h"
+
+namespace hctr::serve {
+namespace {
+
+const NamedTensor* input_named(const InferRequest& request, const std::string& name) {
+  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
+  return found == request.inputs.end() ? nullptr : &*found;
+}
+
+int64_t rows_of_column(const NamedTensor& values, const NamedTensor* counts) {
+  if (counts) return elements_of(*counts);
+  if (values.shape.empty() || values.shape.size() > 2)
+    throw Refusal::invalid("input '", values.name, "' has shape ", text_of_shape(values.shape),
+                           "; expected [-1], a value for each sample, or [-1,-1], a list for each");
+  return values.shape[0];
+}
+
+/// Ends of the rows' lists; empty: rows have one value each.
+std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* counts, int64_t rows) {
+  std::vector<int32_t> ends;
+  if (elements_of(values) > std::numeric_limits<int32_t>::max())
+    throw Refusal::invalid("input '", values.name, "' has more than ", std::numeric_limits<int32_t>::max(), " values");
+  if (!counts && (values.shape.size() == 1 || values.shape[1] == 1)) return ends;
+  ends.push_back(0);
+  if (!counts) {
+    for (int64_t row = 1; row <= rows; ++row) ends.push_back(static_cast<int32_t>(row * values.shape[1]));
+    return ends;
+  }
+  const int64_t all = elements_of(values);
+  int64_t sum = 0;
+  for (const int64_t count : integers_of(*counts, false)) {
+    if (count < 0 || count > all - sum)
+      throw Refusal::invalid("input '", counts->name, "' counts ", count, " values for row ", ends.size() - 1, ", and ",
+                             all - sum, " are left for it");
+    sum += count;
+    ends.push_back(static_cast<int32_t>(sum));
+  }
+  if (sum != all)
+    throw Refusal::invalid("input '", values.name, "' has ", all, " values, and '", counts->name, "' counts ", sum);
+  return ends;
+}
+
+/// A message of the reader, which knows the request by the name of its table.
+std::string with_request_for(std::string message, const std::string& source) {
+  for (const std::string& name : {cat("'", source, "'"), source})
+    for (size_t at; (at = message.find(name)) != message.npos;) message.replace(at, name.size(), "the request");
+  return message;
+}
+
+}  // namespace
+
+SampleArrays RequestSamples::read_columns(const InferRequest& request) const {
+  std::vector<TableColumn> columns;
+  int64_t rows = -1;
+  std::string said_by;
+  for (const RequestColumn& column : columns_) {
+    const NamedTensor* values = input_named(request, column.name);
+    const NamedTensor* counts = input_named(request, cat(column.name, ".counts"));
+    if (counts && !values)
+      throw Refusal::invalid("input '", counts->name, "' has no values: input '", column.name, "' is missing");
+    if (column.use == RequestColumn::Use::ignored) continue;
+    if (!values) {
+      if (column.optional) continue;
+      if (!column.has_default)
+        throw Refusal::invalid("input '", column.name, "' is missing: the config of model '", request.model,
+                               "' states no \"default\" for this column");
+      columns.push_back({column.name});
+      continue;
+    }
+    const int64_t own = rows_of_column(*values, counts);
+    if (rows >= 0 && own != rows)
+      throw Refusal::invalid("input '", column.name, "' has ", own, " samples and input '", said_by, "' ", rows);
+    expect_few_samples(*values, own);
+    rows = own;
+    said_by = column.name;
+    columns.push_back({column.name, values, list_ends(*values, counts, own)});
+  }
+  if (rows < 0) throw Refusal::invalid("no input of the request is a column that model '", request.model, "' reads");
+  if (rows == 0) return empty();
+  const ColumnTable table(rows, columns);
+  Source source = source_;
+  source.path = table.source();
+  try {
+    SampleArrays samples = read_sample_arrays(config_, source, rows);
+    if (samples.samples != rows)
+      throw Refusal(Code::internal, cat(samples.samples, " of ", rows, " samples of the request were read"));
+    return samples;
+  } catch (const Error& error) {
+    throw Error(error.kind(), with_request_for(error.what(), table.source()));
+  }
+}
+
+SampleArrays RequestSamples::read_backend_form(const InferRequest& request) const {
+  const NamedTensor* keys = input_named(request, "CATCOLUMN");
+  const NamedTensor* rows = input_named(request, "ROWINDEX");
+  const NamedTensor* dense = input_named(request, "DES");
+  if (!keys || !rows) throw Refusal::invalid("inputs 'CATCOLUMN' and 'ROWINDEX' belong together");
+  SampleArrays samples = empty();
+  if (samples.dense_dim > 0 && !dense) throw Refusal::invalid("input 'DES' is missing");
+  const std::vector<int64_t> all = integers_of(*keys, true), offsets = integers_of(*rows, false);
+  const auto tables = static_cast<int64_t>(samples.inputs.size());
+  int64_t slots = 0;
+  for (const SampleArrays::Keys& input : samples.inputs) slots += input.slots;
+  const int64_t bags = static_cast<int64_t>(offsets.size()) - tables;
+  if (slots == 0 || bags < 0 || bags % slots != 0)
+    throw Refusal::invalid("input 'ROWINDEX' has ", offsets.size(), " elements; expected samples * ", slots, " + ",
+                           tables);
+  samples.samples = bags / slots;
+  if (samples.dense_dim > 0) read_dense(*dense, samples);
+  if (static_cast<int64_t>(samples.dense.size()) != samples.samples * samples.dense_dim)
+    throw Refusal::invalid("input 'DES' has ", samples.dense.size(), " values; ", samples.samples, " samples of ",
+                           samples.dense_dim, " take ", samples.samples * samples.dense_dim);
+  size_t at = 0, base = 0;
+  for (SampleArrays::Keys& input : samples.inputs) {
+    const auto of_table = static_cast<size_t>(samples.samples * input.slots);
+    for (size_t bag = 0; bag <= of_table; ++bag, ++at) {
+      const int64_t before = bag == 0 ? 0 : offsets[at - 1];
+      if ((bag == 0 && offsets[at] != 0) || offsets[at] < before ||
+          offsets[at] > static_cast<int64_t>(all.size() - base))
+        throw Refusal::invalid("input 'ROWINDEX': element ", at, " is ", offsets[at], "; expected ", before, " to ",
+                               bag == 0 ? 0 : all.size() - base);
+      if (bag > 0) {
+        input.offsets.push_back(offsets[at]);
+        input.one_each = input.one_each && offsets[at] == before + 1;
+      }
+    }
+    const auto count = static_cast<size_t>(input.offsets.back());
+    input.keys.assign(all.begin() + static_cast<std::ptrdiff_t>(base),
+                      all.begin() + static_cast<std::ptrdiff_t>(base + count));
+    base += count;
+  }
+  if (base != all.size())
+    throw Refusal::invalid("input 'CATCOLUMN' has ", all.size(), " keys, and 'ROWINDEX' counts ", base);
+  return samples;
+}
+
+void expect_few_samples(const NamedTensor& tensor, int64_t samples) {
+  constexpr int64_t kMost = int64_t{1} << 20, kMostWithoutData = int64_t{1} << 16;
+  const int64_t most = tensor.data.empty() ? kMostWithoutData : kMost;
+  if (samples > most)
+    throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), ": at most ", most,
+                           " samples are taken", tensor.data.empty() ? " of empty lists" : "");
+}
+
+void append_samples(SampleArrays& to, const SampleArrays& from) {
+  to.samples += from.samples;
+  to.dense.insert(to.dense.end(), from.dense.begin(), from.dense.end());
+  for (size_t t = 0; t < to.inputs.size(); ++t) {
+    SampleArrays::Keys& keys = to.inputs[t];
+    const SampleArrays::Keys& more = from.inputs[t];
+    const auto base = static_cast<int64_t>(keys.keys.size());
+    keys.keys.insert(keys.keys.end(), more.keys.begin(), more.keys.end());
+    keys.offsets.reserve(keys.offsets.size() + more.offsets.size());
+    for (size_t i = 1; i < more.offsets.size(); ++i) keys.offsets.push_back(base + more.offsets[i]);
+    keys.one_each = keys.one_each && more.one_each;
+  }
+}
+
+}  // namespace hctr::serve

@@ -1,0 +1,265 @@
+#include "serve/request_samples.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "config/problems.h"
+#include "core/base/expect.h"
+#include "formats/catalog/visit_first_rows.h"
+#include "infer/prediction_source.h"
+
+namespace hctr::serve {
+namespace {
+
+constexpr std::string_view kCounts = ".counts";
+
+const NamedTensor* find_input(const InferRequest& request, std::string_view name) {
+  const auto found = std::ranges::find(request.inputs, name, &NamedTensor::name);
+  return found == request.inputs.end() ? nullptr : &*found;
+}
+
+const NamedTensor* find_counts(const InferRequest& request, std::string_view name) {
+  return find_input(request, cat(name, kCounts));
+}
+
+/// "clicks" of "clicks.counts".
+std::string_view without_counts(std::string_view name) {
+  return name.ends_with(kCounts) ? name.substr(0, name.size() - kCounts.size()) : name;
+}
+
+[[noreturn]] void refuse_shape(const NamedTensor& tensor, const std::string& expected) {
+  throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), "; expected ", expected);
+}
+
+/// The samples of the request, which each of its inputs has.
+void agree_on_samples(int64_t samples, const NamedTensor& of, int64_t& all, std::string& said_by) {
+  if (all < 0) {
+    all = samples;
+    said_by = of.name;
+  } else if (all != samples) {
+    throw Refusal::invalid("input '", of.name, "' has ", samples, " samples and input '", said_by, "' ", all);
+  }
+}
+
+/// Numbers of values in each bag, added up. Errors: Refusal for a negative one, and where they are other than `values`.
+std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
+  std::vector<int64_t> ends = integers_of(counts, false);
+  int64_t sum = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] < 0 || ends[i] > values - sum)
+      throw Refusal::invalid("input '", counts.name, "': element ", i, " is ", ends[i], " and ", values - sum,
+                             " values are left for it");
+    ends[i] = sum += ends[i];
+  }
+  if (sum != values)
+    throw Refusal::invalid("input '", without_counts(counts.name), "' has ", values, " values, and '", counts.name,
+                           "' counts ", sum);
+  return ends;
+}
+
+std::vector<RequestColumn> columns_of_config(const Config& config, const std::vector<bool>& slots_optional) {
+  std::vector<RequestColumn> columns;
+  DataSection section = config.data;
+  const auto stated = columns_of(section);
+  if (!stated) return columns;
+  // A column may be read twice: as a number and as a category.
+  const auto add = [&](const RequestColumn& column) {
+    const auto before = std::ranges::find(columns, column.name, &RequestColumn::name);
+    if (before == columns.end()) {
+      columns.push_back(column);
+    } else {
+      before->has_default = before->has_default && column.has_default;
+      before->optional = before->optional && column.optional;
+    }
+  };
+  for (const DenseColumns& group : *stated->dense)
+    for (const std::string& name : group.columns) add({name, RequestColumn::Use::dense, group.fallback.has_value()});
+  size_t slot = 0;
+  for (const SlotColumns& group : *stated->slots)
+    for (const std::string& name : group.columns) {
+      const bool optional = slot < slots_optional.size() && slots_optional[slot];
+      add({name, RequestColumn::Use::slot, group.fallback.has_value(), optional});
+      ++slot;
+    }
+  const auto ignore = [&](const std::string& name) {
+    if (!name.empty() && std::ranges::none_of(columns, [&](const auto& column) { return column.name == name; }))
+      columns.push_back({name, RequestColumn::Use::ignored});
+  };
+  for (const LabelColumn& label : *stated->labels) ignore(label.column);
+  ignore(section.sample_weight.column);
+  return columns;
+}
+
+}  // namespace
+
+RequestSamples::RequestSamples(const Config& config, std::vector<ModelTensor> inputs)
+    : config_(config), source_(prediction_source(config)), inputs_(std::move(inputs)) {
+  config_.data.bad_records = BadRecordPolicy::error;
+  config_.data.num_workers = 1;
+  source_.num_samples = 0;
+  columns_ = columns_of_config(config, source_.slots_optional);
+  for (const ModelTensor& input : inputs_) {
+    if (input.role == ModelTensor::Role::dense) {
+      described_.push_back({input.name, Datatype::f32, input.shape});
+      continue;
+    }
+    if (std::ranges::all_of(input.most_keys, [](int64_t most) { return most == 1; })) {
+      described_.push_back({input.name, Datatype::i64, input.shape});
+    } else {
+      described_.push_back({input.name, Datatype::i64, {-1}});
+      described_.push_back({cat(input.name, kCounts), Datatype::i32, input.shape});
+      samples_lead_ = false;
+    }
+  }
+}
+
+RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const {
+  std::set<std::string_view> seen;
+  for (const NamedTensor& input : request.inputs) {
+    expect_whole(input);
+    if (!seen.insert(input.name).second) throw Refusal::invalid("input '", input.name, "' is given twice");
+  }
+  const auto is_packed = [&](std::string_view name) {
+    return std::ranges::any_of(inputs_, [&](const ModelTensor& input) {
+      return input.name == name || (input.role == ModelTensor::Role::keys && input.name == without_counts(name));
+    });
+  };
+  const auto is_column = [&](std::string_view name) {
+    return std::ranges::any_of(columns_, [&](const RequestColumn& column) {
+      return column.name == name || column.name == without_counts(name);
+    });
+  };
+  const auto is_of_backend = [](std::string_view name) {
+    return name == "DES" || name == "CATCOLUMN" || name == "ROWINDEX";
+  };
+  if (std::ranges::all_of(seen, is_packed)) return Form::packed;
+  if (std::ranges::all_of(seen, is_column)) return Form::columns;
+  if (std::ranges::all_of(seen, is_of_backend)) return Form::backend;
+  std::vector<std::string> known;
+  for (const TensorDescription& one : described_) known.push_back(one.name);
+  for (const RequestColumn& column : columns_) known.push_back(column.name);
+  const bool some_packed = std::ranges::any_of(seen, is_packed);
+  for (const std::string_view name : seen)
+    if (some_packed ? !is_packed(name) : !is_column(name)) {
+      if (is_column(name)) throw Refusal::invalid("input '", name, "' is a column, and others are not: send one form");
+      throw Refusal::invalid("unexpected inference input '", name, "' for model '", request.model, "'",
+                             did_you_mean(name, known), known.size() > 40 ? "" : cat("; inputs are ", one_of(known)));
+    }
+  throw Refusal::invalid("the inputs are of several forms");
+}
+
+SampleArrays RequestSamples::read(const InferRequest& request) const {
+  SampleArrays samples;
+  switch (form_of(request)) {
+    case Form::packed:
+      samples = read_packed(request);
+      break;
+    case Form::columns:
+      samples = read_columns(request);
+      break;
+    case Form::backend:
+      samples = read_backend_form(request);
+      break;
+  }
+  expect_bags(samples);
+  return samples;
+}
+
+SampleArrays RequestSamples::empty() const {
+  SampleArrays samples{.dense_dim = config_.data.dense.dense_dim, .dense_name = config_.data.dense.top};
+  for (const SparseInput& input : config_.data.sparse) {
+    SampleArrays::Keys keys{.name = input.top, .slots = input.slot_num};
+    keys.offsets.push_back(0);
+    samples.inputs.push_back(std::move(keys));
+  }
+  return samples;
+}
+
+void RequestSamples::read_dense(const NamedTensor& tensor, SampleArrays& samples) const {
+  if (is_integer(tensor.type) || tensor.type == Datatype::bytes || tensor.type == Datatype::boolean)
+    throw Refusal::invalid("input '", tensor.name, "' has datatype ", word_of(tensor.type), "; expected FP32");
+  samples.dense = floats_of(tensor);
+}
+
+void RequestSamples::read_keys(const NamedTensor& tensor, const NamedTensor* counts, size_t input,
+                               SampleArrays& samples) const {
+  SampleArrays::Keys& keys = samples.inputs[input];
+  keys.keys = integers_of(tensor, true);
+  const auto bags = static_cast<size_t>(samples.samples * keys.slots);
+  if (counts) {
+    const std::vector<int64_t> ends = ends_of(*counts, static_cast<int64_t>(keys.keys.size()));
+    for (const int64_t end : ends) {
+      keys.one_each = keys.one_each && end == keys.offsets.back() + 1;
+      keys.offsets.push_back(end);
+    }
+    return;
+  }
+  const auto each = static_cast<int64_t>(bags == 0 ? 1 : keys.keys.size() / bags);
+  for (size_t bag = 1; bag <= bags; ++bag) keys.offsets.push_back(static_cast<int64_t>(bag) * each);
+  keys.one_each = each == 1;
+}
+
+SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
+  SampleArrays samples = empty();
+  int64_t all = -1;
+  std::string said_by;
+  std::vector<std::pair<const NamedTensor*, const NamedTensor*>> given;
+  for (const ModelTensor& input : inputs_) {
+    const NamedTensor* tensor = find_input(request, input.name);
+    if (!tensor)
+      throw Refusal::invalid("expected ", described_.size(), " inputs but got ", request.inputs.size(),
+                             " inputs for model '", request.model, "': input '", input.name, "' is missing");
+    const NamedTensor* counts = find_counts(request, input.name);
+    const int64_t columns = input.shape[1];
+    const NamedTensor& leads = counts ? *counts : *tensor;
+    const std::string expected = input.role == ModelTensor::Role::dense || counts
+                                     ? text_of_shape(input.shape)
+                                     : cat(text_of_shape(input.shape), ", or [-1] with an input '", input.name, kCounts,
+                                           "' of shape ", text_of_shape(input.shape));
+    const bool flat = leads.shape.size() == 1 && columns == 1;
+    const bool lists = !counts && input.role == ModelTensor::Role::keys && leads.shape.size() == 3;
+    if (!flat && (leads.shape.size() != (lists ? 3u : 2u) || leads.shape[1] != columns)) refuse_shape(leads, expected);
+    if (counts && tensor->shape.size() != 1) refuse_shape(*tensor, "[-1]");
+    expect_few_samples(leads, leads.shape[0]);
+    agree_on_samples(leads.shape[0], leads, all, said_by);
+    given.emplace_back(tensor, counts);
+  }
+  samples.samples = std::max<int64_t>(all, 0);
+  size_t keys = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].role == ModelTensor::Role::dense)
+      read_dense(*given[i].first, samples);
+    else
+      read_keys(*given[i].first, given[i].second, keys++, samples);
+  return samples;
+}
+
+void RequestSamples::expect_bags(const SampleArrays& samples) const {
+  for (size_t t = 0; t < samples.inputs.size(); ++t) {
+    const SampleArrays::Keys& keys = samples.inputs[t];
+    const SparseInput& section = config_.data.sparse[t];
+    const int64_t keep = std::min(section.keep_first.value_or(std::numeric_limits<int64_t>::max()),
+                                  section.keep_last.value_or(std::numeric_limits<int64_t>::max()));
+    std::vector<int64_t> most;
+    for (int64_t s = 0; s < keys.slots; ++s) most.push_back(section.kept_nnz(s));
+    const int64_t most_of_sample = section.kept_keys();
+    size_t bag = 0;
+    for (int64_t b = 0; b < samples.samples; ++b) {
+      int64_t of_sample = 0;
+      for (int64_t s = 0; s < keys.slots; ++s, ++bag) {
+        const int64_t count = keys.offsets[bag + 1] - keys.offsets[bag], kept = std::min(count, keep);
+        if (kept > most[static_cast<size_t>(s)])
+          throw Refusal::invalid("input '", keys.name, "': slot ", s, " of sample ", b, " has ", count,
+                                 " keys, and the model takes up to ", most[static_cast<size_t>(s)]);
+        of_sample += kept;
+      }
+      if (of_sample > most_of_sample)
+        throw Refusal::invalid("input '", keys.name, "': sample ", b, " has ", of_sample,
+                               " keys in all slots together, and the model takes up to ", most_of_sample);
+    }
+  }
+}
+
+}  // namespace hctr::serve

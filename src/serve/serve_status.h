@@ -1,0 +1,44 @@
+// How the service answers a request that it does not fulfil.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "core/base/expect.h"
+
+namespace hctr::serve {
+
+enum class Code { ok, invalid, not_found, too_large, cancelled, unavailable, late, internal };
+
+struct Status {
+  Code code = Code::ok;
+  std::string message{};
+  bool ok() const { return code == Code::ok; }
+};
+
+/// The words of "reason" in metrics: REJECTED, CANCELED, BACKEND or OTHER.
+std::string_view reason_word(Code);
+int http_status(Code);
+/// The number of a gRPC status.
+int grpc_status(Code);
+
+/// A request that is refused: what its sender can change.
+class Refusal : public std::exception {
+ public:
+  Refusal(Code code, std::string message) : status_{code, std::move(message)} {}
+  template <class... Parts>
+  static Refusal invalid(const Parts&... parts) {
+    return {Code::invalid, cat(parts...)};
+  }
+  const Status& status() const { return status_; }
+  const char* what() const noexcept override { return status_.message.c_str(); }
+
+ private:
+  Status status_;
+};
+
+/// Of the exception that is being handled. Of Error, kinds usage, data and config are the sender's.
+Status status_of_current_exception();
+
+}  // namespace hctr::serve

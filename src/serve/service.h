@@ -1,0 +1,41 @@
+// The whole service: models, and the front ends that clients reach them by.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "serve/grpc_plugin.h"
+#include "serve/http_server.h"
+#include "serve/serve_core.h"
+#include "serve/serve_options.h"
+
+namespace hctr::serve {
+
+class GrpcApi;
+class HttpApi;
+
+class Service {
+ public:
+  /// Loads models, then listens. Errors: those of ServeCore and HttpServer.
+  explicit Service(const ServeOptions&);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  ServeCore& core() { return *core_; }
+  int http_port() const { return http_ ? http_->port() : -1; }
+  int metrics_port() const { return metrics_ ? metrics_->port() : -1; }
+  int grpc_port() const { return grpc_ ? grpc_->port() : -1; }
+  /// Says that it is not ready, answers the requests that there are, and closes. Whether all were answered in time.
+  bool drain();
+
+ private:
+  ServeOptions options_;
+  std::unique_ptr<ServeCore> core_;
+  std::unique_ptr<HttpApi> api_;
+  std::unique_ptr<GrpcApi> grpc_api_;
+  std::unique_ptr<HttpServer> http_, metrics_;
+  std::unique_ptr<GrpcServer> grpc_;
+};
+
+}  // namespace hctr::serve

@@ -1,0 +1,353 @@
+// huge_ctr serve: the scores of clients, and what hostile ones get.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "serve/grpc_front.h"
+#include "serve/proto_reader.h"
+#include "serve_fixture.h"
+
+namespace hctr::test {
+namespace {
+
+class ServedScores : public ServeTest {};
+
+TEST_F(ServedScores, AreThoseOfPredictForManyClientsWithRandomPieces) {
+  train(with_batch_norm(config_), {"[0]"}, "one");
+  const std::vector<float> expected = predicted("one-run");
+  const SampleArrays samples = samples_of("one.json");
+  const serve::Service service(options_for({"ctr=one-run"}));
+  std::vector<float> scores(expected.size(), -1);
+  std::atomic<size_t> next = 0;
+  std::vector<std::thread> clients;
+  std::atomic<int> failed = 0;
+  for (unsigned c = 0; c < 8; ++c)
+    clients.emplace_back([&, c] {
+      HttpClient client(service.http_port());
+      std::mt19937 random(c);
+      for (;;) {
+        const size_t count = 1 + random() % 9, first = next.fetch_add(count);
+        if (first >= scores.size()) return;
+        const size_t own = std::min(count, scores.size() - first);
+        const HttpAnswer answer = client.post("/v2/models/ctr/infer", packed_request(samples, first, own));
+        if (answer.status != 200) {
+          ++failed;
+          continue;
+        }
+        const std::vector<float> got = scores_in(answer.body);
+        std::copy(got.begin(), got.end(), scores.begin() + static_cast<std::ptrdiff_t>(first));
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(scores, expected) << "bit for bit, whatever they were joined with";
+  HttpClient client(service.http_port());
+  const Json stats = Json::parse(client.get("/v2/models/ctr/stats").body, "stats");
+  const Json& model = (*stats.find("model_stats")->array())[0];
+  EXPECT_EQ(*model.find("inference_count")->integer(), 500);
+  EXPECT_LE(*model.find("execution_count")->integer(), 500);
+}
+
+TEST_F(ServedScores, AreTheSameAsJsonBinaryGzipChunkedAndSharedMemory) {
+  train(config_, {"[0]"}, "one");
+  const std::vector<float> expected = predicted("one-run");
+  const SampleArrays samples = samples_of("one.json");
+  serve::ServeOptions options = options_for({"ctr=one-run"});
+  options.shared_memory = true;
+  const serve::Service service(options);
+  HttpClient client(service.http_port());
+  const std::string path = "/v2/models/ctr/versions/20/infer", json = packed_request(samples, 0, 50);
+  const std::vector<float> first(expected.begin(), expected.begin() + 50);
+  EXPECT_EQ(scores_in(client.post(path, json).body), first);
+
+  const auto& wide = samples.inputs[0];
+  const auto& deep = samples.inputs[1];
+  const auto input = [](const std::string& name, const std::string& type, const std::string& shape, size_t bytes) {
+    return cat("{\"name\":\"", name, "\",\"datatype\":\"", type, "\",\"shape\":", shape,
+               ",\"parameters\":{\"binary_data_size\":", bytes, "}}");
+  };
+  std::string tail, inputs;
+  const auto add = [&](const std::string& name, const std::string& type, const std::string& shape, const auto& values) {
+    const std::string bytes = bytes_of(values);
+    inputs = cat(input(name, type, shape, bytes.size()), inputs.empty() ? "" : ",", inputs);  // in any order
+    tail = bytes + tail;
+  };
+  add(samples.dense_name, "FP32", "[50,4]", std::vector<float>(samples.dense.begin(), samples.dense.begin() + 200));
+  for (const auto* keys : {&wide, &deep}) {
+    const auto bags = static_cast<size_t>(50 * keys->slots);
+    std::vector<int32_t> counts;
+    for (size_t bag = 0; bag < bags; ++bag)
+      counts.push_back(static_cast<int32_t>(keys->offsets[bag + 1] - keys->offsets[bag]));
+    const auto count = keys->offsets[bags];
+    add(keys->name, "INT64", cat("[", count, "]"),
+        std::vector<int64_t>(keys->keys.begin(), keys->keys.begin() + count));
+    add(keys->name + ".counts", "INT32", cat("[50,", keys->slots, "]"), counts);
+  }
+  const std::string head = cat("{\"parameters\":{\"binary_data_output\":true},\"inputs\":[", inputs, "]}");
+  const std::map<std::string, std::string> length = {{"Inference-Header-Content-Length", std::to_string(head.size())}};
+  const HttpAnswer binary = client.ask("POST", path, head + tail, length);
+  ASSERT_EQ(binary.status, 200) << binary.body;
+  const size_t json_bytes = std::strtoul(binary.headers.at("inference-header-content-length").c_str(), nullptr, 10);
+  EXPECT_EQ(binary.body.substr(json_bytes), bytes_of(first));
+
+  EXPECT_EQ(
+      client.post("/v2/systemsharedmemory/region/out/register", R"({"key":"/nothing-here","byte_size":4})").status,
+      400);
+  const std::string key = cat("/hctr_serve_test_", ::getpid());
+  const int file = ::shm_open(key.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(::ftruncate(file, 1000), 0);
+  const auto region = [&](const std::string& size) {
+    return client.post("/v2/systemsharedmemory/region/out/register",
+                       cat(R"({"key":")", key, R"(","byte_size":)", size, "}"));
+  };
+  EXPECT_EQ(region("1001").status, 400) << "more than there is";
+  EXPECT_EQ(region("-1").status, 400);
+  EXPECT_EQ(region("1000").status, 200);
+  const auto into = [&](int64_t offset) {
+    return cat(json.substr(0, json.size() - 1),
+               R"(,"outputs":[{"name":"loss","parameters":{"shared_memory_region":"out",)",
+               R"("shared_memory_byte_size":200,"shared_memory_offset":)", offset, "}}]}");
+  };
+  EXPECT_EQ(client.post(path, into(801)).status, 400);
+  EXPECT_EQ(client.post(path, into(8)).status, 200);
+  std::string stored(200, '\0');
+  EXPECT_EQ(::pread(file, stored.data(), 200, 8), 200);
+  EXPECT_EQ(stored, bytes_of(first));
+  ASSERT_EQ(::ftruncate(file, 4), 0);  // a client takes memory away that it has registered
+  EXPECT_NE(client.post(path, into(8)).status, 0);
+  ::close(file);
+  ::shm_unlink(key.c_str());
+  EXPECT_EQ(client.get("/v2/health/live").status, 200);
+}
+
+/// Rows of a text: a client sends the cells that the file has.
+TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
+  std::string rows = "click,price,city,tags\n";
+  for (int r = 0; r < 300; ++r)
+    rows += cat(r % 3 == 0, ",", r % 10 == 0 ? std::string() : std::to_string(r * 7 % 101), ",",
+                r % 7 == 0 ? "" : cat("city", r % 5), ",",
+                r % 4 == 0   ? ""
+                : r % 4 == 1 ? "a"
+                             : "b|c",
+                "\n");
+  write_file("rows.csv", rows);
+  write_file("one.json", R"({
+  "solver": {"max_iter": 40, "batchsize": 50, "batchsize_eval": 70, "gpu": [0], "seed": 3, "display": 0},
+  "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
+  "layers": [
+    {"type": "Data", "format": "Csv", "source": "rows.csv", "eval_source": "rows.csv",
+     "csv": {"labels": ["click"], "dense": [{"columns": ["price"], "default": 50}],
+             "slots": [{"columns": ["city"], "default": "none"}, {"columns": ["tags"], "separator": "|"}]},
+     "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 1},
+     "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": [1, 3]}]},
+    {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "emb",
+     "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
+    {"type": "Reshape", "bottom": "emb", "top": "flat", "leading_dim": 8},
+    {"type": "Concat", "bottom": ["flat", "dense"], "top": "all"},
+    {"type": "InnerProduct", "bottom": "all", "top": "fc", "fc_param": {"num_output": 1}},
+    {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}
+  ]})");
+  ASSERT_EQ(run_program("huge_ctr", {"--train", "one.json", "--run-dir", "one-run", "--device", "cpu"}, folder_.path())
+                .exit_code,
+            0);
+  const std::vector<float> expected = predicted("one-run");
+  const serve::Service service(options_for({"one-run"}));
+  HttpClient client(service.http_port());
+  std::vector<std::vector<std::string>> columns(4);
+  std::istringstream lines(rows);
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line))
+    for (size_t c = 0, at = 0; c < 4; ++c) {
+      const size_t end = std::min(line.find(',', at), line.size());
+      columns[c].push_back(line.substr(at, end - at));
+      at = end + 1;
+    }
+  const std::string path = "/v2/models/one-run/infer";
+  const auto text = [&](size_t column, size_t first, size_t count) {
+    const char* const names[] = {"click", "price", "city", "tags"};
+    return tensor(names[column], "BYTES", cat("[", count, "]"), list_of(columns[column], first, count));
+  };
+  const auto request = [](const std::string& inputs) { return cat("{\"inputs\":[", inputs, "]}"); };
+  const HttpAnswer all = client.post(
+      path, request(cat(text(3, 0, 300), ",", text(0, 0, 300), ",", text(2, 0, 300), ",", text(1, 0, 300))));
+  ASSERT_EQ(all.status, 200) << all.body;
+  EXPECT_EQ(scores_in(all.body), expected) << "by name, in any order, with the label or without";
+  const HttpAnswer three = client.post(path, request(cat(text(1, 4, 3), ",", text(2, 4, 3), ",", text(3, 4, 3))));
+  EXPECT_EQ(scores_in(three.body), std::vector<float>(expected.begin() + 4, expected.begin() + 7));
+  // Numbers and lists as what they are: row 5 has the price 35, and the tag "a".
+  const HttpAnswer typed = client.post(
+      path, request(cat(tensor("price", "INT64", "[1]", "[35]"), ",", text(2, 5, 1), ",",
+                        tensor("tags", "BYTES", "[1]", "[\"a\"]"), ",", tensor("tags.counts", "INT32", "[1]", "[1]"))));
+  EXPECT_EQ(scores_in(typed.body), std::vector<float>{expected[5]});
+  // A column that is missing has the default that the config states: row 0 has neither a price nor a city.
+  const HttpAnswer missing = client.post(path, request(text(3, 0, 1)));
+  EXPECT_EQ(scores_in(missing.body), std::vector<float>{expected[0]});
+  EXPECT_EQ(error_in(client.post(path, request(text(2, 0, 1)))),
+            "input 'tags' is missing: the config of model 'one-run' states no \"default\" for this column");
+  EXPECT_EQ(error_in(client.post(path, request(tensor("cyti", "BYTES", "[1]", "[\"a\"]")))),
+            "unexpected inference input 'cyti' for model 'one-run'; did you mean \"city\"?; inputs are dense, keys, "
+            "keys.counts, price, city, tags or click");
+  EXPECT_EQ(error_in(client.post(path, request(cat(text(3, 0, 2), ",", text(2, 0, 1))))),
+            "input 'tags' has 2 samples and input 'city' 1");
+  const HttpAnswer number =
+      client.post(path, request(cat(tensor("price", "BYTES", "[1]", "[\"abc\"]"), ",", text(3, 0, 1))));
+  EXPECT_EQ(number.status, 400);
+  EXPECT_NE(error_in(number).find("abc"), std::string::npos) << error_in(number);
+  EXPECT_EQ(error_in(number).find("memory:"), std::string::npos) << error_in(number);
+}
+
+/// One message by gRPC, in raw form.
+TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
+  if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;
+  train(config_, {"[0]"}, "one");
+  const std::vector<float> expected = predicted("one-run");
+  const SampleArrays samples = samples_of("one.json");
+  const serve::Service service(options_for({"ctr=one-run"}));
+  const auto client = serve::connect_grpc(cat("127.0.0.1:", service.grpc_port()));
+  const auto call = [&](const std::string& method, const std::string& request, int64_t timeout_us = 60'000'000) {
+    return serve::call_grpc(*client, "/inference.GRPCInferenceService/" + method, request, timeout_us);
+  };
+  using serve::append_bytes_field;
+  std::string name, request, raw;
+  append_bytes_field(name, 1, "ctr");
+  const auto add = [&](const std::string& input, const std::string& type, std::initializer_list<size_t> shape,
+                       const auto& values) {
+    std::string sizes, one;
+    for (const size_t size : shape) append_varint(sizes, size);
+    append_bytes_field(one, 1, input);
+    append_bytes_field(one, 2, type);
+    append_bytes_field(one, 3, sizes);
+    append_bytes_field(request, 5, one);
+    append_bytes_field(raw, 7, bytes_of(values));
+  };
+  add(samples.dense_name, "FP32", {20, 4}, std::vector<float>(samples.dense.begin(), samples.dense.begin() + 80));
+  for (const SampleArrays::Keys& keys : samples.inputs) {
+    const auto slots = static_cast<size_t>(keys.slots);
+    std::vector<int32_t> counts;
+    for (size_t bag = 0; bag < 20 * slots; ++bag)
+      counts.push_back(static_cast<int32_t>(keys.offsets[bag + 1] - keys.offsets[bag]));
+    const auto count = static_cast<size_t>(keys.offsets[20 * slots]);
+    add(keys.name, "INT64", {count},
+        std::vector<int64_t>(keys.keys.begin(), keys.keys.begin() + static_cast<std::ptrdiff_t>(count)));
+    add(keys.name + ".counts", "INT32", {20, slots}, counts);
+  }
+  const serve::GrpcAnswer answer = call("ModelInfer", name + request + raw);
+  ASSERT_EQ(answer.status, 0) << answer.message;
+  std::string scores;
+  for (serve::ProtoReader field(answer.response); field.next();)
+    if (field.number() == 6) scores = field.text();
+  EXPECT_EQ(scores, bytes_of(std::vector<float>(expected.begin(), expected.begin() + 20)));
+
+  EXPECT_EQ(call("ServerReady", "").response, std::string("\x08\x01", 2));
+  EXPECT_EQ(serve::call_grpc(*client, "/grpc.health.v1.Health/Check", "", 60'000'000).response,
+            std::string("\x08\x01", 2));
+  EXPECT_NE(call("ModelMetadata", name).response.find("wide_data.counts"), std::string::npos);
+  EXPECT_EQ(call("NoSuchCall", "").status, 12);
+  EXPECT_EQ(call("ModelInfer", "\xff").status, 3);
+  const serve::GrpcAnswer missing = call("ModelInfer", name + request);
+  EXPECT_EQ(missing.status, 3) << "inputs without data";
+  std::string other;
+  append_bytes_field(other, 1, "zz");
+  EXPECT_EQ(call("ModelInfer", other).status, 5);
+  EXPECT_EQ(call("RepositoryModelLoad", "").status, 3);
+}
+
+class HostileClients : public ServeTest {};
+
+TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
+  train(config_, {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  serve::ServeOptions options = options_for({"ctr=one-run"});
+  options.limits.body_bytes = 1 << 16;
+  options.limits.connections = 6;
+  options.limits.request_time = std::chrono::milliseconds(300);
+  const serve::Service service(options);
+  const std::string path = "/v2/models/ctr/infer", right = packed_request(samples, 0, 1);
+  {
+    HttpClient huge(service.http_port());
+    (void)huge.send("POST " + path + " HTTP/1.1\r\nContent-Length: 2147483648\r\n\r\n");
+    EXPECT_EQ(huge.receive().status, 413);
+    EXPECT_TRUE(huge.closed_by_server());
+    HttpClient half(service.http_port()), slow(service.http_port());
+    (void)half.send("POST " + path + " HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"inputs\"");
+    (void)slow.send("POST " + path + " HT");
+    HttpClient other(service.http_port());
+    EXPECT_EQ(other.post(path, right).status, 200) << "while others are slow";
+    EXPECT_EQ(half.receive().status, 408);
+    EXPECT_EQ(slow.receive().status, 408);
+    EXPECT_TRUE(slow.closed_by_server());
+  }
+  HttpClient client(service.http_port());
+  const auto dense = [&](const std::string& shape, const std::string& data) {
+    std::string request = right;
+    const size_t from = request.find("\"shape\":") + 8, to = request.find("]}", from);
+    return request.replace(from, to - from, cat(shape, ",\"data\":", data.substr(0, data.size() - 1)));
+  };
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {dense("[1,3]", "[1,2,3]"), "input 'dense' has shape [1,3]; expected [-1,4]"},
+      {dense("[2,4]", "[1,2,3,4,5,6,7,8]"), "samples"},
+      {with_change(right, "\"wide_data\"", "\"other\""), "unexpected inference input 'other'"},
+      {with_change(right, "FP32", "INT32"), "which is no INT32"},
+      {"{", "not valid JSON"},
+      {"", "not valid JSON"},
+      {R"({"inputs":[]})", "expected"},
+      {with_change(right, "{\"inputs\"", R"({"outputs":[{"name":"other"}],"inputs")"),
+       "unexpected inference output 'other'"},
+      {with_change(right, "{\"inputs\"", R"({"parameters":{"timeout":"soon"},"inputs")"), "parameter 'timeout'"},
+  };
+  for (const auto& [request, message] : wrong) {
+    const HttpAnswer answer = client.post(path, request);
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_NE(answer.body.find(message), std::string::npos) << answer.body;
+  }
+  std::string many = "[";
+  for (int i = 0; i < 1000; ++i) many += cat(i == 0 ? "" : ",", i);
+  const size_t slots = static_cast<size_t>(samples.inputs[1].slots);
+  SampleArrays thousand = read_sample_arrays(load_config("one.json", false, Log::silent()),
+                                             evaluation_source(load_config("one.json", false, Log::silent()).data), 1);
+  thousand.inputs[1].keys.assign(1000, 7);
+  thousand.inputs[1].offsets.assign(slots + 1, 1000);
+  thousand.inputs[1].offsets[0] = 0;
+  const HttpAnswer keys = client.post(path, packed_request(thousand, 0, 1));
+  EXPECT_EQ(keys.status, 400);
+  EXPECT_NE(keys.body.find("has 1000 keys, and the model takes up to 2"), std::string::npos) << keys.body;
+  EXPECT_EQ(client.post("/v2/models/zz/infer", right).status, 404);
+  EXPECT_EQ(client.post("/v2/models/ctr/versions/9/infer", right).status, 404);
+  EXPECT_EQ(client.get("/v3").status, 404);
+  EXPECT_EQ(client.ask("DELETE", path).status, 405);
+  // A timeout that has passed, and a queue of no length.
+  const HttpAnswer late =
+      client.post(path, with_change(right, "{\"inputs\"", R"({"parameters":{"timeout":1},"inputs")"));
+  EXPECT_EQ(late.status, 504) << late.body;
+  std::vector<std::unique_ptr<HttpClient>> held;
+  for (int i = 0; i < 5; ++i) {
+    held.push_back(std::make_unique<HttpClient>(service.http_port()));
+    EXPECT_EQ(held.back()->get("/v2/health/live").status, 200);
+  }
+  const HttpAnswer full = HttpClient(service.http_port()).receive();
+  EXPECT_EQ(full.status, 503);
+  EXPECT_EQ(full.headers.at("retry-after"), "1");
+  EXPECT_EQ(scores_in(client.post(path, right).body).size(), 1u);
+}
+
+TEST_F(HostileClients, AreAskedToComeAgainWhereTheQueueIsFull) {
+  train(config_, {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  serve::ServeOptions options = options_for({"ctr=one-run"});
+  options.schedule.most_queued = 0;
+  const serve::Service service(options);
+  const HttpAnswer answer = HttpClient(service.http_port()).post("/v2/models/ctr/infer", packed_request(samples, 0, 1));
+  EXPECT_EQ(answer.status, 503) << answer.body;
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  const std::string metrics = HttpClient(service.metrics_port()).get("/metrics").body;
+  EXPECT_NE(metrics.find("nv_inference_request_failure{model=\"ctr\",version=\"20\",reason=\"REJECTED\"} 1\n"),
+            std::string::npos)
+      << metrics;
+  EXPECT_NE(metrics.find("nv_inference_request_success{model=\"ctr\",version=\"20\"} 0\n"), std::string::npos)
+      << metrics;
+}
+
+}  // namespace
+}  // namespace hctr::test
