@@ -66,7 +66,7 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
   const Log log = log_to(from.note);
   const Config config = config_of_model(options_of(from), log);
-  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log);
+  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log, !from.tables);
   const Device device = choose_devices(device_of(from), GpuLists{}, {}, log).at(0);
   if (!device.is_cuda()) ops::load_blas(from.surroundings);
   const CurrentDevice current(device);
