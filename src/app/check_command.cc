@@ -1,8 +1,10 @@
 #include "app/check_command.h"
 
 #include "app/check_data.h"
+#include "app/check_store.h"
 #include "config/config_file.h"
 #include "core/base/expect.h"
+#include "core/base/files.h"
 #include "program/terminal.h"
 #include "train/known_gpus.h"
 
@@ -12,7 +14,8 @@ CheckCommand::CheckCommand(CommandLine& app) {
   app.add_option(
          "--check", config_,
          "Check FILE.json: names, values and shapes; print the layer table, the memory that each GPU needs and, "
-         "for a known GPU, the expected time of a step. Needs no GPU and no data")
+         "for a known GPU, the expected time of a step. Needs no GPU and no data. Of a store.json or ps.json: what its "
+         "tables take, by level")
       .type_name("FILE.json");
   app.add_flag("--check-data", data_,
                "Open the data too, read the first samples of each file, and hold labels, dense values and "
@@ -30,6 +33,12 @@ int CheckCommand::run(const JobOptions& job) {
   static_cast<JobOptions&>(options_) = job;
   options_.config = config_;
   options_.json = format_ == "json";
+  // A pipe can be read once: it has a config of training.
+  if (fs::is_regular_file(config_) &&
+      is_store_config(read_config_file(config_, job.changes, nullptr, job.surroundings.environment))) {
+    check_store(config_, options_.json, job.surroundings);
+    return 0;
+  }
   if (gpu_memory_ > 0) options_.gpu_memory = gpu_memory_;
   DataCheck data;
   if (data_) {

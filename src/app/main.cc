@@ -5,6 +5,7 @@
 
 #include "app/check_command.h"
 #include "app/explain_step.h"
+#include "app/explain_store.h"
 #include "app/init_command.h"
 #include "app/model_commands.h"
 #include "app/print_results.h"
@@ -217,6 +218,7 @@ int run(int argc, char** argv) {
   app.add_option(
          "--explain", topic,
          "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
+         "store: a store.json; "
          "step FILE.json: the plan of a training step, of the GPU there is or of an H200, or of --device cpu")
       .type_name("NAME");
   app.add_option("--set", options.changes,
@@ -296,7 +298,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!topic.empty()) {
-    hctr::print(hctr::explain(topic));
+    hctr::print(hctr::explain(topic, hctr::store_entries()));
     return 0;
   }
   expect_one_command(app);

@@ -33,7 +33,7 @@ Verb check() {
   return {"check",
           "FILE.json",
           "Check a config: names, values and shapes. Print its layers, the memory of each GPU and the expected time of "
-          "a step. Needs no GPU and no data.",
+          "a step. Needs no GPU and no data. Of a store.json or ps.json: what its tables take, by level.",
           {{"Check", {{"--check-data"}, {"--format"}}},
            {"Hardware to judge by", {{"--gpu-name"}, {"--gpu-memory"}, {"--gpus"}}},
            kConfig},

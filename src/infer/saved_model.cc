@@ -129,7 +129,7 @@ void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t
 }
 
 /// The model of an iteration at a prefix.
-SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config) {
+SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config, bool with_tables) {
   SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
                    .iteration = iteration,
                    .dense = formats::dense_model_name(prefix, iteration)};
@@ -145,6 +145,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
     model.numbering = numbering_in(&manifest->data);
     model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
   }
+  if (!with_tables) return model;
   if (model.tables.size() < config.embeddings.size())
     expect_no_file_missing(prefix, iteration, config.embeddings.size(), model);
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
@@ -199,15 +200,21 @@ SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& check
   return model;
 }
 
+bool is_table_file(const std::string& file) {
+  const auto table = split_number(file, "_sparse_", ".model");
+  return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
+}
+
 /// The model that a run ended with: its best one where it kept that, else the last.
-SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log) {
+SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log,
+                        bool with_tables) {
   const Json summary = Json::read_file(folder / kSummaryFile);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
   const Json* iterations = best ? best : summary.find("iterations");
   std::vector<std::string> found;
   for (size_t i = 0; files && files->array() && i < files->array()->size(); ++i) {
     const std::string* saved = (*files->array())[i].string();
-    if (!saved) continue;
+    if (!saved || (!with_tables && is_table_file(*saved))) continue;
     fs::path file = folder / cat("final_", fs::path(*saved).filename().string());
     if (!fs::exists(file)) file = *saved;
     if (!fs::exists(file))
@@ -228,10 +235,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   expect_own_model(folder, found[0]);
   model.name =
       cat("the ", best ? "best" : "final", " model of run '", folder.string(), "', iteration ", model.iteration);
-  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), [](const std::string& file) {
-    const auto table = split_number(file, "_sparse_", ".model");
-    return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
-  });
+  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), is_table_file);
   const auto manifest = manifest_of(model.dense);
   if (manifest) {
     model.statistics = manifest->statistics;
@@ -243,7 +247,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
     model.differences = layer_differences(&saved, config);
     model.encoding = encoding_change(saved, manifest ? &manifest->data : nullptr, config, config.data.eval_source);
   }
-  if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
+  if (with_tables && model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
 }
 
@@ -332,14 +336,14 @@ SavedConfig saved_config(const std::string& model, const Environment& environmen
 }
 
 SavedModel find_saved_model(const std::string& model, const Config& config, const Environment& environment,
-                            const Log& log) {
+                            const Log& log, bool with_tables) {
   const fs::path path(model);
   if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
-  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment, log);
+  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment, log, with_tables);
   if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
   if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
   const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
-  return model_at(prefix, iteration, config);
+  return model_at(prefix, iteration, config, with_tables);
 }
 
 std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {

@@ -39,7 +39,8 @@ struct SavedConfig {
 /// Error(usage) when it does not hold its config.
 SavedConfig saved_config(const std::string& model, const Environment&);
 
-/// Finds the model that `--model` names, by what is there:
+/// Finds the model that `--model` names, by what is there. `with_tables`: otherwise its tables are elsewhere, and their
+/// files need not be there.
 ///   RUN                  a run folder: its final model
 ///   CHECKPOINT           the folder of a checkpoint, or of several: the newest whole one
 ///   PREFIX               a snapshot_prefix: the newest of its models
@@ -47,7 +48,8 @@ SavedConfig saved_config(const std::string& model, const Environment&);
 ///   ..._dense_<n>.model  the model of this file
 /// Errors: Error(io) when there is none, with what was looked for and what is there; Error(data) when it has other
 /// tables than the config.
-SavedModel find_saved_model(const std::string& model, const Config&, const Environment&, const Log&);
+SavedModel find_saved_model(const std::string& model, const Config&, const Environment&, const Log&,
+                            bool with_tables = true);
 
 /// The statistics of dense columns in a checkpoint; none where it has none. Errors: Error(data).
 std::vector<ColumnStatistics> statistics_of(const Manifest&);

@@ -67,7 +67,7 @@ class ServedModel::Lease {
 ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samples), log_(log_to(from.note)) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
   const Config config = config_of_model(options_of(from), log_);
-  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log_);
+  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log_, !from.tables);
   const Device device = choose_devices(device_of(from), GpuLists{}, {}, log_).at(0);
   if (!device.is_cuda()) ops::load_blas(from.surroundings);
   const CurrentDevice current(device);

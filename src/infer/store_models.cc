@@ -42,7 +42,8 @@ struct LoadedAlone {
   std::optional<LoadedModel> model;
 };
 
-void add_tables_of_model(const std::string& name, const Surroundings& around, const Log& log, StoreModel& to) {
+void add_tables_of_model(const std::string& name, const Surroundings& around, const Log& log, bool loads,
+                         StoreModel& to) {
   ModelOptions options;
   options.model = name;
   options.device = DeviceChoice::cpu;
@@ -53,7 +54,7 @@ void add_tables_of_model(const std::string& name, const Surroundings& around, co
   if (!saved.dense.empty())
     if (const auto manifest = manifest_of(saved.dense)) to.run = manifest->run;
   std::shared_ptr<LoadedModel> loaded;
-  if (saved.checkpoint) {
+  if (saved.checkpoint && loads) {
     ops::load_blas(around);
     const auto alone = std::make_shared<LoadedAlone>();
     alone->model.emplace(config, saved, alone->comm, LoadOnRank{.threads = usable_cores()}, log);
@@ -64,15 +65,15 @@ void add_tables_of_model(const std::string& name, const Surroundings& around, co
     StoreTableSource table{.name = section.top(), .dim = section.dim, .by_slot = section.identity_by_slot()};
     if (loaded)
       table.rows = rows_of_checkpoint(loaded, e);
+    else if (saved.checkpoint)
+      table.rows = [](const StoreRowSink&) { HCTR_EXPECT(false, "rows of a checkpoint that is not loaded"); };
     else
       table.model_file = saved.tables.at(e);
     to.tables.push_back(std::move(table));
   }
 }
 
-}  // namespace
-
-StoreModel store_model(const StoreModelSection& from, const Surroundings& around, const Log& log) {
+StoreModel model_of_section(const StoreModelSection& from, const Surroundings& around, const Log& log, bool loads) {
   StoreModel model{.name = from.name,
                    .version = from.version,
                    .on_miss = from.miss_is_error ? OnMiss::error : OnMiss::default_vector,
@@ -81,8 +82,18 @@ StoreModel store_model(const StoreModelSection& from, const Surroundings& around
     model.tables.push_back(source_of(table));
     if (table.sources() == 0) model.iteration = 0;  // a delta that builds on a later one does not fit
   }
-  if (!from.model.empty()) add_tables_of_model(from.model, around, log, model);
+  if (!from.model.empty()) add_tables_of_model(from.model, around, log, loads, model);
   return model;
+}
+
+}  // namespace
+
+StoreModel store_model(const StoreModelSection& from, const Surroundings& around, const Log& log) {
+  return model_of_section(from, around, log, true);
+}
+
+StoreModel store_model_unloaded(const StoreModelSection& from, const Surroundings& around, const Log& log) {
+  return model_of_section(from, around, log, false);
 }
 
 void load_store_models(Store& store, const StoreConfig& config, const Surroundings& around) {

@@ -10,6 +10,8 @@ namespace hctr {
 /// The version that a section of store.json describes. Of a "model" all tables are served, from its files, or where it
 /// is a checkpoint, from memory in which it is loaded when its rows are read. Errors: those of find_saved_model().
 StoreModel store_model(const StoreModelSection&, const Surroundings&, const Log&);
+/// The same without loading a checkpoint: reading its rows is an error.
+StoreModel store_model_unloaded(const StoreModelSection&, const Surroundings&, const Log&);
 
 /// Loads the models of the config that the store lacks, makes those of the config the ones that answer, and applies
 /// their deltas.

@@ -26,6 +26,11 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+int64_t partitions_for(int64_t rows) {
+  const auto wanted = static_cast<uint64_t>(std::max<int64_t>(rows, 0)) / kRowsOfPartition + 1;
+  return std::clamp(static_cast<int64_t>(std::bit_ceil(wanted)), kLeastPartitions, kMostPartitions);
+}
+
 int64_t slots_for(int64_t rows) {
   return std::max(kFewSlots, static_cast<int64_t>(static_cast<double>(rows) / kFreshLoad) + 1);
 }
@@ -58,11 +63,7 @@ struct ConcurrentRows::Block {
 };
 
 ConcurrentRows::ConcurrentRows(int64_t words, int64_t expected)
-    : words_(words),
-      partitions_(static_cast<size_t>(
-          std::clamp(static_cast<int64_t>(
-                         std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(expected, 0)) / kRowsOfPartition + 1)),
-                     kLeastPartitions, kMostPartitions))) {
+    : words_(words), partitions_(static_cast<size_t>(partitions_for(expected))) {
   const int64_t slots = slots_for(expected / static_cast<int64_t>(partitions_.size()));
   const auto start = [&](Partition& partition, int64_t count) {
     partition.owner = std::make_shared<Block>(count, words_);
@@ -254,6 +255,12 @@ int64_t ConcurrentRows::bytes() const {
   int64_t slots = special_.owner->slots;
   for (const Partition& partition : partitions_) slots += partition.owner->slots;
   return slots * (8 + words_ * 4) + static_cast<int64_t>(partitions_.size() * (sizeof(Partition) + sizeof(Block)));
+}
+
+int64_t ConcurrentRows::expected_bytes(int64_t words, int64_t rows) {
+  const int64_t partitions = partitions_for(rows);
+  return (partitions * slots_for(rows / partitions) + 2) * (8 + words * 4) +
+         partitions * static_cast<int64_t>(sizeof(Partition) + sizeof(Block));
 }
 
 void ConcurrentRows::each(const Sink& sink) const {

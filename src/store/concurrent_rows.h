@@ -46,6 +46,8 @@ class ConcurrentRows {
   int64_t words() const { return words_; }
   int64_t size() const { return size_.load(std::memory_order_relaxed); }
   int64_t bytes() const;
+  /// What bytes() will be with so many rows of so many words, once it was made for them.
+  static int64_t expected_bytes(int64_t words, int64_t rows);
   /// Passes all rows, partition by partition, each as it is at one time: keys, and rows one behind the other.
   using Sink = std::function<void(std::span<const int64_t> keys, std::span<const uint32_t> rows)>;
   void each(const Sink&) const;

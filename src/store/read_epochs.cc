@@ -7,23 +7,28 @@
 
 namespace hctr {
 
-std::atomic<uint64_t>& ReadEpochs::enter() {
-  size_t at = std::hash<std::thread::id>()(std::this_thread::get_id());
-  at ^= at >> 12;  // identifiers are addresses
-  for (size_t tries = 1;; ++tries, ++at) {
-    std::atomic<uint64_t>& slot = readers_[at % kReaders].epoch;
-    uint64_t nobody = 0;
-    if (slot.load(std::memory_order_relaxed) == 0 && slot.compare_exchange_strong(nobody, epoch_.load())) return slot;
-    if (tries % kReaders == 0) std::this_thread::yield();
+std::atomic<int64_t>& ReadEpochs::enter() {
+  size_t stripe = std::hash<std::thread::id>()(std::this_thread::get_id());
+  stripe = (stripe ^ (stripe >> 12)) % kStripes;  // identifiers are addresses
+  for (;;) {
+    const uint32_t generation = current_.load();
+    std::atomic<int64_t>& count = counters_[generation][stripe].readers;
+    count.fetch_add(1);
+    if (current_.load() == generation) return count;
+    count.fetch_sub(1);
   }
 }
 
+bool ReadEpochs::has_readers(uint32_t generation) const {
+  return std::ranges::any_of(counters_[generation], [](const Counter& one) { return one.readers.load() != 0; });
+}
+
 void ReadEpochs::retire(std::shared_ptr<void> memory) {
-  retired_.push_back({epoch_.fetch_add(1), std::move(memory)});
-  uint64_t oldest = UINT64_MAX;
-  for (const Slot& slot : readers_)
-    if (const uint64_t epoch = slot.epoch.load(); epoch != 0) oldest = std::min(oldest, epoch);
-  std::erase_if(retired_, [&](const Retired& one) { return one.epoch < oldest; });
+  retired_.push_back(std::move(memory));
+  const uint32_t other = 1 - current_.load();
+  if (has_readers(other)) return;
+  before_ = std::exchange(retired_, {});
+  current_.store(other);
 }
 
 }  // namespace hctr

@@ -1,6 +1,7 @@
 // When memory that readers without locks may still use can be freed.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -8,41 +9,37 @@
 
 namespace hctr {
 
-/// Readers announce themselves for the length of a call; what a writer retires is freed once no reader that may have
-/// seen it is left (K. Fraser, "Practical lock-freedom", 2004, chapter 5: epochs). Any number of readers; one thread at
-/// a time retires.
+/// Readers count themselves, for the length of a call, in one of two generations; what a writer retires is freed once
+/// no reader that may have seen it is left (P. McKenney, "Sleepable read-copy update", 2006). Neither waits for the
+/// other. Any number of readers; one thread at a time retires.
 class ReadEpochs {
  public:
-  ReadEpochs() : readers_(kReaders) {}
-
   class Reader {
    public:
-    explicit Reader(ReadEpochs& epochs) : slot_(epochs.enter()) {}
-    ~Reader() { slot_.store(0, std::memory_order_release); }
+    explicit Reader(ReadEpochs& epochs) : count_(epochs.enter()) {}
+    ~Reader() { count_.fetch_sub(1, std::memory_order_release); }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
    private:
-    std::atomic<uint64_t>& slot_;
+    std::atomic<int64_t>& count_;
   };
 
   /// After readers can no longer find it. Frees what is free by now.
   void retire(std::shared_ptr<void> memory);
 
  private:
-  static constexpr size_t kReaders = 32;
-  struct alignas(64) Slot {
-    std::atomic<uint64_t> epoch{0};  // 0: nobody
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Counter {
+    std::atomic<int64_t> readers{0};
   };
-  struct Retired {
-    uint64_t epoch;
-    std::shared_ptr<void> memory;
-  };
-  std::atomic<uint64_t>& enter();
+  std::atomic<int64_t>& enter();
+  bool has_readers(uint32_t generation) const;
 
-  std::atomic<uint64_t> epoch_{1};
-  std::vector<Slot> readers_;
-  std::vector<Retired> retired_;
+  std::atomic<uint32_t> current_{0};
+  std::array<std::array<Counter, kStripes>, 2> counters_{};
+  // What readers of the current generation may have seen; and what only those of the other one may have.
+  std::vector<std::shared_ptr<void>> retired_, before_;
 };
 
 }  // namespace hctr

@@ -42,7 +42,7 @@ struct RowFile::Record {
 RowFile::RowFile(fs::path path, int64_t dim, int64_t expected, uint64_t committed, std::optional<int64_t> rows)
     : path_(std::move(path)),
       dim_(dim),
-      bytes_((20 + 4 * dim + 7) / 8 * 8),
+      bytes_(record_bytes(dim)),
       index_(2, rows.value_or(expected)),
       committed_(committed),
       fresh_(!rows) {
@@ -376,7 +376,7 @@ void RowFile::verify() {
 }
 
 LevelStatistics RowFile::statistics() const {
-  return {.rows = size(), .bytes = kHead + records_ * bytes_, .asked = asked_.load(), .found = found_.load()};
+  return {.rows = size(), .bytes = expected_bytes(dim_, records_), .asked = asked_.load(), .found = found_.load()};
 }
 
 }  // namespace hctr

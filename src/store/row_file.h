@@ -30,6 +30,10 @@ class RowFile : public LevelTable {
   RowFile(fs::path, int64_t dim, int64_t expected, uint64_t committed, std::optional<int64_t> rows);
   ~RowFile() override;
 
+  /// Bytes of a record; and of the file with so many.
+  static int64_t record_bytes(int64_t dim) { return (20 + 4 * dim + 7) / 8 * 8; }
+  static int64_t expected_bytes(int64_t dim, int64_t rows) { return kHead + rows * record_bytes(dim); }
+
   int64_t dim() const override { return dim_; }
   int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) override;
   bool contains(int64_t key) override { return index_.contains(key); }

@@ -58,6 +58,27 @@ void read_table(const StoreTableSource& from, const StoreRowSink& sink) {
   read_pretrained(files, from.dim, without_slots);
 }
 
+int64_t count_rows(const StoreTableSource& from) {
+  int64_t rows = 0;
+  if (from.model_file.empty()) {
+    read_table(from, [&](std::span<const int32_t>, std::span<const int64_t> keys, std::span<const float>) {
+      rows += static_cast<int64_t>(keys.size());
+    });
+    return rows;
+  }
+  if (is_empty_file(from.model_file)) return 0;
+  struct Known {};
+  try {  // the first block says it
+    read_sparse(from.model_file, {from.by_slot, from.dim, std::numeric_limits<int32_t>::max(), 0},
+                [&](const SparseRows& block) {
+                  rows = block.of;
+                  throw Known{};
+                });
+  } catch (const Known&) {
+  }
+  return rows;
+}
+
 std::string content_of(const StoreTableSource& from) {
   if (!from.content.empty()) return from.content;
   std::string content;

@@ -14,6 +14,8 @@ namespace hctr {
 /// Passes all rows of a source on. Errors: Error(config) where not exactly one is given; Error(io); Error(data) naming
 /// what is wrong, also a number that is not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&);
+/// How many rows it has: of a model file by its size, of others by reading them. Errors: those of read_table().
+int64_t count_rows(const StoreTableSource&);
 /// What it has, where the source does not say: a checksum of its files. Empty: not known.
 std::string content_of(const StoreTableSource&);
 

@@ -9,8 +9,10 @@ namespace {
 
 TEST(Manual, PagesAreWhatTheProgramWrites) {
   const TemporaryFolder folder;
-  const std::pair<const char*, const char*> pages[] = {
-      {"config", "docs/config.md"}, {"layers", "docs/layers.md"}, {"schema", "docs/config.schema.json"}};
+  const std::pair<const char*, const char*> pages[] = {{"config", "docs/config.md"},
+                                                       {"layers", "docs/layers.md"},
+                                                       {"schema", "docs/config.schema.json"},
+                                                       {"store_schema", "docs/store.schema.json"}};
   for (const auto& [topic, page] : pages) {
     const Outcome outcome = run_program("huge_ctr", {"--explain", topic}, folder.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

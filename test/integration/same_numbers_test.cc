@@ -4,6 +4,8 @@
 #include <map>
 
 #include "hctr/huge_ctr.h"
+#include "hctr/store.h"
+#include "infer/store_models.h"
 #include "scores_fixture.h"
 
 namespace hctr::test {
@@ -12,9 +14,11 @@ namespace {
 class SameNumbers : public ScoresTest {
  protected:
   /// By the C interface, in batches of `size`.
-  std::vector<float> by_c(const char* run, const SampleArrays& samples, int64_t size) const {
+  std::vector<float> by_c(const char* run, const SampleArrays& samples, int64_t size,
+                          const hctr_store_view* tables = nullptr) const {
     hctr_model_options options{};
     options.size = sizeof options;
+    options.tables = tables;
     options.model = run;
     options.device = HCTR_CPU;
     options.threads = 1;
@@ -59,6 +63,47 @@ class SameNumbers : public ScoresTest {
     return scores;
   }
 
+  /// A store with the model of a run, in these levels.
+  static Store store_of(const char* run, const std::string& levels) {
+    const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = levels};
+    StoreOptions options;
+    if (levels == "file") options.levels = {file};
+    if (levels == "both") options.levels = {StoreLevelOptions{}, file};
+    if (levels == "cache") options.levels = {StoreLevelOptions{.most_rows = 50}, file};
+    Store store(options);
+    StoreModelSection section;
+    section.name = "m";
+    section.model = run;
+    store.load(store_model(section, {}, Log::silent()));
+    return store;
+  }
+  /// With tables of a store.
+  std::vector<float> from_store(const char* run, const SampleArrays& samples, const std::string& levels) const {
+    const Store store = store_of(run, levels);
+    LoadOptions options = at(run);
+    options.tables = std::make_shared<StoreView>(store.view("m"));
+    return score_in(Model(options), samples, {256});
+  }
+  /// The same by the C interface, in memory.
+  std::vector<float> by_c_from_store(const char* run, const SampleArrays& samples) const {
+    hctr_store_options options{};
+    options.size = sizeof options;
+    options.config_text = "{}";
+    hctr_store* store = nullptr;
+    EXPECT_EQ(hctr_store_open(&options, &store), HCTR_OK) << hctr_error_message();
+    hctr_store_model model{};
+    model.size = sizeof model;
+    model.name = "m";
+    model.model = run;
+    EXPECT_EQ(hctr_store_load(store, &model), HCTR_OK) << hctr_error_message();
+    hctr_store_view* view = nullptr;
+    EXPECT_EQ(hctr_store_view_create(store, "m", &view), HCTR_OK) << hctr_error_message();
+    const std::vector<float> scores = by_c(run, samples, 100, view);
+    hctr_store_view_destroy(view);
+    hctr_store_destroy(store);
+    return scores;
+  }
+
   /// By the C interface, of the source of evaluation samples.
   std::vector<float> by_c_of_source(const char* run, const char* source) const {
     hctr_model_options options{};
@@ -93,6 +138,11 @@ TEST_F(SameNumbers, OfScores) {
       {"hctr_model_score()", [&] { return by_c("one-run", samples, 4096); }},
       {"hctr_model_predict()", [&] { return by_c_of_source("one-run", eval_source.c_str()); }},
       {"hctr_model_score(), seven at a time", [&] { return by_c("one-run", samples, 7); }},
+      {"tables in a store's memory", [&] { return from_store("one-run", samples, "memory"); }},
+      {"tables in a store's files", [&] { return from_store("one-run", samples, "file"); }},
+      {"tables in memory above files", [&] { return from_store("one-run", samples, "both"); }},
+      {"some rows in memory, others in files", [&] { return from_store("one-run", samples, "cache"); }},
+      {"hctr_model_score(), tables in a store", [&] { return by_c_from_store("one-run", samples); }},
   };
   const std::vector<float> expected = predicted("one-run");
   ASSERT_EQ(expected.size(), 500u);

@@ -63,6 +63,21 @@ TEST_F(StoreModelTest, ScoresAreThoseOfTheModelWithItsOwnTablesFromEachLevel) {
   }
 }
 
+TEST_F(StoreModelTest, FilesOfTablesAreNotNeeded) {
+  const std::vector<float> expected = score_in(Model(at("one-run")), samples_, {4096});
+  Store store({});
+  load(store);
+  size_t removed = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::current_path()))
+    if (entry.path().filename().string().find("_sparse_") != std::string::npos) removed += fs::remove(entry.path());
+  ASSERT_GE(removed, 3u);
+  EXPECT_EQ(score_in(served_from(store), samples_, {4096}), expected);
+  LoadOptions of_prefix = at("one-run/final_");
+  of_prefix.tables = std::make_shared<StoreView>(store.view("m"));
+  EXPECT_EQ(score_in(Model(of_prefix), samples_, {4096}), expected);
+  EXPECT_NE(message_of(Kind::io, [&] { Model(at("one-run")); }).find("lacks"), std::string::npos);
+}
+
 TEST_F(StoreModelTest, ABatchIsScoredWithOneStateOfTheTablesWhileTheyChange) {
   Store store({});
   load(store);

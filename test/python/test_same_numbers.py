@@ -72,6 +72,9 @@ class SameNumbers(support.InFolder):
     def test_scores(self):
         model = huge_ctr.load("program", device="cpu")
         ways = {"a file": lambda: model.predict("eval.csv"), "arrays": lambda: model.predict(model.encode("eval.csv"))}
+        store = huge_ctr.store.Store({"models": [{"name": "m", "model": "program"}]})
+        served = huge_ctr.load("program", device="cpu", tables=store.view("m"))
+        ways["tables in a store"] = lambda: served.predict("eval.csv")
         for name, (_, evaluated) in self.tables.items():
             ways[name] = lambda evaluated=evaluated: model.predict(evaluated)
         ways["row by row"] = lambda: np.concatenate(

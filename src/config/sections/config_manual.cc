@@ -179,8 +179,9 @@ std::string layers_manual() {
   return page;
 }
 
-std::string explain(const std::string& name) {
-  const std::vector<Entry> all = entries();
+std::string explain(const std::string& name, const ManualEntries& others) {
+  std::vector<Entry> all = entries();
+  for (const auto& [other, text] : others) all.push_back({{other}, text});
   for (const Entry& each : all)
     if (contains(each.names, name, std::equal_to<char>())) return each.text();
   const auto same_letter = [](char a, char b) {

@@ -1,0 +1,38 @@
+#include "app/check_store.h"
+
+#include <vector>
+
+#include "core/base/expect.h"
+#include "core/base/log.h"
+#include "infer/store_models.h"
+#include "program/terminal.h"
+#include "store/store_bill.h"
+
+namespace hctr {
+
+bool is_store_config(const Json& json) {
+  if (!json.object() || json.find("layers") || json.find("solver") || json.find("include")) return false;
+  for (const char* key : {"models", "folder", "memory", "most_rows", "supportlonglong"})
+    if (json.find(key)) return true;
+  return false;
+}
+
+void check_store(const std::string& file, bool as_json, const Surroundings& around) {
+  std::vector<std::string> notes;
+  const StoreConfig config = read_store_config(file, notes);
+  for (const std::string& note : notes) print_note(cat(note, "\n"));
+  std::vector<StoreModel> models;
+  for (const StoreModelSection& section : config.models)
+    models.push_back(store_model_unloaded(section, around, Log(around.log)));
+  const StoreBill bill = store_bill(config, models);
+  print(as_json ? bill.json().text(2) + "\n" : bill.text());
+  if (bill.in_memory() > bill.free_memory)
+    throw Error(Kind::config, cat(file, ": the tables take ", bill.in_memory(), " bytes of memory, and ",
+                                  bill.free_memory, " are free: ",
+                                  config.folder.empty() ? "a \"folder\" for files with \"most_rows\" in memory"
+                                                        : "a lower \"most_rows\", or \"memory\": false,",
+                                  " takes less"));
+  if (!as_json) print(file + " is right.\n");
+}
+
+}  // namespace hctr
