@@ -6,6 +6,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "config/json_member.h"
 #include "config/problems.h"
 #include "config/values.h"
 #include "core/base/environment.h"
@@ -152,14 +153,12 @@ Json with_includes(const std::string& text, const fs::path& path, const std::str
     throw Error(Kind::config, cat(name, ": /", kInclude, misfit.pointer,
                                   ": expected the path of a config, or an array of paths, found ",
                                   misfit.pointer.empty() ? include->kind() : misfit.found));
-  Json all(Json::Object{}), own(Json::Object{});
+  Json all(Json::Object{});
   for (const std::string& included : names)
     all = merged(
         all, in_context([&] { return cat("included by '", name, "'"); },
                         [&] { return read_with_includes(path.parent_path() / included, files, stop, environment); }));
-  for (const auto& [key, value] : *file.object())
-    if (key != kInclude) own.set(key, value);
-  return merged(all, own);
+  return merged(all, without_member(file, kInclude));
 }
 
 Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,

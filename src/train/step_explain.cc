@@ -129,7 +129,7 @@ StepFacts expected_step_facts(const Config& config, const std::optional<GpuTrait
   const Graph graph = wired_graph(config, samples, Phase::train);
   const PlacedModel model = place_model(config, graph, samples, gpu, options);
   const DType activations = solver.mixed_precision.activations;
-  facts.recorded_whole = facts.ranks == 1 || (solver.gpu.per_process.size() == 1 && !solver.steps_in_pieces);
+  facts.recorded_whole = facts.ranks == 1 || solver.gpu.per_process.size() == 1;
   facts.tensor_cores = activations != DType::f32 || options.tf32;
   facts.may_skip = solver.mixed_precision.may_overflow() || solver.on_nan == OnNan::skip;
   facts.penalty = any_penalty(graph);

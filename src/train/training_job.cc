@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "config/json_member.h"
 #include "core/base/current_error.h"
 #include "core/base/host_name.h"
 #include "core/comm/collective_error.h"
@@ -17,14 +18,6 @@
 
 namespace hctr {
 namespace {
-
-/// An object with this member in place of the one of its name.
-Json with_member(const Json& object, const std::string& name, Json value) {
-  Json with(Json::Object{});
-  for (const auto& [key, other] : *object.object())
-    if (key != name) with.set(key, other);
-  return with.set(name, std::move(value));
-}
 
 /// What a config says whose data have no source: samples are given in memory.
 constexpr const char* kSourceToCome = "(samples in memory)";

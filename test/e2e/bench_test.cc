@@ -74,7 +74,6 @@ TEST(Bench, ComparesSeveralRanksWithOne) {
   EXPECT_DOUBLE_EQ(weak.at("1 rank, batch 100, f32"), 100);
   EXPECT_GT(weak.at("3 ranks, batch 300, f32"), 0);
   EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
-  EXPECT_TRUE(scale({"--ranks", "2", "--pieces"}).contains("2 ranks, batch 200, f32, in pieces"));
 }
 
 TEST(Bench, PredictsStepsOnHostsThatAreNotThere) {

@@ -127,8 +127,6 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
-  scale.add_flag("--pieces", given.scale.pieces,
-                 "record steps in pieces with exchanges called anew, as between hosts: what that costs");
   bench::SimulateCase simulate;
   scale.add_option("--simulate", simulate.cluster,
                    "run nothing, and predict the steps of such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; "

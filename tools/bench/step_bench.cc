@@ -168,7 +168,6 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
   const Log log = log_to_stderr();
   Config config = config_of(wanted.step, log);
   const int64_t batch = config.solver.batchsize;
-  config.solver.steps_in_pieces = wanted.pieces;
   double first_speed = 0;  // samples per second and rank, for the first number of ranks
   for (const int ranks : wanted.ranks) {
     if (static_cast<size_t>(ranks) > devices.size())
@@ -192,8 +191,7 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     });
     const double speed = static_cast<double>(config.solver.batchsize) / step;
     if (first_speed == 0) first_speed = speed / ranks;
-    const std::string where = cat(ranks, ranks == 1 ? " rank, " : " ranks, ", case_of(config, config.solver.batchsize),
-                                  wanted.pieces && ranks > 1 ? ", in pieces" : "");
+    const std::string where = cat(ranks, ranks == 1 ? " rank, " : " ranks, ", case_of(config, config.solver.batchsize));
     report.add("training step", where, step * 1e3, "ms");
     report.add("  samples", where, speed / 1e6, "M/s");
     report.add("  of ideal", where, 100 * speed / (first_speed * ranks), "%");

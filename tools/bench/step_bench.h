@@ -25,7 +25,6 @@ struct ScaleCase {
   StepCase step;
   std::vector<int> ranks = {1, 2, 4};  ///< measured in turn, on this many GPUs, or as ranks on the CPU
   bool strong = false;                 ///< strong scaling: `batch` is the batch of all ranks; else of each rank
-  bool pieces = false;                 ///< steps of several ranks are recorded in pieces, as between hosts
 };
 
 /// For each number of ranks, all in this process, reports the time of a step, the speed relative to linear scaling from

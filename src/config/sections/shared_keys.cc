@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "config/json_member.h"
 #include "core/base/expect.h"
 #include "formats/catalog/format_table.h"
 
@@ -57,15 +58,6 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
         "equal values of two slots share no vector, since each slot hashes or numbers its values apart; slots "
         "with the same \"key_space\" share them");
   }
-}
-
-/// A copy of an object with another member in place of the one with that name.
-Json with_member(const Json& object, const std::string& name, Json value) {
-  Json changed(Json::Object{});
-  for (const auto& [key, old] : *object.object())
-    if (key != name) changed.set(key, old);
-  changed.set(name, std::move(value));
-  return changed;
 }
 
 /// The groups whose columns are the slots [first, end); none if a group has others, too.

@@ -122,8 +122,6 @@ struct SolverSection {
   std::optional<PlacementRule> placement;  // default of embeddings without their own placement
   std::string placement_file;
   TableMemory table_memory;
-  /// Not a config field: `bench scale --pieces` records steps of several ranks of one host as between hosts.
-  bool steps_in_pieces = false;
 
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }

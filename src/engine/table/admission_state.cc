@@ -5,8 +5,8 @@
 
 #include "core/device/copy_bytes.h"
 #include "engine/table/admission.h"
+#include "engine/table/row_store_state.h"
 #include "engine/table/saved_rows.h"
-#include "engine/table/store_state.h"
 
 namespace hctr {
 namespace {

@@ -14,7 +14,7 @@ namespace hctr {
 
 /// Does what concerns all three: memory for the rows of a batch, within the limit, where a tier has room. Kernels read
 /// rows(); remove_rows.h has them leave as policy() says, tiers() has them on the device, its host or a disk, and
-/// store_state.h keeps them in checkpoints.
+/// row_store_state.h keeps them in checkpoints.
 class RowStore {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.

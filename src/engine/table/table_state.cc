@@ -1,5 +1,5 @@
 // A table in checkpoints.
-#include "engine/table/store_state.h"
+#include "engine/table/row_store_state.h"
 #include "engine/table/table.h"
 
 namespace hctr {

@@ -234,7 +234,6 @@ int64_t Replica::embedding_rows() const {
 }
 
 bool Replica::fixed_sizes() const {
-  if (config_.solver.steps_in_pieces && comm_.size() > 1) return false;
   return std::all_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->fixed_sizes(); });
 }
 

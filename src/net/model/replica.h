@@ -234,7 +234,6 @@ class Replica {
 
  private:
   /// The exchange of keys in its three calls, each for all tables before the next one.
-  void send_all_keys(Context&, Recording*, int buffer, const BatchTensors&);
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   /// Collective. On rank 0 "index_places" of all ranks, where the table has an index.

@@ -13,7 +13,8 @@ bool Replica::consume_look_up_flag() {
   return any;
 }
 
-void Replica::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+void Replica::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  if (comm_.size() == 1) return;
   const auto each = [&](const TableCall& body) {
     run_tables(tables_, preparation_groups(facts_of_tables_), ctx, "send keys", body);
   };
@@ -23,13 +24,6 @@ void Replica::send_all_keys(Context& ctx, Recording* recording, int buffer, cons
   });
   each([&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
   each([&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
-}
-
-void Replica::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
-  if (comm_.size() == 1) return;
-  if (!config_.solver.steps_in_pieces) return send_all_keys(ctx, recording, buffer, batch);
-  outside(recording, ctx, [this, buffer, batch](Context& own) { send_all_keys(own, nullptr, buffer, batch); });
-  if (recording) recording->cut();
 }
 
 void Replica::look_up(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {

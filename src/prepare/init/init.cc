@@ -14,8 +14,10 @@
 #include "prepare/init/column_guess.h"
 #include "prepare/init/guess_words.h"
 #include "prepare/init/init_config.h"
+#include "prepare/init/init_report.h"
 #include "prepare/init/parquet_pass.h"
 #include "prepare/init/stated_column.h"
+#include "prepare/init/table_files.h"
 #include "prepare/init/text_pass.h"
 
 namespace hctr {
@@ -26,14 +28,6 @@ struct Paths {
   std::string stem;  ///< "conf/income" of conf/income.json; without --out the name of the data, in the working folder
   std::string train, eval;
 };
-
-std::string delimiter_words(const std::string& delimiter) {
-  if (delimiter == ",") return "commas";
-  if (delimiter == "\t") return "tabs";
-  if (delimiter == ";") return "semicolons";
-  if (delimiter == " ") return "blanks";
-  return cat("'", delimiter, "'");
-}
 
 /// income of data/income.csv.gz.
 std::string bare_name(const fs::path& data) {
@@ -65,29 +59,6 @@ void expect_none(const std::string& path) {
   if (path.empty() || !fs::exists(path)) return;
   throw Error(Kind::io,
               cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
-}
-
-/// `of`: " of --eval", or nothing. Errors: Error(usage) for input that can be read only once.
-void expect_to_be_read_again(const fs::path& path, const char* of) {
-  if (!source_exists(path))
-    throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
-  if (fs::exists(path) && !fs::is_directory(path) && !fs::is_regular_file(path))
-    throw Error(Kind::usage, cat("'", path.string(), "'", of,
-                                 " is a pipe or a device, and --init reads the rows several times: name a file"));
-}
-
-/// The files of a table.
-struct TableFiles {
-  bool parquet = false;
-  std::vector<fs::path> paths;
-};
-TableFiles table_files(const fs::path& source, const Log& log, const char* of = "") {
-  expect_to_be_read_again(source, of);
-  TableFiles files;
-  files.parquet = is_parquet(raw_files(source, Log::silent(), true)[0]);
-  files.paths = files.parquet ? parquet_files(source, log) : text_files(source, log);
-  for (const fs::path& file : files.paths) expect_to_be_read_again(file, of);
-  return files;
 }
 
 /// Whether a config can contain the name or text: JSON is UTF-8.
@@ -129,7 +100,7 @@ class Initializer {
     decide();
     InitResult result;
     result.config = init_config(plan_);
-    report(result);
+    result.report = init_report(plan_, pass_, options_);
     if (!options_.out.empty()) files_.add(options_.out).write(result.config);
     for (AtomicFile& file : files_.files()) file.finish();
     if (write_config) write_config(result.config);
@@ -337,54 +308,6 @@ class Initializer {
           "--template din needs a list, such as the items that a user had before, and a column with one of the "
           "same ids, such as the item that is offered; there are no two columns of which most values of the one "
           "stand in lists of the other; try --template wdl");
-  }
-
-  void report(InitResult& result) const {
-    const auto say = [&](const std::string& line) { result.report.push_back(line); };
-    if (plan_.layout)
-      say(cat(options_.data, ": cells between ", delimiter_words(plan_.layout->delimiter),
-              plan_.layout->header ? ", names in the first line" : ", no header: columns go by their numbers",
-              plan_.layout->grammar.trim ? ", blanks around cells are dropped" : "", ", ", pass_.columns.size(),
-              " columns"));
-    else
-      say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns",
-              plan_.trim ? ", blanks around texts are dropped" : ""));
-    if (plan_.number_format) say(cat("numbers: written as ", word_of(*plan_.number_format)));
-    if (!plan_.missing.empty()) {
-      std::string marks;
-      for (const std::string& mark : plan_.missing) marks += cat(marks.empty() ? "" : ", ", "'", mark, "'");
-      say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
-    }
-    say(cat("label ", plan_.label.column, ": ", plan_.label.why));
-    if (plan_.layout && !plan_.layout->added.empty()) {
-      std::string names;
-      for (const std::string& name : plan_.layout->added) names += cat(names.empty() ? "" : ", ", name);
-      say(cat("partitions: ", names, plan_.layout->added.size() == 1 ? " is a column too" : " are columns too"));
-    }
-    for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
-    if (plan_.history)
-      say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));
-    const char* const skipped = options_.eval.empty() ? "left out" : "skipped in training";
-    if (pass_.bad_rows > 0) say(cat(pass_.bad_rows, " bad rows are ", skipped, ": ", pass_.first_bad));
-    if (pass_.without_label > 0) say(cat(pass_.without_label, " rows without a label are ", skipped));
-    if (pass_.eval_bad_rows > 0)
-      say(cat(pass_.eval_bad_rows, " bad rows to evaluate on are skipped: ", pass_.first_bad_eval));
-    if (pass_.eval_without_label > 0)
-      say(cat(pass_.eval_without_label, " rows to evaluate on without a label are skipped"));
-    if (options_.eval.empty())
-      say(cat("rows: ", pass_.train_rows, " to train on in ", paths_.train, ", ", pass_.eval_rows,
-              " to evaluate on in ", paths_.eval,
-              pass_.held_out_by_number ? "; split by a hash of each row's number, since many rows have equal features"
-                                       : "; split by a hash of each row's features, without the label"));
-    else
-      say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
-    if (!options_.eval.empty() && fs::equivalent(options_.eval, options_.data))
-      say("note: these are the rows to train on too: metrics of them say little of other rows; leave --eval out, and a "
-          "tenth of the rows is held out");
-    const InitSchedule schedule = schedule_of(plan_);
-    say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
-            " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));
-    say(cat("now: huge_ctr --train ", options_.out.empty() ? "CONFIG" : quoted_word(options_.out)));
   }
 
   const InitOptions& options_;

@@ -85,7 +85,7 @@ TrainedModel train(const Config& config, bool hosts, Way way) {
     const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, small.batch); };
     const auto step = [&](Recording* recording) {
       const auto loss_known = [&](Context& known) {
-        EXPECT_TRUE(way != Way::late || late.is_outside == (hosts || config.solver.steps_in_pieces));
+        EXPECT_TRUE(way != Way::late || late.is_outside == hosts);
         mine.losses.push_back(to_host<float>(known.stream(), model.loss(Phase::train))[0]);
       };
       model.train_step(ctx, recording, 0, small.batch, small.binding, {.loss_known = loss_known});
@@ -147,22 +147,6 @@ TEST(RecordedStep, OfOneHostIsRecordedWhole) {
   EXPECT_EQ(late.losses, train(config, false, Way::at_once).losses);
   EXPECT_EQ(late.prepare_cuts + late.step_cuts, 0);
   EXPECT_EQ(late.outside_exchanges + late.outside_sums, 0);
-}
-
-/// A benchmark compares this with the step that is recorded whole: the same messages, in the pieces of a step between
-/// hosts.
-TEST(RecordedStep, OfOneHostInPiecesIsTheSameStep) {
-  Config config = two_tables("");
-  const TrainedModel whole = train(config, false, Way::late);
-  config.solver.steps_in_pieces = true;
-  const TrainedModel late = train(config, false, Way::late);
-  EXPECT_EQ(late.losses, whole.losses);
-  EXPECT_EQ(train(config, false, Way::program).losses, whole.losses);
-  EXPECT_EQ(late.prepare_cuts, 1);
-  EXPECT_EQ(late.step_cuts, 3);
-  EXPECT_EQ(late.inside_exchanges, 0);
-  EXPECT_EQ(late.outside_exchanges, whole.inside_exchanges);
-  EXPECT_EQ(late.outside_sums + late.inside_sums, whole.inside_sums);
 }
 
 }  // namespace

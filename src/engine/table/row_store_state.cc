@@ -1,4 +1,4 @@
-#include "engine/table/store_state.h"
+#include "engine/table/row_store_state.h"
 
 #include <algorithm>
 #include <functional>

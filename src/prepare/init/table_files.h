@@ -1,0 +1,19 @@
+// The files of a table that --init reads.
+#pragma once
+
+#include <vector>
+
+#include "core/base/files.h"
+#include "core/base/log.h"
+
+namespace hctr {
+
+struct TableFiles {
+  bool parquet = false;
+  std::vector<fs::path> paths;
+};
+/// `of`: " of --eval", or nothing. Errors: Error(io) where there are none; Error(usage) for input that can be read only
+/// once.
+TableFiles table_files(const fs::path& source, const Log&, const char* of = "");
+
+}  // namespace hctr
