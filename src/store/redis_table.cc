@@ -198,7 +198,8 @@ int64_t RedisTable::find(const Names& of, KeysToFind wanted, float* rows, int64_
   RedisBatch batch;
   const int64_t marks = has_marks() ? 1 : 0;
   grouped.each_piece(kFieldsOfRead, [&](size_t p, size_t first, size_t count) {
-    RowsOfCommand& part = parts.emplace_back(&to, grouped.places.data() + first, static_cast<int64_t>(count), marks);
+    parts.push_back({&to, grouped.places.data() + first, static_cast<int64_t>(count), marks});
+    RowsOfCommand& part = parts.back();
     batch.begin("HMGET", of.values[p], count + static_cast<size_t>(marks), true,
                 {&part, RowsOfCommand::take, [](void*, int32_t, int64_t, int64_t) {}});
     if (marks > 0) batch.word(kRedisMark);

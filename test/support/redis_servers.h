@@ -16,6 +16,7 @@ std::string why_no_redis();
 struct RedisServerOptions {
   int count = 1;
   bool cluster = false;
+  int replicas = 0;  ///< the last so many servers of a cluster are replicas of the first ones
   bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed
   std::string password{};
   std::vector<std::string> more{};  ///< options of redis-server
@@ -52,6 +53,7 @@ class RedisServers {
     pid_t pid = 0;
     std::string id{};  // of a node of a cluster
   };
+  size_t masters() const { return servers_.size() - static_cast<size_t>(options_.replicas); }
   void make_certificates() const;
   void form_cluster();
   void wait_until(const char* what, size_t server, const std::string& arguments, const std::string& answer) const;

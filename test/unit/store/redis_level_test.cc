@@ -195,6 +195,27 @@ TEST_F(RedisLevels, ALostNodeGivesUpItsRowsAboveAnotherLevelAndNeverAnOldOne) {
   EXPECT_EQ(count_right(*table, 300, third), 300);
 }
 
+TEST_F(RedisLevels, AReplicaAnswersForItsMasterAndTakesItsPlace) {
+  RedisServers servers({.count = 4, .cluster = true, .replicas = 1});
+  StoreRedisOptions options = redis_at(servers);
+  RedisLevel level(options, true);
+  const auto table = level.table("m/t/0", 3, 0);
+  const LevelRows plain = put_keys(*table, 300, 1);
+  options.names = StoreNames::hugectr;
+  options.read_replicas = true;
+  RedisLevel reader(options, false);
+  const auto copied = reader.table("m/t/0", 3, 0);
+  put_keys(*copied, 300, 1);
+  EXPECT_EQ(count_right(*copied, 300, plain), 300);
+  servers.cli(0, "wait 1 60000");
+  servers.kill(0);
+  EXPECT_EQ(count_right(*copied, 300, plain), 300);  // before the replica is the master
+  servers.cli(3, "cluster failover takeover");
+  EXPECT_EQ(count_right(*table, 300, plain), 300);
+  const LevelRows second = put_keys(*table, 300, 2);
+  EXPECT_EQ(count_right(*table, 300, second), 300);
+}
+
 TEST_F(RedisLevels, WhatIsLostBelowIsAnErrorAndNoDefaultRow) {
   RedisServers servers;
   StoreRedisOptions options = redis_at(servers);
