@@ -74,6 +74,7 @@ StoreModel store_model(const StoreModelSection& from, const Surroundings& around
   StoreModel model{.name = from.name,
                    .version = from.version,
                    .on_miss = from.miss_is_error ? OnMiss::error : OnMiss::default_vector,
+                   .progress = around.progress,
                    .tables = {}};
   for (const StoreTableSection& table : from.tables) model.tables.push_back(source_of(table));
   if (!from.model.empty()) add_tables_of_model(from.model, around, log, model);

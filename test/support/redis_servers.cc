@@ -108,13 +108,16 @@ void RedisServers::start(size_t number) {
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (options_.tls)
     add({"--tls-port", port, "--tls-cert-file", folder + "/server.crt", "--tls-key-file", folder + "/server.key",
-         "--tls-ca-cert-file", folder + "/ca.crt", "--tls-auth-clients", "no"});
+         "--tls-ca-cert-file", folder + "/ca.crt", "--tls-auth-clients", "yes"});
   if (options_.cluster)
     add({"--cluster-enabled", "yes", "--cluster-config-file", "nodes" + port + ".conf", "--cluster-port",
          std::to_string(server.bus_port), "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"});
   if (!options_.password.empty()) add({"--requirepass", options_.password, "--masterauth", options_.password});
   words.insert(words.end(), options_.more.begin(), options_.more.end());
   const std::string log = folder + "/log" + port;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   server.pid = ::fork();
   if (server.pid == 0) {
@@ -123,9 +126,6 @@ void RedisServers::start(size_t number) {
     const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(to, 1);
     ::dup2(to, 2);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -152,7 +152,8 @@ std::vector<std::string> RedisServers::addresses() const {
 
 std::string RedisServers::cli(size_t number, const std::string& arguments) const {
   std::string command = "redis-cli -h 127.0.0.1 -p " + std::to_string(servers_[number].port) + " --no-auth-warning";
-  if (options_.tls) command += " --tls --cacert " + ca().string();
+  if (options_.tls)
+    command += " --tls --cacert " + ca().string() + " --cert " + certificate().string() + " --key " + key().string();
   if (!options_.password.empty()) command += " -a " + options_.password;
   const PrintedBy printed = printed_by(command + " " + arguments);
   if (printed.status != 0) throw std::runtime_error(arguments + ": " + printed.text);

@@ -17,7 +17,7 @@ struct RedisServerOptions {
   int count = 1;
   bool cluster = false;
   int replicas = 0;  ///< the last so many servers of a cluster are replicas of the first ones
-  bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed
+  bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed; of clients, too
   std::string password{};
   std::vector<std::string> more{};  ///< options of redis-server
 };
@@ -33,6 +33,9 @@ class RedisServers {
 
   std::vector<std::string> addresses() const;
   std::filesystem::path ca() const { return folder_ / "ca.crt"; }
+  /// What clients have to show.
+  std::filesystem::path certificate() const { return folder_ / "server.crt"; }
+  std::filesystem::path key() const { return folder_ / "server.key"; }
   void kill(size_t server);
   /// Stops a server, so that it does not answer; goes on with it.
   void pause(size_t server) const;
