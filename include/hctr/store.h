@@ -110,6 +110,7 @@ struct StoreModel {
   std::string run{};       ///< the id of the run that trained it; deltas must be of it. Empty: deltas of any
   int64_t iteration = -1;  ///< that its rows are of; the first delta builds on it. -1: not known
   OnMiss on_miss = OnMiss::default_vector;
+  ShowProgress progress{};  ///< of the rows that are loaded; null: nothing is shown
   std::vector<StoreTableSource> tables;
 };
 

@@ -77,6 +77,7 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
   StoreModel model{.name = from.name,
                    .version = from.version,
                    .on_miss = from.miss_is_error ? OnMiss::error : OnMiss::default_vector,
+                   .progress = around.progress,
                    .tables = {}};
   for (const StoreTableSection& table : from.tables) {
     model.tables.push_back(source_of(table));

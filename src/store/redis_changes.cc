@@ -71,7 +71,6 @@ void RedisTable::change(size_t keys, const std::function<void(const Names&)>& bo
 
 /// Keeps the rows that a change will replace.
 void RedisTable::remember(std::span<const int64_t> keys) {
-  if (!shared_.lowest || !remembers_) return;
   const std::lock_guard lock(restoring_);
   std::vector<int64_t> fresh;
   for (const int64_t key : keys)
@@ -101,28 +100,47 @@ void RedisTable::restore() {
   before_.clear();
 }
 
+void RedisTable::flush() {
+  if (waiting_.empty()) return;
+  restore();
+  std::vector<int64_t> all, put_now, gone;
+  std::vector<float> rows;
+  for (const auto& [key, row] : waiting_) {
+    all.push_back(key);
+    (row ? put_now : gone).push_back(key);
+    if (row) rows.insert(rows.end(), row->begin(), row->end());
+  }
+  remember(all);
+  write(*names(), put_now, rows.data());
+  write_gone(*names(), gone);
+  waiting_.clear();
+}
+
 void RedisTable::committed() {
   const std::lock_guard lock(restoring_);
-  remembers_ = true;
+  waits_for_commit_ = shared_.lowest;
   if (!restores_) before_.clear();
 }
 
 void RedisTable::roll_back() {
+  waiting_.clear();
   {
     const std::lock_guard lock(restoring_);
     restores_ = !before_.empty();
   }
   try {
     restore();
-  } catch (const Error&) {  // before the next change, then
+  } catch (const Error&) {  // before the next change, then: look-ups know the rows
   }
 }
 
 void RedisTable::put(std::span<const int64_t> keys, const float* rows) {
   if (shared_.lowest) check_keys(keys);
-  restore();
-  remember(keys);
-  change(keys.size(), [&](const Names& of) { write(of, keys, rows); });
+  if (!waits_for_commit_) return change(keys.size(), [&](const Names& of) { write(of, keys, rows); });
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const float* const row = rows + static_cast<int64_t>(i) * dim_;
+    waiting_[keys[i]] = std::vector<float>(row, row + dim_);
+  }
 }
 
 void RedisTable::offer(std::span<const int64_t> keys, const float* rows) {
@@ -130,9 +148,8 @@ void RedisTable::offer(std::span<const int64_t> keys, const float* rows) {
 }
 
 void RedisTable::remove(std::span<const int64_t> keys) {
-  restore();
-  remember(keys);
-  change(keys.size(), [&](const Names& of) { write_gone(of, keys); });
+  if (!waits_for_commit_) return change(keys.size(), [&](const Names& of) { write_gone(of, keys); });
+  for (const int64_t key : keys) waiting_[key] = std::nullopt;
 }
 
 void RedisTable::write(const Names& of, std::span<const int64_t> all, const float* rows) {

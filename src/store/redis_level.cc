@@ -99,6 +99,7 @@ void RedisLevel::drop(const std::string& space) {
 
 void RedisLevel::commit(const std::string& /*note*/) {
   const std::lock_guard lock(mutex_);
+  for (const auto& [space, member] : members_) member.rows->flush();
   for (const auto& [space, member] : members_) member.rows->committed();
 }
 

@@ -47,7 +47,9 @@ class RedisTable : public LevelTable {
 
   /// Before the first use: `clear` removes rows that are there.
   void begin(bool clear);
-  /// Of the lowest level: changes since the last commit stay, or are taken back.
+  /// Of the lowest level: what was put and removed since the last commit reaches Redis by flush(), and stays with
+  /// committed(), or is taken back.
+  void flush();
   void committed();
   void roll_back();
   /// The level has the table no longer. Rows under HugeCTR's names are removed now, if at all: readers that still have
@@ -103,6 +105,8 @@ class RedisTable : public LevelTable {
   void give_up();
   void remember(std::span<const int64_t> keys);
   void restore();
+  /// Where changes could not be taken back yet, the rows before them in place of those that were found.
+  int64_t show_before(KeysToFind, float* rows, int64_t stride, const uint8_t* known, uint8_t* found);
   void evict(const Names&, int64_t partition, int64_t rows) const;
   void note_uses(NamesPointer, KeysToFind, const uint8_t* before, const uint8_t* found) const;
   void check(const char* problem) const;
@@ -114,11 +118,12 @@ class RedisTable : public LevelTable {
   NamesPointer names_;
   bool believed_ = true, closed_ = false;
   std::chrono::steady_clock::time_point next_try_{};
-  bool remembers_ = false;
+  using RowsOrNone = std::map<int64_t, std::optional<std::vector<float>>>;
+  bool waits_for_commit_ = false;  // of the lowest level, once a commit has the table
+  RowsOrNone waiting_{};           // for the next commit
   std::atomic<bool> restores_ = false;
   std::mutex restoring_;  // guards before_
-  std::map<int64_t, std::optional<std::vector<float>>>
-      before_{};  // rows that the changes since the last commit replaced
+  RowsOrNone before_{};   // rows that changes since the last commit have replaced
   std::atomic<int64_t> asked_{0}, found_{0};
   mutable std::atomic<int64_t> failed_{0};
 };

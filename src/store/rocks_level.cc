@@ -267,7 +267,9 @@ int64_t RocksLevel::verify() {
   int64_t rows = 0;
   for (const auto& [space, member] : members_)
     in_context([&name = space] { return cat("verifying '", name, "'"); },
-               [&] { member.rows->each([&](std::span<const int64_t> keys, auto) { rows += std::ssize(keys); }); });
+               [&rows, &table = *member.rows] {
+                 table.each([&](std::span<const int64_t> keys, auto) { rows += std::ssize(keys); });
+               });
   return rows;
 }
 

@@ -5,6 +5,7 @@
 
 #include "config/problems.h"
 #include "core/base/expect.h"
+#include "core/base/progress.h"
 #include "hctr/formats.h"
 #include "store/make_levels.h"
 
@@ -65,11 +66,13 @@ std::shared_ptr<StoreTable> Store::State::make_table(StoreTable::About about) {
   return std::make_shared<StoreTable>(std::move(about), levels);
 }
 
-void Store::State::fill(StoreTable& table, const StoreTableSource& from) {
+void Store::State::fill(StoreTable& table, const StoreTableSource& from, const ShowProgress& show) {
+  Progress progress(show, cat("loading table '", from.name, "'"), "rows", expected_rows(from));
   const auto dim = static_cast<size_t>(table.dim());
   int64_t rows = 0;
   if (!from.by_slot) table.open(0, expected_rows(from));
   read_table(from, [&](std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> values) {
+    progress.update(rows);
     rows += static_cast<int64_t>(keys.size());
     const auto put = [&](int32_t slot, std::span<const int64_t> some, const float* of) {
       table.open(slot, static_cast<int64_t>(some.size()));
@@ -82,8 +85,11 @@ void Store::State::fill(StoreTable& table, const StoreTableSource& from) {
       put(slot, keys.subspan(begin, end - begin), values.data() + begin * dim);
     }
   });
-  if (table.rows() != rows)
-    throw Error(Kind::data, cat("table '", from.name, "' has ", rows, " rows of ", table.rows(), " different keys"));
+  const int64_t different = table.rows();  // a level may sort all of them now
+  progress.update(rows);
+  progress.finish();
+  if (different != rows)
+    throw Error(Kind::data, cat("table '", from.name, "' has ", rows, " rows of ", different, " different keys"));
 }
 
 std::shared_ptr<StoreTable> Store::State::same_table(const Model* model, const StoreTableSource& from,
@@ -129,7 +135,7 @@ void Store::State::load(const StoreModel& from) {
                             .space = cat(from.name, "/", source.name, "/", next_space_++)});
         made.push_back(table);
         in_context([&] { return cat("loading table '", source.name, "' of model '", from.name, "'"); },
-                   [&] { source.in_level ? table->adopt() : fill(*table, source); });
+                   [&] { source.in_level ? table->adopt() : fill(*table, source, from.progress); });
       }
       for (const std::shared_ptr<StoreTable>& other : loaded.tables)
         if (other->about().name == source.name)

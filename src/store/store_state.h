@@ -60,7 +60,7 @@ struct Store::State {
  private:
   using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
-  void fill(StoreTable&, const StoreTableSource&);
+  void fill(StoreTable&, const StoreTableSource&, const ShowProgress&);
   /// The table of another version of the model that has this content.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_folder.h"
 
@@ -44,6 +45,17 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   const Outcome wrong = store({"lod", "store.json"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.err.find("did you mean \"load\"?"), std::string::npos) << wrong.err;
+}
+
+TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {
+  const TemporaryFolder folder;
+  fs::copy_file(bin_dir() / "huge_ctr", folder / "huge_ctr");  // without the library next to it
+  write_text(folder / "store.json", R"({"redis": {}, "rocksdb": {"folder": "db"}})");
+  const Outcome done = run_program((folder / "huge_ctr").string(), {"store", "stats", "store.json"}, folder.path());
+  EXPECT_EQ(done.exit_code, 5);
+  EXPECT_NE(done.err.find("needs libhuge_ctr_redis.so beside the program, and there is none"), std::string::npos)
+      << done.err;
+  EXPECT_NE(done.err.find("install libhiredis-dev and libssl-dev"), std::string::npos) << done.err;
 }
 
 }  // namespace

@@ -103,18 +103,21 @@ void RedisServers::start(size_t number) {
                                     folder,
                                     "--dbfilename",
                                     "dump" + port + ".rdb",
-                                    "--io-threads",
-                                    "1"};
+                                    "--repl-diskless-sync-delay",
+                                    "0"};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (options_.tls)
     add({"--tls-port", port, "--tls-cert-file", folder + "/server.crt", "--tls-key-file", folder + "/server.key",
-         "--tls-ca-cert-file", folder + "/ca.crt", "--tls-auth-clients", "no"});
+         "--tls-ca-cert-file", folder + "/ca.crt", "--tls-auth-clients", "yes"});
   if (options_.cluster)
     add({"--cluster-enabled", "yes", "--cluster-config-file", "nodes" + port + ".conf", "--cluster-port",
          std::to_string(server.bus_port), "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"});
   if (!options_.password.empty()) add({"--requirepass", options_.password, "--masterauth", options_.password});
   words.insert(words.end(), options_.more.begin(), options_.more.end());
   const std::string log = folder + "/log" + port;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   server.pid = ::fork();
   if (server.pid == 0) {
@@ -123,9 +126,6 @@ void RedisServers::start(size_t number) {
     const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(to, 1);
     ::dup2(to, 2);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -152,7 +152,8 @@ std::vector<std::string> RedisServers::addresses() const {
 
 std::string RedisServers::cli(size_t number, const std::string& arguments) const {
   std::string command = "redis-cli -h 127.0.0.1 -p " + std::to_string(servers_[number].port) + " --no-auth-warning";
-  if (options_.tls) command += " --tls --cacert " + ca().string();
+  if (options_.tls)
+    command += " --tls --cacert " + ca().string() + " --cert " + certificate().string() + " --key " + key().string();
   if (!options_.password.empty()) command += " -a " + options_.password;
   const PrintedBy printed = printed_by(command + " " + arguments);
   if (printed.status != 0) throw std::runtime_error(arguments + ": " + printed.text);
@@ -183,15 +184,24 @@ void RedisServers::form_cluster() {
   const size_t count = servers_.size();
   for (size_t s = 0; s < count; ++s) {
     servers_[s].id = cli(s, "cluster myid");
-    const size_t first = s * 16384 / count, last = (s + 1) * 16384 / count - 1;
-    cli(s, "cluster addslotsrange " + std::to_string(first) + " " + std::to_string(last));
     cli(s, "cluster set-config-epoch " + std::to_string(s + 1));
+    if (s >= masters()) continue;
+    const size_t first = s * 16384 / masters(), last = (s + 1) * 16384 / masters() - 1;
+    cli(s, "cluster addslotsrange " + std::to_string(first) + " " + std::to_string(last));
   }
   for (size_t s = 1; s < count; ++s)
     cli(0, "cluster meet 127.0.0.1 " + std::to_string(servers_[s].port) + " " + std::to_string(servers_[s].bus_port));
   for (size_t s = 0; s < count; ++s) {
     wait_until("to serve all slots", s, "cluster info", "cluster_slots_assigned:16384");
     wait_until("to form a cluster", s, "cluster info", "cluster_state:ok");
+  }
+  for (size_t s = masters(); s < count; ++s) {
+    const std::string of = servers_[s - masters()].id;
+    wait_until("to know its master", s, "cluster nodes", of);
+    cli(s, "cluster replicate " + of);
+    wait_until("to copy its master", s, "info replication", "master_link_status:up");
+    for (size_t other = 0; other < count; ++other)
+      wait_until("to know replicas", other, "cluster slots", std::to_string(servers_[s].port));
   }
 }
 
@@ -200,7 +210,7 @@ int RedisServers::slot_of(const std::string& key) const { return std::stoi(cli(0
 size_t RedisServers::owner_of(const std::string& key) const {
   const auto slot = static_cast<size_t>(slot_of(key));
   size_t owner = 0;
-  while ((owner + 1) * 16384 / servers_.size() <= slot) ++owner;
+  while ((owner + 1) * 16384 / masters() <= slot) ++owner;
   return owner;
 }
 

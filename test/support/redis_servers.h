@@ -16,7 +16,8 @@ std::string why_no_redis();
 struct RedisServerOptions {
   int count = 1;
   bool cluster = false;
-  bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed
+  int replicas = 0;  ///< the last so many servers of a cluster are replicas of the first ones
+  bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed; of clients, too
   std::string password{};
   std::vector<std::string> more{};  ///< options of redis-server
 };
@@ -32,6 +33,9 @@ class RedisServers {
 
   std::vector<std::string> addresses() const;
   std::filesystem::path ca() const { return folder_ / "ca.crt"; }
+  /// What clients have to show.
+  std::filesystem::path certificate() const { return folder_ / "server.crt"; }
+  std::filesystem::path key() const { return folder_ / "server.key"; }
   void kill(size_t server);
   /// Stops a server, so that it does not answer; goes on with it.
   void pause(size_t server) const;
@@ -52,6 +56,7 @@ class RedisServers {
     pid_t pid = 0;
     std::string id{};  // of a node of a cluster
   };
+  size_t masters() const { return servers_.size() - static_cast<size_t>(options_.replicas); }
   void make_certificates() const;
   void form_cluster();
   void wait_until(const char* what, size_t server, const std::string& arguments, const std::string& answer) const;

@@ -17,6 +17,7 @@
 #include "score_bench.h"
 #include "simulate.h"
 #include "step_bench.h"
+#include "store_bench.h"
 
 namespace hctr {
 namespace {
@@ -32,6 +33,7 @@ Examples:
   bench score runs/wdl --batches 1 64 4096
   bench reader --threads 2
   bench reader samples/wdl/wdl.json --threads 16
+  bench store --redis 127.0.0.1:6379
   bench index --device cpu --quick)";
 
 struct Arguments {
@@ -140,7 +142,14 @@ int main_of(int argc, char** argv) {
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score}) {
+  CommandLine store = app.add_subcommand("store", "look-ups in Redis and RocksDB, beside their own programs");
+  bench::StoreCase stored;
+  store.add_option("--redis", stored.redis, "a server, or nodes of a cluster with commas: HOST:PORT");
+  store.add_option("--rocksdb", stored.rocksdb, "a new folder, for databases that are removed at the end");
+  store.add_option("--rows", stored.rows, "of the table").range(1, 1 << 30).show_default();
+  store.add_option("--dim", stored.dim, "elements of a row").range(1, 1 << 20).show_default();
+  store.add_option("--batch", stored.batch, "keys of a request").range(1, 1 << 24).show_default();
+  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
@@ -187,6 +196,10 @@ int main_of(int argc, char** argv) {
       scoring.threads = given.threads;
       if (given.quick) scoring.seconds = 0;
       bench::bench_score(scoring, report);
+    } else if (store.parsed()) {
+      stored.threads = given.threads;
+      if (given.quick) stored.rows = 20000, stored.seconds = 0.2;
+      bench::bench_store(stored, report);
     } else if (embedding.parsed()) {
       bench::bench_embeddings(device, given.threads, given.quick, only, report);
     } else if (cache.parsed()) {

@@ -35,13 +35,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// The processor time of all threads of the process.
-double cpu_seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 struct Folder {
   Folder() : path(fs::temp_directory_path() / cat("hctr_bench_", ::getpid())) { fs::create_directories(path); }
   ~Folder() {

@@ -1,5 +1,7 @@
 #include "timing.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -17,6 +19,12 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+double cpu_seconds() {
+  timespec now;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 double seconds_each(Context& ctx, int warm_up, int times, const std::function<void(int)>& body,

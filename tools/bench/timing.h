@@ -10,6 +10,9 @@ namespace hctr::bench {
 
 double median(std::vector<double> values);
 
+/// The processor time of all threads of the process.
+double cpu_seconds();
+
 /// The median seconds of `times` calls body(0), body(1), ..., after `warm_up` untimed ones. Synchronizes after each
 /// call. before(i) runs, untimed, before body(i).
 double seconds_each(Context&, int warm_up, int times, const std::function<void(int)>& body,

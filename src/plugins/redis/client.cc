@@ -90,22 +90,25 @@ void RedisClientOf::moved(int slot, const RedisAddress& to) {
   map_.move(slot, to);
 }
 
-bool RedisClientOf::is_down(const RedisAddress& address) const {
-  if (!any_down_) return false;
+std::string RedisClientOf::why_down(const RedisAddress& address) const {
+  if (!any_down_) return "";
   const std::lock_guard lock(mutex_);
   const auto found = down_.find(address);
-  return found != down_.end() && RedisClock::now() < found->second.until;
+  return found != down_.end() && RedisClock::now() < found->second.until ? found->second.why : "";
 }
 
-void RedisClientOf::set_down(const RedisAddress& address, bool down) {
-  if (!down && !any_down_) return;
+void RedisClientOf::set_down(const RedisAddress& address, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (down) {
-    Down& of = down_[address];
-    of.until = RedisClock::now() + kLeftAlone * (1 << std::min(of.times++, kMostDoublings));
-  } else {
-    down_.erase(address);
-  }
+  Down& of = down_[address];
+  of.until = RedisClock::now() + kLeftAlone * (1 << std::min(of.times++, kMostDoublings));
+  of.why = why;
+  any_down_ = true;
+}
+
+void RedisClientOf::set_up(const RedisAddress& address) {
+  if (!any_down_) return;
+  const std::lock_guard lock(mutex_);
+  down_.erase(address);
   any_down_ = !down_.empty();
 }
 
@@ -120,11 +123,12 @@ void RedisClientOf::refresh(RedisClock::time_point deadline) {
   }
   nodes.insert(nodes.end(), first_.begin(), first_.end());
   std::string problem;
+  bool refused = false;
   std::set<RedisAddress> asked;
   for (const RedisAddress& node : nodes) {
     if (!asked.insert(node).second) continue;
-    if (is_down(node)) {
-      if (problem.empty()) problem = node.text() + ": does not answer";
+    if (const std::string why = why_down(node); !why.empty()) {
+      if (problem.empty()) problem = why;
       continue;
     }
     try {
@@ -140,9 +144,11 @@ void RedisClientOf::refresh(RedisClock::time_point deadline) {
       return;
     } catch (const std::exception& failure) {
       problem = failure.what();
-      set_down(node, true);
+      refused = dynamic_cast<const RedisRefused*>(&failure) != nullptr;
+      set_down(node, problem);
     }
   }
+  if (refused) throw RedisRefused(problem);
   throw std::runtime_error(problem);
 }
 

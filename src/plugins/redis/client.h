@@ -38,8 +38,10 @@ class RedisClientOf : public RedisClient {
   /// Asks nodes for the slots, unless one was asked just now. Throws where none answers.
   void refresh(RedisClock::time_point deadline);
   /// A node that does not answer is left alone for a while.
-  bool is_down(const RedisAddress&) const;
-  void set_down(const RedisAddress&, bool down);
+  bool is_down(const RedisAddress& address) const { return !why_down(address).empty(); }
+  std::string why_down(const RedisAddress&) const;  // empty: it is not
+  void set_down(const RedisAddress&, const std::string& why);
+  void set_up(const RedisAddress&);
 
   std::string texts_[7];  // of settings_
   RedisSettings settings_;
@@ -54,6 +56,7 @@ class RedisClientOf : public RedisClient {
   struct Down {
     RedisClock::time_point until{};
     int times = 0;
+    std::string why{};
   };
   std::map<RedisAddress, Down> down_{};
   std::atomic<bool> any_down_ = false;

@@ -39,17 +39,17 @@ RedisConnection* RedisRun::connected(RedisLane::Connections& in, const RedisAddr
   if (round.failed.contains(to)) return nullptr;
   std::unique_ptr<RedisConnection>& connection = in[to];
   if (connection) return connection.get();
-  if (!client_.is_down(to)) {
+  std::string why = client_.why_down(to);
+  if (why.empty()) {
     try {
       connection = client_.connect(to, replica, deadline_);
       return connection.get();
     } catch (const std::exception& error) {
-      client_.set_down(to, true);
-      round.failed[to] = error.what();
+      why = error.what();
+      client_.set_down(to, why);
     }
-  } else {
-    round.failed[to] = to.text() + ": does not answer";
   }
+  round.failed[to] = why;
   in.erase(to);
   return nullptr;
 }
@@ -112,8 +112,9 @@ void RedisRun::receive(Round& round) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - RedisClock::now()).count();
     if (left <= 0) {
       for (RedisConnection* const one : connections) {
-        client_.set_down(one->address(), true);
-        drop(one, round, one->address().text() + ": no answer in time");
+        const std::string why = one->address().text() + ": no answer in time";
+        client_.set_down(one->address(), why);
+        drop(one, round, why);
       }
       return;
     }
@@ -124,7 +125,7 @@ void RedisRun::receive(Round& round) {
         connections[i]->proceed();
         if (connections[i]->waits()) continue;
         active_.erase(connections[i]);
-        client_.set_down(connections[i]->address(), false);
+        client_.set_up(connections[i]->address());
       } catch (const std::exception& error) {
         drop(connections[i], round, error.what());
       }
@@ -162,7 +163,16 @@ bool RedisRun::is_hopeless(const Pending& one, const Round& round) const {
 
 std::string RedisRun::finish() {
   std::string refused;  // an error of a command
-  if (client_.map().masters.empty()) client_.refresh(deadline_);
+  while (client_.map().masters.empty()) {
+    try {
+      client_.refresh(deadline_);
+    } catch (const RedisRefused&) {
+      throw;
+    } catch (const std::exception&) {
+      if (!waits_ || RedisClock::now() + kPause >= deadline_) throw;
+      std::this_thread::sleep_for(kPause);
+    }
+  }
   for (int number = 0; !pending_.empty(); ++number) {
     Round round;
     send(round);

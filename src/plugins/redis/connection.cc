@@ -66,7 +66,7 @@ RedisConnection::RedisConnection(const RedisAddress& address, const RedisSetting
     else if (!password.empty())
       ask(redis_command({"AUTH", user, password}), deadline, &error);
     if (error.empty() && replica) ask(redis_command({"READONLY"}), deadline, &error);
-    if (!error.empty()) failed(address_, error);
+    if (!error.empty()) throw RedisRefused(address_.text() + ": " + error);
   } catch (...) {
     if (socket_ >= 0) ::close(socket_);
     throw;

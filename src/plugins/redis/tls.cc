@@ -61,8 +61,7 @@ bool TlsStream::shake() {
   if (SSL_get_error(ssl_.get(), done) == SSL_ERROR_WANT_READ) return false;
   const long verified = SSL_get_verify_result(ssl_.get());
   if (verified != X509_V_OK)
-    throw std::runtime_error(std::string("TLS: the certificate of the server: ") +
-                             X509_verify_cert_error_string(verified));
+    throw RedisRefused(std::string("TLS: the certificate of the server: ") + X509_verify_cert_error_string(verified));
   tls_failed("the handshake");
 }
 

@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "store/redis_plugin.h"
@@ -13,6 +14,11 @@ namespace hctr {
 struct FreeSsl {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+
+/// An answer that waiting does not change: a wrong password or certificate.
+struct RedisRefused : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// What connections have in common. Throws std::runtime_error naming a file that cannot be used.

@@ -9,10 +9,9 @@
 #include <map>
 #include <random>
 
+#include "core/base/files.h"
 #include "hctr/error.h"
 #include "store/level_plugins.h"
-#include "store/sorted_rows.h"
-#include "store/table_names.h"
 #include "support/level_rows.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
@@ -165,14 +164,15 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     ASSERT_EQ(::pipe(pipe), 0);
     // A program of its own: threads of RocksDB do not live in a fork.
     const std::string folder = options.folder.string(), descriptor = std::to_string(pipe[1]);
+    setenv("HCTR_TEST_WRITES", folder.c_str(), 1);
+    setenv("HCTR_TEST_WRITES_TO", descriptor.c_str(), 1);
     const pid_t child = fork();
     if (child == 0) {
       alarm(100);
-      setenv("HCTR_TEST_WRITES", folder.c_str(), 1);
-      setenv("HCTR_TEST_WRITES_TO", descriptor.c_str(), 1);
       execl("/proc/self/exe", "unit_tests", "--gtest_filter=RocksLevels.ChildOfTheKillsWrites", nullptr);
       _exit(1);
     }
+    unsetenv("HCTR_TEST_WRITES");
     ::close(pipe[1]);
     char committed = 0;
     for (uint32_t commits = 1 + random() % 4; commits > 0 && ::read(pipe[0], &committed, 1) == 1;) --commits;
@@ -306,36 +306,6 @@ TEST_F(RocksLevels, ARowOfAnotherSizeIsAnErrorThatNamesItsKey) {
   uint8_t found = 0;
   EXPECT_NE(message_of(Kind::data, [&] { table->get({{&key, 1}}, row.data(), 3, &found); })
                 .find("the row of key 5 has 8 bytes, not 12"),
-            std::string::npos);
-}
-
-TEST(SortedRows, HasTheLastRowOfEachKeyInTheOrderOfBytesWithAndWithoutMemory) {
-  for (const int64_t memory : {int64_t{1} << 20, int64_t{2000}}) {
-    const TemporaryFolder folder;
-    SortedRows sorted(folder.path(), 2, memory);
-    std::map<uint64_t, std::vector<float>> plain;
-    std::mt19937_64 random(5);
-    for (float i = 0; i < 3000; ++i) {
-      const int64_t key = static_cast<int64_t>(random() % 2000) - 1000;
-      const std::vector<float> row = {i, -i};
-      sorted.add({&key, 1}, row.data());
-      plain[byte_order_of(key)] = row;
-    }
-    sorted.finish();
-    int64_t key = 0;
-    const float* row = nullptr;
-    for (const auto& [order, wanted] : plain) {
-      ASSERT_TRUE(sorted.next(key, row));
-      ASSERT_EQ(byte_order_of(key), order);
-      ASSERT_EQ(std::vector<float>(row, row + 2), wanted);
-    }
-    EXPECT_FALSE(sorted.next(key, row));
-  }
-}
-
-TEST(TableNames, AreThoseOfTheOriginalOrErrors) {
-  EXPECT_EQ(hugectr_table_name("wdl/table1/12"), "hps_et.wdl.table1");
-  EXPECT_NE(message_of(Kind::config, [] { hugectr_table_name("w.l/t/0"); }).find("are no names of HugeCTR"),
             std::string::npos);
 }
 

@@ -380,6 +380,20 @@ TEST(Store, PoolsInTheOrderOfKeysAndCountsWhatHasNoRow) {
   EXPECT_EQ(counts.defaults, 3);
 }
 
+TEST(Store, LevelsThatDoNotFitTogetherAreErrors) {
+  using Kind_ = StoreLevelOptions::Kind;
+  const auto message_for = [](std::vector<StoreLevelOptions> levels) {
+    return message_of(Kind::config, [&] { Store store({.levels = std::move(levels)}); });
+  };
+  EXPECT_NE(message_for({{.kind = Kind_::file, .folder = "f"}, {}}).find("memory, redis, then file or rocksdb"),
+            std::string::npos);
+  EXPECT_NE(message_for({{}, {.kind = Kind_::redis, .redis = {.names = StoreNames::hugectr}}}).find("stand alone"),
+            std::string::npos);
+  EXPECT_NE(message_for({{}, {.kind = Kind_::rocksdb, .rocksdb = {.opening = StoreRocksOptions::Opening::follow}}})
+                .find("stands alone"),
+            std::string::npos);
+}
+
 TEST(Store, AKeyWithoutARowIsAnErrorWhereTheModelSaysSo) {
   Store store({});
   const PlainTable table = {{1, {1, 2}}};
