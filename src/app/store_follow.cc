@@ -15,12 +15,14 @@ namespace {
 
 constexpr double kWaitForBroker = 10;  // seconds
 constexpr std::chrono::milliseconds kBetweenLines(200);
+constexpr std::chrono::seconds kLastingTrouble(5);  // messages of several partitions come in any order
 
 struct FollowedModel {
   std::string name;
   std::unique_ptr<StoreStream> stream;
   int64_t applied = 0;
-  std::string trouble{};
+  std::string trouble{}, said{};
+  std::chrono::steady_clock::time_point since{};  // that the trouble is this one
 };
 
 void print_stream_line(const Store& store, const FollowedModel& model, const StoreStreamStatistics& now) {
@@ -35,10 +37,22 @@ void print_stream_line(const Store& store, const FollowedModel& model, const Sto
 
 /// What is not right in a stream, as it is now.
 std::string stream_trouble(const StoreStreamStatistics& now) {
-  if (now.stream.damaged > 0 || now.stream.missing > 0 || now.stream.given_up > 0)
+  if (now.stream.damaged > 0 || now.stream.missing > 0 || now.stream.given_up > 0 ||
+      (now.stream.held > 0 && now.stream.behind == 0))
     return cat(now.stream.damaged, " messages damaged, ", now.stream.missing, " missing, ", now.stream.given_up,
                " deltas given up, ", now.stream.held, " waiting");
   return "";
+}
+
+void note_trouble(FollowedModel& model, const std::string& trouble) {
+  const auto now = std::chrono::steady_clock::now();
+  if (trouble != model.trouble) {
+    model.trouble = trouble;
+    model.since = now;
+  }
+  if (model.trouble == model.said || now - model.since < kLastingTrouble) return;
+  print_note(cat("stream of model '", model.name, "': ", trouble.empty() ? "all is right again" : trouble, "\n"));
+  model.said = trouble;
 }
 
 }  // namespace
@@ -49,6 +63,8 @@ void catch_up_with_streams(Store& store, const StoreConfig& config) {
     StoreStream stream(store, section.name, section.stream_options());
     try {
       stream.catch_up(kWaitForBroker);
+      if (const std::string trouble = stream_trouble(stream.statistics()); !trouble.empty())
+        print_note(cat("stream of model '", section.name, "': ", trouble, "\n"));
     } catch (const Error& error) {
       if (error.kind() != Kind::io) throw;
       print_note(cat("updates of model '", section.name, "' are not read: ", error.what(), "\n"));
@@ -72,10 +88,7 @@ int follow_streams(Store& store, const StoreConfig& config) {
       if (!now.error.empty()) throw Error(Kind::data, cat("model '", model.name, "': ", now.error));
       if (now.applied != model.applied) print_stream_line(store, model, now);
       model.applied = now.applied;
-      if (const std::string trouble = stream_trouble(now); trouble != model.trouble) {
-        print_note(cat("stream of model '", model.name, "': ", trouble.empty() ? "all is right again" : trouble, "\n"));
-        model.trouble = trouble;
-      }
+      note_trouble(model, stream_trouble(now));
     }
     std::this_thread::sleep_for(kBetweenLines);
   }

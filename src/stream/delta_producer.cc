@@ -72,7 +72,7 @@ void DeltaProducer::State::post(DeltaMessageKind kind, size_t table, size_t coun
   head.count = static_cast<uint32_t>(count);
   std::string message;
   crcs.push_back(write_delta_message(head, body, message));
-  const auto partition = static_cast<int32_t>(head.index % static_cast<uint32_t>(partitions));
+  const auto partition = static_cast<int32_t>(head.sequence % static_cast<uint64_t>(partitions));
   const auto end = deadline();
   for (bool full = true; full;) {
     const char* const problem =

@@ -99,6 +99,7 @@ const KafkaMessage* TopicReader::read(int64_t ms) {
   }
   const auto [at, is_first] = offsets_.emplace(std::pair(message_.topic, message_.partition), message_.offset);
   missing_ += std::max<int64_t>(message_.offset - at->second, 0);
+  repeated_ += std::max<int64_t>(at->second - message_.offset, 0);
   at->second = message_.offset + 1;
   return &message_;
 }

@@ -40,6 +40,8 @@ class TopicReader {
   bool caught_up(double seconds);
   /// Offsets that were passed over, since their messages are gone.
   int64_t missing() const { return missing_; }
+  /// Offsets that came again: a topic was made anew, or cut off.
+  int64_t repeated() const { return repeated_; }
   /// Of all topics; 0: not known yet.
   int64_t partitions() const;
   /// Messages that are there and not read; -1: not known.
@@ -63,7 +65,7 @@ class TopicReader {
   std::optional<TopicOffsets> ends_;
   std::string trouble_;
   KafkaMessage message_;
-  int64_t missing_ = 0;
+  int64_t missing_ = 0, repeated_ = 0;
 };
 
 /// Of waits.

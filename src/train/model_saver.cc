@@ -158,9 +158,11 @@ void ModelSaver::start_publishing(int64_t iteration) {
   });
 }
 
-void ModelSaver::finish_publishing() {
+void ModelSaver::finish_publishing(bool stopped) {
+  constexpr double kLongestOfStopped = 2;  // seconds: whoever stops a run does not wait for long
   finish_delta();
-  if (publisher_) publisher_->finish(config_.solver.publish.wait_at_end);
+  const double wait = config_.solver.publish.wait_at_end;
+  if (publisher_) publisher_->finish(stopped ? std::min(wait, kLongestOfStopped) : wait);
 }
 
 void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {

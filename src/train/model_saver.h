@@ -48,8 +48,8 @@ class ModelSaver {
   /// Collective. Where the config says so, deltas and the models that they build on are published from now on.
   /// `iteration`: of the model there is. Errors: those of DeltaPublisher.
   void start_publishing(int64_t iteration);
-  /// Not collective. At the end: waits for the broker, not for long.
-  void finish_publishing();
+  /// Not collective. At the end: waits for the broker as long as the config says; a run that is stopped, for a moment.
+  void finish_publishing(bool stopped);
   /// The model is another one from now on. A delta builds on none before.
   void set_model(Replica& model) {
     finish_delta();

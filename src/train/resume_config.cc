@@ -41,6 +41,7 @@ constexpr std::array kRules = {
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
+    Rule{"/solver/publish", Verdict::allowed},
     Rule{"/solver/cuda_graph", Verdict::allowed},
     Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint has its algorithms itself
     Rule{"/solver/gpu", Verdict::allowed},

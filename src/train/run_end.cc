@@ -79,7 +79,7 @@ TrainSummary Run::finish() {
   folder_.write_end(interrupted ? "stopped" : "finished");
   if (!interrupted) save_checkpoint(true);
   checkpoints_->finish();
-  saver_.finish_publishing();
+  saver_.finish_publishing(interrupted);
   return summary;
 }
 

@@ -36,11 +36,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     random.seed(options.seed)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         work = Path(name)
         samples = 100 * 256
         run(options.bin / "data_generator", "--config", CONFIG, "--samples", samples, "--eval-samples", 1000, cwd=work)
-        broker = subprocess.Popen([options.bin / "kafka_mock_cluster", "1", "deltas:8"], stdin=subprocess.PIPE,
+        broker = subprocess.Popen([options.bin / "kafka_mock_cluster", "1", "deltas:64"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         brokers = broker.stdout.readline().strip()
         stream = {"brokers": brokers, "topic": "deltas"}
@@ -55,7 +55,8 @@ def main():
                 sys.exit((work / "train.err").read_text())
             manifest = next(iter(sorted(work.glob("out/_model_*.json"))), None)
             time.sleep(0.02)
-        tables = [{"name": table["name"], "dim": table["dim"], "by_slot": table["by_slot"]}
+        tables = [{"name": table["name"], "dim": table["embedding_vec_size"],
+                   "by_slot": table["identity"] == "slot_and_key"}
                   for table in json.loads(manifest.read_text())["tables"]]
         for number in range(options.stores):
             (work / f"store{number}.json").write_text(json.dumps(

@@ -223,7 +223,8 @@ Schema<DataSection> data_schema() {
            "mappings, train and test "
            "where left out, and slot_size_array may follow from the cardinalities")
       .opt("source", &DataSection::source,
-           "the training data: a file, a file list, a folder or a pattern; needed but with feature_spec")
+           "the training data: a file, a file list, a folder or a pattern; with follow also a topic, "
+           "\"kafka://host:port/topic\"; needed but with feature_spec")
       .opt("eval_source", &DataSection::eval_source, "the evaluation data, named likewise; empty: no evaluation")
       .opt("follow", &DataSection::follow,
            "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 
 #include "core/base/expect.h"
 
@@ -127,6 +128,10 @@ NewFiles ArrivingFromTopic::look() {
     Piece& piece = pieces_[message->partition];
     if (reader_.missing() > 0)
       throw rows_gone(source_, message->partition, message->offset - reader_.missing(), message->offset);
+    if (reader_.repeated() > 0)
+      throw Error(Kind::data, cat("topic '", source_.stream.topic, "', partition ", message->partition, ": offset ",
+                                  message->offset, " comes again, ", reader_.repeated(),
+                                  " after it are read: the topic was made anew, or cut off"));
     if (piece.text.empty()) {
       piece.range = {message->partition, message->offset, message->offset};
       piece.begun = std::chrono::steady_clock::now();
@@ -171,6 +176,8 @@ fs::path file_of_range(const TopicSource& source, const std::string& name) {
   const auto range = range_of_name(source.stream.topic, name);
   if (!range) throw Error(Kind::io, cat("'", name, "' is no file of topic '", source.stream.topic, "'"));
   const fs::path file = source.folder / name;
+  static std::mutex one_at_a_time;  // ranks that are threads ask for the same files
+  const std::lock_guard lock(one_at_a_time);
   std::error_code none;
   if (fs::exists(file, none)) return file;
   create_parent_folder(file);
