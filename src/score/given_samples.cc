@@ -40,7 +40,8 @@ const InputView& GivenSamples::view_of(const DataSection& section, const Samples
   if (found->offsets)
     throw Error(Kind::usage,
                 cat("input '", name, "' has bags of keys on a GPU: give keys and offsets in memory of the host"));
-  callers_.emplace_back(Device{DeviceKind::cuda, found->gpu}, found->stream);
+  if (std::ranges::none_of(callers_, [&](const auto& caller) { return caller.first == found->stream; }))
+    callers_.emplace_back(found->stream, CallerStream(Device{DeviceKind::cuda, found->gpu}, found->stream));
   return *found;
 }
 
@@ -84,15 +85,13 @@ void GivenSamples::expect_one_place(const DataSection& section) const {
 
 GivenSamples::Floats GivenSamples::on_host(Floats from) {
   if (!from.on_gpu) return from;
-  const Device device{DeviceKind::cuda, *gpu_};
-  const Stream stream(device);
-  callers_.back().make_wait(stream);
+  const StreamRef stream{{DeviceKind::cuda, *gpu_}, from.stream};  // behind what the caller has queued
   std::vector<float>& to = copies_.emplace_back(static_cast<size_t>(samples_ * from.columns));
   const size_t row = static_cast<size_t>(from.columns) * sizeof(float);
   copy_rows(stream, {reinterpret_cast<std::byte*>(to.data()), row},
             {reinterpret_cast<const std::byte*>(from.data), static_cast<size_t>(from.stride) * sizeof(float)}, samples_,
             row);
-  stream.ref().synchronize();
+  stream.synchronize();
   return {.data = to.data(), .columns = from.columns, .stride = from.columns};
 }
 
@@ -100,7 +99,7 @@ GivenSamples::Floats GivenSamples::floats(const DataSection& section, const Samp
                                           const std::string& name) {
   const InputView& view = view_of(section, given, name);
   if (view.type != ElementType::f32) throw Error(Kind::usage, cat("input '", name, "': values must be f32"));
-  Floats floats{.data = static_cast<const float*>(view.data), .on_gpu = view.gpu >= 0};
+  Floats floats{.data = static_cast<const float*>(view.data), .on_gpu = view.gpu >= 0, .stream = view.stream};
   for (const ModelTensor& tensor : tensors_of_samples(section))
     if (tensor.name == name) floats.columns = tensor.shape[1];
   floats.stride = view.stride == 0 ? floats.columns : view.stride;
@@ -199,7 +198,7 @@ void GivenSamples::place(int64_t first, int64_t count, const BatchView& batch) c
 }
 
 void GivenSamples::copy(int64_t first, int64_t count, StreamRef stream, const BatchRing& ring, int buffer) const {
-  for (const CallerStream& caller : callers_) caller.make_wait(stream);
+  for (const auto& [handle, caller] : callers_) caller.make_wait(stream);
   std::byte* const to = ring.device_block(buffer);
   if (dense_.data) {
     const size_t row = static_cast<size_t>(dense_.columns) * sizeof(float);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.h"
@@ -50,6 +51,7 @@ class GivenSamples {
     const float* data = nullptr;  // null: there are none
     int64_t columns = 0, stride = 0;
     bool on_gpu = false;
+    void* stream = nullptr;  // of the caller
   };
   struct Keys {
     InputView view;
@@ -67,7 +69,7 @@ class GivenSamples {
 
   std::optional<int> gpu_;
   bool on_gpu_ = false;
-  std::vector<CallerStream> callers_;  // after whose work the data are there
+  std::vector<std::pair<void*, CallerStream>> callers_;  // each stream after whose work data are there
   std::vector<std::vector<float>> copies_;
   int64_t samples_ = 0;
   int key_bytes_ = 4;

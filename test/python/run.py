@@ -3,13 +3,16 @@
 
 Makes the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls it. NumPy
 and what else tests use are those of HCTR_PYTHON, or of this Python, where it has NumPy; else pip installs them once
-into the cache of the user.
+into the cache of the user. Without names of tests, the oldest and the newest other Python that are here, on PATH or of
+pyenv, train and score a model, too.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,32 +26,81 @@ def run(*command, **options):
 def folder_of(python, package):
     """Where a Python has a package; None: it has none."""
     code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
-    found = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    found = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
 
-def installed_packages(python):
-    """A folder in the user's cache with the packages, by pip. None: it cannot get them."""
+def version_of(python):
+    """(3, 11), or None: it is none."""
+    code = "import sys; print(*sys.version_info[:2])"
+    try:
+        said = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
+    except OSError:
+        return None
+    return tuple(map(int, said.stdout.split())) if said.returncode == 0 else None
+
+
+def installed_packages(python, packages, name="python", limit=None):
+    """A folder in the user's cache with the packages, by pip. None: it cannot get them, or not in `limit` seconds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    version = subprocess.run(
-        [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True
-    )
-    folder = cache / "huge_ctr" / f"python-{version.stdout.strip()}"
-    if (folder / "numpy").is_dir():
-        return folder
+    version = ".".join(map(str, version_of(python)))
+    for known in {f"python-{version}", f"{name}-{version}"}:
+        if (cache / "huge_ctr" / known / "numpy").is_dir():
+            return cache / "huge_ctr" / known
+    folder = cache / "huge_ctr" / f"{name}-{version}"
     options = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "15"]
-    done = subprocess.run([python, "-m", "pip", "install", *options, "--target", str(folder), *PACKAGES])
-    return folder if done.returncode == 0 else None
+    command = [str(python), "-m", "pip", "install", *options, "--target", str(folder), *packages]
+    try:
+        return folder if subprocess.run(command, timeout=limit).returncode == 0 else None
+    except subprocess.TimeoutExpired:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+def other_pythons(used):
+    """The oldest and the newest other version, from 3.9 on, that is here."""
+    folders = [Path(one) for one in os.environ["PATH"].split(":") if one]
+    folders += sorted((Path.home() / ".pyenv/versions").glob("*/bin"))
+    found = {}
+    for minor in range(9, 20):
+        for path in (folder / f"python3.{minor}" for folder in folders):
+            if (3, minor) != used and minor not in found and path.exists() and version_of(path) == (3, minor):
+                found[minor] = path
+    return [found[minor] for minor in sorted({min(found), max(found)})] if found else []
+
+
+def works_on_other_pythons(used, wheel, folder):
+    """Whether they use what is in the wheel."""
+    site = Path(folder) / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    right = True
+    for python in other_pythons(version_of(used)):
+        packages = folder_of(python, "numpy") or installed_packages(python, ["numpy"], "numpy", 60)
+        if packages is None:
+            print(f"SKIPPED: {python} has no NumPy, and pip cannot get it in a minute", flush=True)
+            continue
+        variables = {**os.environ, "PYTHONPATH": f"{site}:{packages}"}
+        variables.pop("HUGE_CTR_LIBRARY", None)
+        done = subprocess.run([str(python), str(HERE / "other_python.py")], cwd=folder, env=variables)
+        right = right and done.returncode == 0
+    return right
 
 
 def files_of(folder):
-    return {str(path.relative_to(folder)) for path in Path(folder).rglob("*") if "__pycache__" not in path.parts}
+    """Those of others' packages that Python has compiled meanwhile do not count."""
+    ours = ("huge_ctr", "hctr_")
+    return {
+        str(path.relative_to(folder))
+        for path in Path(folder).rglob("*")
+        if "__pycache__" not in path.parts or path.name.startswith(ours)
+    }
 
 
 def main():
     bin_folder, work = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     python = os.environ.get("HCTR_PYTHON") or sys.executable
-    packages = [folder_of(python, "numpy") or installed_packages(python), folder_of(python, "pyarrow")]
+    packages = [folder_of(python, "numpy") or installed_packages(python, PACKAGES), folder_of(python, "pyarrow")]
     if packages[0] is None:
         print(f"SKIPPED: {python} has no NumPy, and pip cannot get it; HCTR_PYTHON names a Python that has it")
         return 77
@@ -90,7 +142,8 @@ def main():
         left = files_of(environment) - before
         if left:
             print(f"uninstalling leaves {sorted(left)[:10]}")
-        return 1 if left or tests.returncode != 0 else 0
+        others = bool(sys.argv[3:]) or works_on_other_pythons(python, wheel, folder)
+        return 1 if left or tests.returncode != 0 or not others else 0
 
 
 if __name__ == "__main__":
