@@ -94,7 +94,7 @@ class Keys:
 
 
 class EmbeddingSet:
-    """hctr_embedding, whose tensors are addresses of the device `gpu` (-1: the CPU). Calls of several threads run one after another."""
+    """hctr_embedding; tensors are addresses of the device `gpu` (-1: the CPU). Threads call it one after another."""
 
     def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
         self.tables, self.features, self.gpu = list(tables), list(features), gpu

@@ -122,10 +122,12 @@ class Graphs(unittest.TestCase):
     def test_a_second_backward_of_one_forward_is_an_error(self):
         for update in ("backward", "step"):
             bags = bag(optimizer="sgd", lr=0.1, update=update)
+            step = hct.optimizer(bags)
             out = bags(batches(1)[0]).sum()
             out.backward(retain_graph=True)
             with self.assertRaisesRegex(UsageError, "second backward"):
                 out.backward()
+            step.step()
 
     def test_two_forwards_are_two_updates(self):
         bags, other = bag(optimizer="sgd", lr=0.1), bag(optimizer="sgd", lr=0.1)
@@ -175,6 +177,9 @@ class Graphs(unittest.TestCase):
     def test_training_without_an_optimizer_says_so(self):
         with self.assertRaisesRegex(UsageError, "optimizer="):
             bag()(batches(1)[0]).sum().backward()
+        bags = bag(optimizer="sgd", update="step")  # an optimizer of torch alone would update nothing
+        with self.assertRaisesRegex(UsageError, "no huge_ctr.torch.optimizer"):
+            bags(batches(1)[0]).sum().backward()
 
     def test_the_operators_pass_opcheck(self):
         bags = bag(optimizer="sgd", lr=0.1)

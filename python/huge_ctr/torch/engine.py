@@ -48,6 +48,7 @@ class Engine(Batches):
         self.ranks, self.averages = 1, True
         self.padding: Optional[int] = None
         self.rate: Callable[[], Any] = lambda: 0.0
+        self.has_optimizer: Callable[[], bool] = lambda: True  # whose step() updates rows
         self.anchor: Callable[[], Optional[torch.Tensor]] = lambda: None
         self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that has scaled the loss, in backward
         self.following: Optional[Callable[[], None]] = None  # prefetches the next batch
@@ -149,6 +150,8 @@ class Engine(Batches):
             raise UsageError(
                 "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
             )
+        if updates and self.in_step and not self.has_optimizer():
+            raise UsageError('tables of update="step" are trained, and no huge_ctr.torch.optimizer(model) has them')
         given, keep = self._given(values, offsets, weights, at, bounds, samples)
         if keep is not None and not self.pooled:
             dy = dy[keep]

@@ -92,6 +92,7 @@ class Tables(RowsOfTables):
         # A graph may outlive its module, whose rows then nobody reads.
         engine.anchor = lambda: getattr(me(), "anchor", None)
         engine.rate = lambda: 0.0 if me() is None else me().rate()
+        engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())
         engine.scaler = lambda: getattr(me(), "scaler", None)
         engine.in_step = self._update == "step"
         self._engine = engine
