@@ -142,7 +142,7 @@ void ModelRepository::load(const std::string& model, const std::optional<std::st
       at = number;
       const std::string fingerprint = cat(state_of_config, state_of_path(path));
       const auto same = std::ranges::find_if(before, [&](const auto& one) {
-        return one.second.fingerprint == fingerprint && (number == 0 || number == one.first);
+        return one.second.fingerprint == fingerprint && (at == 0 || at == one.first);
       });
       if (same != before.end()) {
         next.insert(*same);
