@@ -65,7 +65,7 @@ class FusedReshapeConcat : public Layer {
   }
 
  private:
-  /// Calls body(input, slots of it, the columns of the output that hold them).
+  /// Calls body(input, its slots, the columns of the output that hold them).
   template <class Body>
   static void each_part(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, const Body& body) {
     const int64_t slots = inputs[0].dim(1), history = kSplit ? slots - 1 : slots;

@@ -19,17 +19,17 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The weights of a loss's terms: `positive_weight`, and the third input, if there is one.
+/// The weights of a loss's terms: `positive_weight`, and the third input, if any.
 ops::TermWeights term_weights(const LossParams&, const LayerIo&);
-/// Throws LayerError unless the third input, if there is one, has a number for each row of the first.
+/// Throws LayerError unless the third input, if any, has one number for each row of the first.
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type);
-/// Zeros for the gradients of labels and weights of samples, which are not trained.
+/// Writes zeros as the gradients of labels and sample weights, which are not trained.
 void write_no_gradients(Context&, const LayerIo&);
 
-/// lambda of a section that names a regularizer but no lambda.
+/// The default lambda of a section that names a regularizer.
 inline constexpr double kDefaultLambda = 1e-5;
 
-/// The rules across these fields.
+/// Checks rules that involve several of these fields.
 void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
 
 /// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of a P that derives from

@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct and MLP: one stack of fully connected stages behind three sections.
+// InnerProduct, FusedInnerProduct and MLP: three sections of the config, one stack of fully connected stages.
 #include <numeric>
 
 #include "config/problems.h"
@@ -13,7 +13,7 @@
 namespace hctr {
 
 /// The position of a FusedInnerProduct in a chain of such layers, in configs of HugeCTR 3.1. Head and Body have three
-/// more tops, Body and Tail three more bottoms: buffers of the original's kernels, which are unused here.
+/// extra tops, Body and Tail three extra bottoms: buffers of HugeCTR's kernels, which are unused here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
 const Words<ChainPosition>& EnumWords<ChainPosition>::table() {
@@ -85,7 +85,7 @@ class Stack : public FusableLayer {
     spec.traits.finishes_relu_of = {0};
     if (stages_.size() == 1 && stages_[0].num_output == 1)
       spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
-    WeightProduct product;  // of a stage; the next one reads its output
+    WeightProduct product;  // of one stage; the next stage reads its output
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
@@ -147,12 +147,12 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Those of the first stage, whose input other layers wrote.
+  /// Writes the wgrads of the first stage, whose input comes from another layer.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
-  /// Takes ReLU into a last stage that has no activation, and dropout into one that ends with ReLU.
+  /// Adds a ReLU to a last stage without activation, or dropout to a last stage that ends with ReLU.
   std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
     const bool is_relu = function.kind == ElementFunction::Kind::relu;
     const FullyConnected& last = stages_.back();
@@ -175,7 +175,7 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      if (stage.fp8) stage.finished_by_reader = false;  // as it rounds the gradient, so that both is one pass
+      if (stage.fp8) stage.finished_by_reader = false;  // the pass that rounds the gradient also computes drelu
       any = any || stage.fp8;
       width = stage.num_output;
     }

@@ -1,4 +1,4 @@
-// MultiHeadAttention: for each query the mean of the values, weighted by the match of their keys, for each head.
+// MultiHeadAttention: for each query and head, the mean of the values, weighted by how well their keys match the query.
 // Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
 #include <cmath>
 

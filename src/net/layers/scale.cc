@@ -44,7 +44,7 @@ class Scale : public Layer {
     if (!io.d_in[0]) return;
     const Tensor &d_x = *io.d_in[0], &d_y = io.d_out[0];
     if (elements()) return ops::sum_axis(ctx, repeats(d_y, d_x), 2, 1, d_x.reshaped({d_x.dim(0), d_x.dim(1), 1}));
-    std::vector<Tensor> copies;  // the i-th copy of every row
+    std::vector<Tensor> copies;  // copies[i]: the i-th copy of every row
     const TensorSpec copy(d_y.dtype(), d_x.shape(), params_.factor * d_y.row_stride());
     for (int64_t i = 0; i < params_.factor; ++i)
       copies.emplace_back(d_y.bytes() + static_cast<size_t>(i * d_y.row_stride()) * size_of(d_y.dtype()), copy,

@@ -15,7 +15,7 @@ std::string describe_set(const ModelManifest& set) {
   return cat("of iteration ", set.iteration, set.run.empty() ? "" : cat(" of run ", set.run));
 }
 
-/// That a file holds the table that the config has in its place.
+/// Throws unless a file holds the table that the config has at that position.
 void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section, bool combined) {
   const SavedTable* saved = set.table_of(set.name_of(file));
   if (!saved) return;
@@ -40,7 +40,7 @@ bool counts_updates(const OptimizerSection& optimizer) {
   return optimizer.type == ops::Optimizer::Kind::adam || optimizer.type == ops::Optimizer::Kind::adamw;
 }
 
-/// t of Adam that belongs to the optimizer states that the config names.
+/// Adam's step count t of the optimizer states that the config names.
 int64_t updates_of_states(const Config& config, const std::optional<ModelManifest>& set, const Log& log) {
   const SolverSection& solver = config.solver;
   const bool dense = !solver.dense_opt_states_file.empty(), sparse = !solver.sparse_opt_states_file.empty();
@@ -87,7 +87,7 @@ int64_t check_model_files(const Config& config, const Log& log) {
     const EmbeddingEntry* table;  // null: the dense weights
   };
   std::vector<Named> files;
-  // States first: their manifest has t of Adam.
+  // States first: their manifest holds Adam's t.
   files.push_back({solver.dense_opt_states_file, nullptr});
   for (size_t e = 0; e < solver.sparse_opt_states_file.size(); ++e)
     files.push_back({solver.sparse_opt_states_file[e], &config.embeddings.at(e)});

@@ -1,4 +1,4 @@
-// The files of dense weights and of their optimizer's states.
+// The files of dense weights and of their optimizer states.
 #include <algorithm>
 #include <cstring>
 
@@ -70,7 +70,7 @@ void Weights::expect_layout(const std::filesystem::path& path) const {
 
 namespace {
 
-/// The file, whose size was looked at.
+/// Reads the file, whose size was checked.
 std::string read_dense(const std::filesystem::path& path, int64_t size) {
   std::string bytes = read_text(path, "dense model file", size);
   if (static_cast<int64_t>(bytes.size()) != size)
@@ -81,7 +81,7 @@ std::string read_dense(const std::filesystem::path& path, int64_t size) {
 }  // namespace
 
 void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
-  const int64_t size = size_of_file(path, "dense model file");  // which is right before so much is read
+  const int64_t size = size_of_file(path, "dense model file");  // checked before reading
   const bool described = std::filesystem::exists(layout_path(path));
   if (!layers.empty() && described) {
     load_chosen(path, size, layers, ctx);
@@ -132,7 +132,7 @@ void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const
   }
 }
 
-/// Takes a weight from byte `at` of a file.
+/// Sets a weight from byte `at` of a file.
 void Weights::set_value(const Item& item, const std::filesystem::path& path, const std::string& bytes, size_t at,
                         Context& ctx) const {
   const Tensor value = values_.get(item.value);

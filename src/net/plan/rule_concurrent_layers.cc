@@ -1,4 +1,4 @@
-// Layers that leave most of a GPU idle run on a stream of their own, concurrently with those up to their reader.
+// Layers that leave most of a GPU idle run on a separate stream, concurrently with the layers before their reader.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

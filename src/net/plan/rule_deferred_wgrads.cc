@@ -1,4 +1,4 @@
-// Gradients of weights of small batches are one kernel at the end of the backward pass, or have a stream of their own.
+// The wgrads of small batches run as one kernel at the end of the backward pass, or on a separate stream.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

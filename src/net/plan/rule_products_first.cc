@@ -1,4 +1,4 @@
-// At the end of the backward pass products of weights are queued before sums of biases, where tables wait for neither.
+// At the end of the backward pass wgrad GEMMs are queued before bias gradients, if tables wait for neither.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

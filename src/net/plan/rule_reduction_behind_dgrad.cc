@@ -1,4 +1,4 @@
-// Sums of the embeddings' gradients begin behind the last product of the first layers, where that fills the GPU.
+// The embedding dgrad reduction starts after the last dgrad GEMM of the first layers, if that fills the GPU.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

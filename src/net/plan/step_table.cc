@@ -1,4 +1,4 @@
-// A plan as text.
+// Prints a plan as text.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -159,11 +159,11 @@ class TableOfCalls {
 
   const StepPlan& plan_;
   std::vector<Row> rows_ = {{"stream", "call", "waits for, besides what is above on its stream"}};
-  std::vector<std::string> recorded_;  // [event] the call in front of it
+  std::vector<std::string> recorded_;  // [event] the call before it
   std::map<StepStream, std::string> waits_, last_;
 };
 
-/// In lines that begin with four spaces.
+/// Wraps the text in lines that begin with four spaces.
 std::string wrapped(std::string_view text) {
   constexpr size_t kWidth = 106;
   std::string lines;
