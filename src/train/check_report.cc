@@ -22,14 +22,14 @@ std::string right_aligned(const std::string& text, size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-/// The GPUs with the smallest and the largest sum.
+/// The indices of the GPUs with the smallest and the largest sum.
 std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
   const auto less = [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); };
   const auto [least, most] = std::minmax_element(bill.gpus.begin(), bill.gpus.end(), less);
   return {static_cast<size_t>(least - bill.gpus.begin()), static_cast<size_t>(most - bill.gpus.begin())};
 }
 
-/// What of the rows has to be in host memory, if that is enough.
+/// Which share of the rows must be in host memory, if host memory is large enough.
 std::string host_rows_text(const CheckReport& report, double too_much) {
   const size_t fullest = least_and_most(report.memory).second;
   const int64_t of_moving = report.memory.of_moving_rows[fullest];
@@ -46,21 +46,22 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
 
 struct TiersText {
   std::string text;
-  bool too_little = false;  ///< not all rows have room
+  bool too_little = false;  ///< not all rows fit
 };
 
-/// What of the rows of a budget goes where, of the fullest rank. `on_gpu`: the most on a GPU, if it is one.
+/// Placement of a budget's rows per tier, on the most loaded rank. `on_gpu`: the limit on a GPU, if there is one.
 TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
                      const std::optional<int64_t>& on_gpu) {
   const bool has_disk = !budget.folder.empty();
   const auto numbers = static_cast<double>(rows.numbers);
-  // Keys, index and statistics are on the GPU where there is one, whatever memory the numbers of a row are in. A
-  // quarter of the host's memory is kept for the map of rows on the disk.
+  // Keys, index and statistics of all rows are on the GPU, if there is one, whichever tier holds the row. A quarter of
+  // the host memory is reserved for the map of rows on disk.
   const auto gpu = static_cast<double>(on_gpu.value_or(0)),
              host = static_cast<double>(*budget.most_in_memory) * (has_disk ? 0.75 : 1.0);
   auto besides = static_cast<double>(rows.besides);
   if (on_gpu && numbers + besides > gpu) besides += static_cast<double>(rows.to_move);
-  double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));  // of the rows, in memory
+  // share of the rows that fit into memory
+  double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));
   if (on_gpu && besides > 0) share = std::min(share, gpu / besides);
   const double there = on_gpu ? std::min(gpu, share * (numbers + besides)) : 0,
                in_memory = share * (numbers + besides) - there, left = (1 - share) * numbers;
@@ -79,7 +80,8 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
   return {text, little_disk || little_memory};
 }
 
-/// The part of a budget's tier that its tables get, by the bytes of their rows, where others share the tier.
+/// The part of a tier that a budget's tables get when they share it with others: proportional to the bytes of their
+/// rows.
 std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
                                     bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
   if (!most || !(budget.shared.*tier)) return most;
@@ -98,7 +100,7 @@ struct BudgetLine {
   bool of_gpu = false, too_little = false;
 };
 
-/// What goes to which tier, for each budget that states "gpu" or names a disk.
+/// For each budget that states "gpu" or names a disk: the rows in each tier.
 std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional<double>& gpu_bytes) {
   const size_t fullest = least_and_most(bill).second;
   std::vector<BudgetLine> lines;

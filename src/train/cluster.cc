@@ -1,4 +1,4 @@
-// The words that describe hosts and networks.
+// Parses the description of hosts and networks.
 #include <charconv>
 #include <cmath>
 
@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-// Nine tenths of what an adapter is named after is data.
+// Nine tenths of an adapter's nominal rate carries data.
 constexpr double kOfNamed = 0.9;
-// From the start of an exchange over InfiniBand and over TCP until its data moves: assumed, no run has measured them.
+// Latency of an exchange over InfiniBand and over TCP: assumed, not measured.
 constexpr double kInfiniBand = 20e-6, kEthernet = 50e-6;
 
 double number_in(const std::string& text, const std::string& where) {

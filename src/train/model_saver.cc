@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// The model files that training starts from. Files of optimizer states lie next to them.
+/// The model files from which training starts. Their optimizer states lie next to them.
 std::vector<std::string> model_inputs(const Config& config) {
   std::vector<std::string> files = config.solver.sparse_model_file;
   files.push_back(config.solver.dense_model_file);
@@ -20,7 +20,7 @@ std::vector<std::string> model_inputs(const Config& config) {
   return files;
 }
 
-/// The file among those that training starts from that a snapshot of this iteration would replace; else empty.
+/// The initial model file that a snapshot of this iteration would overwrite; else empty.
 fs::path replaced_file(const Config& config, const std::string& prefix, int64_t iteration) {
   std::vector<fs::path> names = {formats::dense_model_name(prefix, iteration)};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
@@ -54,7 +54,7 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
   }
 }
 
-/// Where models are saved; empty: nowhere.
+/// The prefix of saved models; empty: models are not saved.
 std::string prefix_of(const Config& config, const fs::path& run_folder) {
   return run_folder.empty() ? config.solver.snapshot_prefix : snapshot_prefix_of(config.solver, run_folder);
 }
@@ -168,7 +168,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     };
     try {
       now.thread = std::thread(write);
-    } catch (const std::system_error&) {  // the system refuses another thread: training waits
+    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
       write();
     }
   } catch (const Error& error) {
@@ -186,7 +186,7 @@ void ModelSaver::finish_delta() {
   if (!writing_) return;
   if (writing_->thread.joinable()) writing_->thread.join();
   if (!writing_->failure.empty()) {
-    delta_base_.reset();  // what it had is in no model
+    delta_base_.reset();  // its changes are in no model
     log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
                  "; training goes on, and the next one is a whole model");
   } else {
@@ -225,7 +225,7 @@ void ModelSaver::remove(int64_t iteration, bool asked_for) const {
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
-  // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
+  // Saving is collective. Unless all ranks threw together, the other ranks are already in the step or have no error.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
   const bool intact = error.kind() == Kind::data || error.kind() == Kind::io || error.kind() == Kind::device;
   if (!together || !intact || !has_place()) return describe_last();
@@ -240,7 +240,7 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
     const Error failed = current_error();
-    // Where this rank alone has failed, such as by a row that it cannot read, the others are still in the first save.
+    // If only this rank has failed, for example by an unreadable row, the others are still in the first save.
     if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }

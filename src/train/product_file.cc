@@ -25,7 +25,7 @@ std::string hex_of(uint64_t word) {
   return digits;
 }
 
-/// Takes a number from the front of `text`, and the character behind it.
+/// Parses a number at the front of `text`, and removes it and the next character.
 template <class Number>
 Number take_number(std::string_view& text, size_t digits, int base, char behind) {
   Number number{};

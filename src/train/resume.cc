@@ -57,7 +57,7 @@ bool ResumePoint::exact_for(const Config& config, int of_ranks) const {
 bool ResumePoint::finished_for(const Config& config) const {
   if (!progress.finished) return false;
   const SolverSection& solver = config.solver;
-  if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();  // more files may have come
+  if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();  // more files may have arrived
   return progress.stopped_at ||
          (solver.max_iter ? progress.iterations >= *solver.max_iter : progress.epochs >= *solver.num_epochs);
 }
@@ -102,7 +102,7 @@ void expect_same_data(const ResumePoint& point, const Json& data, const Config& 
   if (const std::string changed = changed_contents(was, config.data); !changed.empty())
     throw Error(Kind::data, cat("the config encodes data otherwise than that of the checkpoint '",
                                 point.folder.string(), "': ", changed, ". Restore the file that it began with"));
-  for (const char* later : {"encoding", "slot_keys"}) {  // of a version that did not save them
+  for (const char* later : {"encoding", "slot_keys"}) {  // missing in checkpoints of older versions
     if (!was || was->find(later) || !data.find(later)) continue;
     Json rest(Json::Object{});
     for (const auto& [name, value] : *data.object())

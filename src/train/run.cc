@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-/// What a line on activations adds where products have another type.
+/// The text about GEMMs in the line on activations, if their dtype differs.
 std::string products_text(const Graph& graph) {
   const size_t products = fp8_products(graph);
   return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");
@@ -73,7 +73,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   if (runtime_.device().is_cuda()) model_->hold_memory_to_save();
   every_ = {config.solver.display, config.solver.eval_interval, config.solver.snapshot};
   end_ = end_of_config();
-  comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
+  comm_.barrier();  // set-up times differ between ranks; the time limits of steps start after it
 }
 
 std::unique_ptr<Replica> Run::make_model() {

@@ -1,4 +1,4 @@
-// What a run shows of training, and its evaluations.
+// The displays and evaluations of a run.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -145,7 +145,7 @@ bool Run::note_best() {
     return false;
   }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
-    // One more at the end of a run does not count: a larger max_iter would have no evaluation there.
+    // An extra evaluation at the end of a run does not count: a larger max_iter would not run it.
     if (every_.eval > 0 && now_.iterations % every_.eval == 0) ++now_.evaluations_since_best;
     return false;
   }

@@ -21,7 +21,7 @@
 namespace hctr {
 namespace {
 
-/// A descriptor of `metrics` that holds its lock. A run holds it as long as it lives, however it ends.
+/// A descriptor of `metrics` that holds its lock. A run holds the lock until its process ends.
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
@@ -141,7 +141,7 @@ void RunFolder::add_metrics(const Json& line) {
   }
   if (done < text.size()) {
     const int reason = errno;
-    (void)!::ftruncate(metrics_, metrics_bytes_);  // no half line; the next line overwrites what it could not remove
+    (void)!::ftruncate(metrics_, metrics_bytes_);  // no partial line; the next line overwrites a remainder
     if (lost_lines_++ == 0)
       log_->warning("cannot write '", (path_ / kMetrics).string(), "': ", std::strerror(reason),
                     "; training goes on without its lines");

@@ -1,4 +1,4 @@
-// What a run says of a loss that is not a number: where it comes from.
+// Explains a loss that is not a number: finds where it comes from.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNoRow = -1;
 
-/// The record of a file that a row of a batch is from, for messages; empty where the reader does not know it.
+/// The record of a file from which a row of a batch was read, for messages; empty if the reader does not know it.
 /// `position`: before the batch.
 std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat,
                           const std::shared_ptr<FileFeed>& feed) {
@@ -37,10 +37,10 @@ std::string record_of_row(const Config& config, const ReaderPosition& position, 
 
 int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
 
-/// Of what ranks have found: the first tensor, and in it the first row of the whole batch.
+/// Of the ranks' findings: the first tensor, and in it the first row of the whole batch.
 std::string first_of(const std::vector<std::string>& of_ranks) {
   std::optional<Json> first;
-  int64_t samples = 0;  // of all ranks, in that tensor
+  int64_t samples = 0;  // over all ranks, in that tensor
   for (const std::string& text : of_ranks) {
     if (text.empty()) continue;
     const Json json = Json::parse(text, "what a rank has found");
@@ -105,7 +105,7 @@ std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& ag
 
 void Run::check_finite(double loss) {
   if (!trained_) return;
-  // Behind a step that has stopped the model, losses may be finite again.
+  // After a step that has stopped the model, losses may be finite again.
   const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
   if (comm_.any(pipeline_->spoiled()) || stopped ||
       (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))
@@ -114,10 +114,10 @@ void Run::check_finite(double loss) {
 
 void Run::throw_diverged() {
   diverged_ = true;
-  pipeline_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
+  pipeline_->finish_and_read_loss();  // the step is known only when none is queued, and all ranks take the same
   const bool spoiled = comm_.any(pipeline_->spoiled());
   int64_t step = std::stoll(comm_.broadcast(cat(pipeline_->step_not_finite()), 0));
-  if (spoiled) {  // only the ranks whose rows they are know the step
+  if (spoiled) {  // only the ranks that own the rows know the step
     step = -1;
     const std::string own = pipeline_->spoiled() ? cat(pipeline_->step_not_finite()) : "";
     for (const std::string& text : comm_.gather(own, 0))

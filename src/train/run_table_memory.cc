@@ -1,4 +1,4 @@
-// What a run says of rows in host memory and on a disk.
+// Logs the rows in host memory and on disk.
 #include <utility>
 
 #include "core/base/progress.h"
@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The sum over all tables of one of their counts.
+/// The sum of one count over all tables.
 int64_t sum_of_counts(const std::map<std::string, std::map<std::string, int64_t>>& counts, const std::string& what) {
   int64_t sum = 0;
   for (const auto& [name, of_table] : counts)
@@ -30,7 +30,7 @@ void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int
 
 void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
-  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // each doubling is said once: displays are many
+  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // logs each doubling only, since there are many displays
   if (disk_row_bytes_ == 0) {
     std::string folders;
     for (const std::string& folder : disk_folders(runtime_, *model_))
@@ -62,7 +62,7 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
       rows += found->second;
       bytes += of_table.at("bytes_in_host_memory");
     }
-  if (bytes <= host_row_bytes_) return;  // rows also leave and come back
+  if (bytes <= host_row_bytes_) return;  // rows are also evicted and fetched again
   const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
   if (host_row_bytes_ == 0)
     report_->event(cat(runtime_.device().is_cuda() ? "The GPU has no more memory for rows"

@@ -1,4 +1,4 @@
-// Whether a run has trained anything: one that has not saves no model, and is an error that says why.
+// Detects a run that has trained nothing: it saves no model, and fails with the reason.
 #include <algorithm>
 
 #include "train/run.h"

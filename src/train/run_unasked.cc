@@ -1,5 +1,5 @@
-// What is saved because a run is stopped or fails. A run that is stopped every hour keeps the last of it: a checkpoint
-// where it makes checkpoints, else a model.
+// Models and checkpoints saved because a run stops or fails. A run that is stopped every hour keeps only the last: a
+// checkpoint if the config makes checkpoints, else a model.
 #include <algorithm>
 
 #include "formats/checkpoint/checkpoint_folder.h"

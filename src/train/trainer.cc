@@ -41,7 +41,7 @@ void expect_freezable(const Config& config, const std::string& name, bool frozen
 
 }  // namespace
 
-/// A trainer and what its calls have in common.
+/// A trainer and the state that its calls share.
 class TrainerCore {
  public:
   TrainerCore(const TrainerOptions& of, bool needs_source) : options(of), others(join_processes(options)) {
@@ -50,7 +50,8 @@ class TrainerCore {
   }
 
   bool may_use_gpu() const { return options.device != DeviceChoice::cpu; }
-  /// Before a call; `trains`: one that finish() ends. Errors: the one that has ended training; Error(usage).
+  /// Check before a call; `trains`: false for calls allowed after finish(). Errors: the error that ended training;
+  /// Error(usage).
   void expect_open(bool trains = true) const {
     if (in_callback) throw Error(Kind::usage, "a callback of a trainer may not call it");
     if (failed) throw *failed;
@@ -60,7 +61,7 @@ class TrainerCore {
                   "would train on");
     if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
-  /// What body(run) returns for the first rank. Errors end training.
+  /// Returns body(run) of the first rank. Errors end training.
   template <class Result, class Body>
   Result on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) {
@@ -68,7 +69,7 @@ class TrainerCore {
       return std::optional<Error>();
     });
   }
-  /// The same for what ranks do or leave undone together: errors that all of them throw do not end training.
+  /// The same for work that ranks do all or none: errors that all ranks throw do not end training.
   template <class Result, class Body>
   Result try_on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
@@ -92,7 +93,7 @@ class TrainerCore {
     if (refused) throw *refused;
     return std::move(*result);
   }
-  /// A callback that may be called in the middle of training.
+  /// Wraps a callback that may run in the middle of training.
   Trainer::Callback guarded(Trainer::Callback callback) {
     if (!callback) return nullptr;
     return [this, call = std::move(callback)](const TrainerState& at) {
