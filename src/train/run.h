@@ -51,7 +51,7 @@ class Run {
  public:
   Run(const RunOptions&, Config&, const RankPlace&, RunFolder& folder, const ResumePoint* from, const Log& log);
 
-  // Sets up the run. Errors: those of its parts, naming the last saved model.
+  // Errors: those of the parts of a run, naming the last saved model.
   /// Call once, before the others.
   void begin();
   // Each call continues where the previous one ended.
@@ -74,7 +74,7 @@ class Run {
   /// Saves a full checkpoint in a new folder in `folder`, and waits until it is complete. Returns its path.
   fs::path save_checkpoint_in(const fs::path& folder);
 
-  // Sets the learning rate of later steps.
+  // The steps after this call use these settings.
   /// None: the rate of the schedule.
   void set_learning_rate(std::optional<double> rate) { rate_ = rate; }
   /// Paths with the ranks in them.

@@ -72,7 +72,7 @@ void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
-  if (uint8_t* changed = table_.change_marks())  // by the batches of other ranks too
+  if (uint8_t* changed = table_.change_marks())  // also by the batches of other ranks
     ops::record_access(ctx, step.touched, rows_now(), {.changed = changed});
 }
 
@@ -95,8 +95,8 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Each touched row now has one gradient. The update sees a batch of one sample per row, in which touched rows have a
-  // key.
+  // Each touched row now has one gradient. The update gets a batch of one sample per row, in which each touched row has
+  // one key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;

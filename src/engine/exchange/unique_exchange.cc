@@ -1,4 +1,4 @@
-// What a UniqueExchange plans and allocates.
+// The plan and the memory of a UniqueExchange.
 #include "engine/exchange/unique_exchange.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   count_full_size();
 }
 
-/// What is known of a batch from its keys until its step has ended.
+/// The state of a batch from its keys until the end of its step.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {
@@ -125,7 +125,7 @@ ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ran
           .answered = answered};
 }
 
-/// `first`: the first column of each message, and their end.
+/// `first`: the first column of each message, then the end.
 UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const std::vector<ops::HostColumn>& columns,
                                                        const std::vector<int32_t>& first, int64_t bags, int64_t keys,
                                                        bool sends) {
@@ -152,7 +152,7 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   return messages;
 }
 
-/// The columns of this rank, then of the owners that it gathers for.
+/// The columns of this rank, then of the owners for which it gathers.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;
@@ -241,7 +241,7 @@ ops::RowGroups UniqueExchange::groups_of(const Batch& at) const {
           .counts = reinterpret_cast<ops::GroupCounts*>(list(at.groups.counts))};
 }
 
-/// The bags that go through this rank as a batch whose keys are the numbers of their gradients.
+/// The bags that go through this rank, as a batch whose keys are the indices of their gradients.
 ops::KeyBatch UniqueExchange::summed_bags(const Batch& at) const {
   return {.offsets = list(at.bag_offsets),
           .slots = 1,

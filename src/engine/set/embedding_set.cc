@@ -1,4 +1,4 @@
-// The calls of a step.
+// The steps of an EmbeddingSet.
 #include "hctr/embedding.h"
 
 #include <exception>
@@ -11,7 +11,7 @@ namespace hctr {
 
 namespace {
 
-/// Before any rank waits for others on its device.
+/// Checked before any rank waits for others on its device.
 void check_on_all_ranks(const EmbeddingOptions& options) {
   const auto check = [&] {
     check_options(options);
@@ -41,7 +41,7 @@ EmbeddingSet::~EmbeddingSet() {
     state_->comms.device->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->runtime.compute_stream().synchronize();  // work that uses the memory
-    } catch (const Error&) {                           // of that work
+    } catch (const Error&) {                           // an error of that work
     }
   state_.reset();
 }
@@ -119,7 +119,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
     refuse_call("reserve() of a set that is one of several ranks: they wait for each other, so no batch is recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
-  // A replay takes the buffer of its recording.
+  // A replay uses the buffer of its recording.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }

@@ -1,4 +1,4 @@
-// The state of an EmbeddingSet: its tables, and the batches that are under way.
+// The state of an EmbeddingSet: its tables, and the batches in progress.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ struct EmbeddingSet::State {
 
   static constexpr int64_t kFirstKeys = 4096;
 
-  /// Around each call of the set.
+  /// Wraps each call of the set.
   struct Call {
     explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
     CurrentDevice device;
@@ -76,7 +76,7 @@ struct EmbeddingSet::State {
   };
 
   bool on_several() const { return comms.host != nullptr; }
-  /// Runs body(), which makes no collective calls: what one rank throws there, all do.
+  /// Runs body(), which makes no collective calls; an error of one rank is thrown on all.
   template <class Body>
   void agreed(const Body& body) {
     if (!on_several()) return body();
@@ -123,11 +123,11 @@ struct EmbeddingSet::State {
     agreed([&] { t = idle_number(name); });
     return t;
   }
-  /// Of the rows of this rank.
+  /// The spec of this rank's rows.
   const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
   void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
   std::vector<TableOnRank> saved_tables();
-  /// On one rank.
+  /// A table on one rank, with nothing queued.
   EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 
   std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {
@@ -161,7 +161,7 @@ struct EmbeddingSet::State {
         refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
                         options.tables[t].name, "' without reserve_lookup() for as many"));
   }
-  /// Host: memory for the rows of the next batch.
+  /// On the host: reserves memory for the rows of the next batch.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t) {
@@ -172,7 +172,7 @@ struct EmbeddingSet::State {
     ++host_step;
   }
 
-  /// The keys of a batch that may begin now. Errors: Error(usage); those of checked_bags().
+  /// Checks that a batch may begin now, and returns its keys. Errors: Error(usage); those of checked_bags().
   std::vector<ops::FeatureBags> checked_batch(int64_t samples, std::span<const FeatureKeys> keys) const {
     std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
@@ -209,7 +209,7 @@ struct EmbeddingSet::State {
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
   }
-  /// One that no batch under way has, nor recorded work.
+  /// A buffer that neither a batch in progress nor recorded work uses.
   int free_buffer() const {
     for (int buffer = 0; buffer <= options.batches; ++buffer)
       if (buffer != recorded_buffer &&
@@ -235,7 +235,7 @@ struct EmbeddingSet::State {
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
   }
-  /// Ends a batch whose forward() has failed, also where others were made before it. Its rows stay.
+  /// Ends a batch whose forward() has failed, even if later batches exist. Its rows stay.
   void abandon(Batch batch) {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
@@ -260,14 +260,14 @@ struct EmbeddingSet::State {
   }
 
   EmbeddingOptions options;
-  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver
+  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver allocates
   std::vector<size_t> table_of;                // of each feature
   Runtime runtime;
   Buffer step;                                    // StepState
   SetCommunicators comms;                         // null: on one rank
   std::vector<std::unique_ptr<SetTable>> tables;  // on one rank
   std::unique_ptr<SharedSet> shared;              // on several
-  bool all_threw = false;                         // the last error was thrown by all ranks
+  bool all_threw = false;                         // whether all ranks have thrown the last error
   bool one_at_a_time = false;
   std::deque<Under> under_way;
   Batch last_batch = 0;

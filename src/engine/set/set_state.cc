@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kWhat = "embedding set";
 
-/// What must be alike for a state to be taken: all that decides the numbers of a table.
+/// The options that must match when a state is loaded: all that affect the results of a table.
 Json about(const EmbeddingTableOptions& table) {
   const EmbeddingOptimizer& o = table.optimizer;
   Json json{Json::Object{}};
@@ -42,7 +42,7 @@ Json about(const EmbeddingOptions& options) {
   return json;
 }
 
-/// Where the rows of each table are on several ranks; nothing on one.
+/// The location of each table's rows on several ranks; null on one.
 Json places_json(const std::vector<TableOnRank>& tables) {
   Json::Array places;
   for (const TableOnRank& table : tables)
@@ -60,7 +60,7 @@ void on_all_ranks(Communicator* comm, const Body& body) {
 int rank_in(const Communicator* comm) { return comm ? comm->rank() : 0; }
 int ranks_of(const Communicator* comm) { return comm ? comm->size() : 1; }
 
-/// What differs first between two sets, another one and this one; nothing where they are alike.
+/// The first difference between two sets, the saved one and this one; none if they are alike.
 std::optional<std::string> difference(const Json& there, const Json& here) {
   const auto differ = [](const std::string& what, const Json* other, const Json* ours) {
     return cat(what, " is ", other ? other->text() : "not there", ", and here ", ours ? ours->text() : "not there");
@@ -88,7 +88,7 @@ void expect_alike(const std::filesystem::path& folder, const Json& saved, const 
     throw Error(Kind::data, cat("'", folder.string(), "' is of another set: ", *differs));
 }
 
-/// Where a set is, whole, while a newer one takes its place.
+/// The path at which the complete older set is kept while a newer one replaces it.
 std::filesystem::path beside(const std::filesystem::path& folder, const char* end) {
   std::filesystem::path path = folder;
   if (!path.has_filename()) path = path.parent_path();
@@ -112,7 +112,7 @@ void move_folder(const std::filesystem::path& from, const std::filesystem::path&
 
 namespace {
 
-/// The state of the rows of this rank, in a file of its own.
+/// Writes the state of this rank's rows to a separate file.
 StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions& options, Runtime& runtime,
                       const std::vector<TableOnRank>& tables, int rank, int64_t steps) {
   StateIndex index;
@@ -127,7 +127,7 @@ StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions&
   return index;
 }
 
-/// A row that its rank has, of any other set of the same tables.
+/// Loads the rows that this rank owns from any other set of the same tables.
 void load_by_key(const StateReader& from, const TableOnRank& to, const std::string& name, int ranks) {
   std::vector<StateReader> owners;
   for (int r = 0; r < from.ranks(); ++r)
@@ -138,7 +138,7 @@ void load_by_key(const StateReader& from, const TableOnRank& to, const std::stri
   });
   for (const StateReader& table : owners) rows.read(table);
   rows.finish();
-  // Of a table that one rank has, this is the first one.
+  // If one rank has the whole table, this is the first file.
   to.table->load_state_by_key(owners, to.place.spread() ? from.rank() : 0, [&](int64_t key, int32_t) {
     return to.place.replicated() || placement.owner(0, key) == from.rank();
   });

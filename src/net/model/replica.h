@@ -108,13 +108,13 @@ class Replica {
   void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
   /// Embedding::disk_fetched(), summed over all embeddings.
   DiskRows::Fetched disk_fetched() const;
-  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it, and what the
-  // host does for rows on a disk.
+  // `recording`: the recording in progress, or null. Exchanges between hosts, and the host's work for rows on disk,
+  // stay outside of it.
   /// On the host, after reserve_rows(): whether it changed the work of look_up() alone, so that recorded look-ups must
   /// be recorded again. Resets the flag.
   bool consume_look_up_flag();
-  // Both may run concurrently with the previous step; and exchange_keys() with look_up() of the batch before, where the
-  // plan has StepChoices::keys_ahead.
+  // Both may run concurrently with the previous step. If the plan has StepChoices::keys_ahead, exchange_keys() may also
+  // run concurrently with look_up() of the previous batch.
   /// On several ranks: sends the keys of the batch in `buffer` to their owner ranks.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// After exchange_keys(): looks up, inserts and sorts the keys.
