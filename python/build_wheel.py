@@ -30,7 +30,7 @@ PROGRAMS = [
     "model_convert",
 ]
 PLUGINS = ["libhuge_ctr_parquet.so", "libhuge_ctr_mpi.so"]
-# What every Linux with this glibc has, in a version that is not older; and CUDA's.
+# Libraries that every Linux with this glibc has, in this or a newer version; and CUDA's.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|lib(cu|nv|nccl))")
 
 METADATA = """Metadata-Version: 2.1
@@ -118,7 +118,7 @@ def cpu_wheel(bin_folder, version, tag, work):
     scripts = []
     for program in PROGRAMS:
         add_program(wheel, scripts, bin_folder, program, work)
-    for plugin in PLUGINS:  # they load the Arrow and the MPI that they were built with, where those are
+    for plugin in PLUGINS:  # they load the installed Arrow and MPI with which they were built
         if (bin_folder / plugin).exists():
             wheel.add(f"huge_ctr/bin/{plugin}", stripped(bin_folder / plugin, work))
     bundled = needed_libraries([library, *(bin_folder / program for program in PROGRAMS)])

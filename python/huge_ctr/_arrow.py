@@ -126,7 +126,7 @@ def _bitmap(valid: Optional[np.ndarray]) -> list:
     return [None if valid is None else np.packbits(valid, bitorder="little")]
 
 
-# What the library holds: the memory of arrays that it has not released.
+# Arrays that the library has not yet released, kept alive here.
 _alive: dict = {}
 _numbers = itertools.count(1)
 

@@ -6,7 +6,7 @@ import queue
 import threading
 from typing import Any, Callable, Optional
 
-_AFTER_INTERRUPT = 0.05  # seconds until a stop is said again
+_AFTER_INTERRUPT = 0.05  # seconds until a stop is requested again
 
 
 class Conversation:
@@ -25,7 +25,7 @@ class Conversation:
             try:
                 return answer.get(timeout=_AFTER_INTERRUPT)
             except queue.Empty:
-                if self._interrupted:  # which may have come with the question, that is lost then
+                if self._interrupted:  # an interrupt may have arrived with the question, whose answer is lost then
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
@@ -35,7 +35,7 @@ class Conversation:
         def body() -> None:
             try:
                 result.append(work())
-            except BaseException as error:  # goes to the caller
+            except BaseException as error:  # re-raised in the caller
                 self._raised.insert(0, error)
             self._events.put(None)
 
@@ -55,7 +55,7 @@ class Conversation:
                     break
                 self._answer(event)
             except queue.Empty:
-                if not thread.is_alive():  # its last word has come with an interrupt, and is lost
+                if not thread.is_alive():  # its last message came with an interrupt, and is lost
                     break
             except KeyboardInterrupt as error:  # maybe several
                 self._interrupted = self._interrupted or error
@@ -74,7 +74,7 @@ class Conversation:
                 goes_on = function(about) is not False
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of a callback: the work ends, then it is raised
+        except BaseException as error:  # from a callback: the work ends, then it is raised
             self._raised.append(error)
         finally:
             answer.put(goes_on)

@@ -59,7 +59,7 @@ class CTREstimator(BaseEstimator):
         self.config = config
         self.verbose = verbose
 
-    # ---- What scikit-learn asks ----
+    # ---- Methods that scikit-learn requires ----
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

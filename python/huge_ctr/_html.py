@@ -122,7 +122,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for node in nodes:
         for bottom in node.bottoms:
             readers.setdefault(bottom, []).append(node)
-    for _ in nodes:  # at most as many times as the longest way has layers
+    for _ in nodes:  # at most as many times as the longest path has layers
         moved = False
         for node in reversed(nodes):
             behind = [one.column for top in node.tops for one in readers.get(top, [])]

@@ -17,7 +17,7 @@ logger.addHandler(logging.NullHandler())
 
 _FILE = "libhuge_ctr.so"
 _handle = c.c_void_p
-_forks = 0  # how often this process is the child of a fork
+_forks = 0  # number of forks between this process and the first
 
 
 def _forked() -> None:
@@ -133,7 +133,7 @@ def _load_bundled(folder: Path) -> None:
     Not OpenBLAS: the library does that, and says then how many threads it has.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
-    for _ in range(len(left)):  # those that need others come after them
+    for _ in range(len(left)):  # libraries that need others are loaded after them
         for one in list(left):
             try:
                 c.CDLL(str(one))
@@ -207,7 +207,7 @@ class Handle:
     def __del__(self):
         try:
             self.close()
-        except Exception:  # the interpreter ends
+        except Exception:  # the interpreter is shutting down
             pass
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from .errors import UsageError
 from .frames import _is_pandas
 
-_LOOKED_AT = 200_000  # rows whose values are counted
+_LOOKED_AT = 200_000  # rows that are sampled to count values
 _ID_NAME = re.compile(r"(^|_)(id|ids|user|item|zip|code|device|site|app|brand|category|cat)(_|$)|id$", re.I)
 
 
@@ -23,11 +23,11 @@ class Columns:
     label: str
     rows: int
     numbers: list[str] = field(default_factory=list)  # standardized
-    skewed: list[str] = field(default_factory=list)  # the same of their logarithm
+    skewed: list[str] = field(default_factory=list)  # those with a skewed distribution, which get a logarithm
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # why
-    distinct: float = 0  # different values of all slots, about
+    distinct: float = 0  # estimated distinct values over all slots
     most_items: int = 1  # of a list
     weight: Optional[str] = None
 
@@ -105,7 +105,8 @@ class Columns:
             return self._leave(name, "an id of its own for each row") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "it counts the rows")
-        # Floats that are whole may have fractions in other rows, unless gaps have made floats of integers.
+        # A float column of whole numbers may have fractions in other rows, unless missing values turned integers into
+        # floats.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
         few = count * 5 <= len(values) and count <= 1000
         return {"numeric", "categorical"} if names_things and few else {"numeric"}

@@ -7,7 +7,7 @@ x = L.Concat(L.Reshape(vectors, leading_dim=32), data.dense)
 x = L.Dropout(L.ReLU(L.InnerProduct(x, num_output=64)), rate=0.2)
 loss = L.BinaryCrossEntropyLoss(L.InnerProduct(x, num_output=1), data.label)
 model = L.Model(data, loss, learning_rate=0.001, solver={"batchsize": 512, "num_epochs": 2})
-huge_ctr.train(model)            # or model.to_json() for everything that takes a config
+huge_ctr.train(model)            # or model.to_json() wherever a config is accepted
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import ConfigError
 
-# Types whose fields stand in an object of their own in a config, but for those that are named here as outside.
+# Layer types whose fields are in a nested object of the config, and the fields that stay outside of it.
 _OBJECTS = {
     "BatchNorm": "bn_param",
     "ELU": "elu_param",

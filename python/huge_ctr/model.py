@@ -85,7 +85,7 @@ class Model:
         if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
             return self._score(Inputs(data, self._inputs))
         source, frame = self._source(data)
-        # Of a table the number of rows is known; those behind the last scored one are bad records.
+        # A table's number of rows is known: rows after the last scored one are bad records.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer

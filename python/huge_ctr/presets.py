@@ -29,7 +29,8 @@ class Sizes:
     batch_size: Optional[int] = None
     epochs: Optional[int] = None
     learning_rate: Optional[float] = None
-    early_stopping: Optional[int] = 3  # evaluations without a better one; None: never. Needs eval_data
+    # evaluations without improvement before training stops; None: never. Requires eval_data
+    early_stopping: Optional[int] = 3
     metric: str = "AUC"
     seed: int = 1
 

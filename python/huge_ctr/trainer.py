@@ -330,7 +330,7 @@ def _read(config: Any) -> tuple[str, Optional[str], dict]:
     if is_path:
         try:
             return os.fspath(config), None, _config.config_dict(config)[0]
-        except Exception:  # the library says what is wrong, and reads what others do not
+        except Exception:  # the library reports errors, and reads formats that Python does not
             return os.fspath(config), None, {}
     plain, name = _config.config_dict(config)
     text = config if isinstance(config, str) else json.dumps(plain)

@@ -1,4 +1,4 @@
-// Arrays of callers, checked.
+// Checks the arrays of callers.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace hctr::capi {
 
 ElementType element_type(const hctr_array&, const std::string& what);
-/// Elements of all dimensions. Errors: Error(usage) for a shape that is none.
+/// The number of elements over all dimensions. Errors: Error(usage) for a malformed shape.
 int64_t elements_of(const hctr_array&, const std::string& what);
 /// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);
-/// A matrix of f32 whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
+/// A matrix of f32 whose rows are contiguous: data, rows, columns and row stride in elements. Errors: likewise.
 struct Matrix {
   float* data = nullptr;
   int64_t rows = 0, columns = 0, stride = 0;

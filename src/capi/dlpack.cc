@@ -1,4 +1,4 @@
-// DLPack's layout, as its specification gives it (version 1).
+// DLPack's layout, as in its specification (version 1).
 #include <cstdint>
 #include <memory>
 #include <vector>

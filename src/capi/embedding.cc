@@ -106,7 +106,7 @@ int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
   return 0;
 }
 
-/// A call takes memory of the set's device alone.
+/// A call accepts only memory of the set's device.
 void check_device(const EmbeddingSet& set, const hctr_array& array, const std::string& what) {
   if (array.data && (array.gpu < 0 ? -1 : array.gpu) != set.options().gpu)
     throw Error(Kind::usage, cat(what, " is ", array.gpu < 0 ? "in memory of the host" : cat("on GPU ", array.gpu),
@@ -146,7 +146,7 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
   return all;
 }
 
-/// Vectors of each feature. `rows`: how many, known where a call has the keys.
+/// Vectors of each feature. `rows`: their number, known if a call has the keys.
 template <class T>
 std::vector<FeatureVectors<T>> vectors_of(const EmbeddingSet& set, const hctr_array* arrays, const char* kind,
                                           const std::vector<int64_t>& rows = {}) {

@@ -18,7 +18,7 @@ struct hctr_model {
     outputs = model.outputs();
   }
   hctr::Model model;
-  // Of the model that was loaded first: later ones have the same.
+  // Of the first loaded model: replacements have the same.
   std::vector<hctr::ModelTensor> inputs, outputs;
 };
 

@@ -23,7 +23,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   const std::string what = cat("input '", from.name, "'");
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
-  if (!tensor) return to;  // Model names those that there are
+  if (!tensor) return to;  // the error of Model lists the existing names
   if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
   if (tensor->role != ModelTensor::Role::keys) {
     const Matrix matrix = matrix_of(from.data, what);
@@ -82,9 +82,9 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
   std::vector<GivenInput> inputs;
   for (const InputView& view : views) {
     const ModelTensor* tensor = find(tensors, view.name);
-    if (!tensor) continue;  // what no layer reads
+    if (!tensor) continue;  // not read by any layer
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
-    input.view.name = tensor->name;  // ends with a zero
+    input.view.name = tensor->name;  // null-terminated
     if (!view.offsets) continue;
     input.bounds = {samples * columns_of(*tensor) + 1};
     input.shape[0] = static_cast<const int64_t*>(view.offsets)[input.bounds[0] - 1];

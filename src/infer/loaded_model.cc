@@ -21,7 +21,7 @@ RuntimeOptions options_of(const Config& config, const Communicator& comm, const 
                          .sync_launches = on.sync_launches,
                          .several_ranks = comm.size() > 1,
                          .row_memory = on.row_memory};
-  options.row_memory.move_every = 0;  // the uses of rows are counted in training
+  options.row_memory.move_every = 0;  // row accesses are counted only in training
   return options;
 }
 
@@ -32,11 +32,11 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
       config_(config_for(saved_, std::move(config))),
       comm_(comm),
       runtime_(on.device, options_of(config_, comm, on)),
-      // Nothing is trained: training batches of one row in a ring of one buffer.
+      // Nothing is trained: the training batch has one row, its ring one buffer.
       replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{}, ReplicaUse::score) {
   load(log);
   runtime_.compute_stream().synchronize();
-  comm_.barrier();  // ranks load for different times; time limits of batches start after it
+  comm_.barrier();  // ranks take different times to load; the time limits of batches start after it
 }
 
 void LoadedModel::load(const Log& log) {

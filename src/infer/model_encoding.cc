@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// What would take a change away.
+/// How to resolve a change.
 std::string advice_on(const EncodingChange& change, EncodingChoice choice) {
   if (change.fields.empty()) return "Restore the file that the model was trained with, or add ";
   if (is_of_formats(change.fields))
@@ -85,7 +85,7 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
     if (takes_parts(solver) && change.any() && choice != EncodingChoice::config)
       log.warning("the config encodes data otherwise than ", model, " was trained: ", change.text());
     else
-      // A run takes no encoding of a model, so that nothing but its own fields can be changed.
+      // A run cannot use a model's encoding, so the message suggests only changes of its own fields.
       expect_encoding(change, model, choice == EncodingChoice::config ? choice : EncodingChoice::model, log);
   }
 }

@@ -29,8 +29,8 @@ std::string list_of(const std::set<int64_t>& numbers) {
   return text;
 }
 
-/// "<stem><mark><number><ending>" as stem and number, which has at most 18 digits. Nothing for any other text. By hand:
-/// std::regex would take seconds to compile.
+/// Splits "<stem><mark><number><ending>" into stem and number, at most 18 digits. None for any other text.
+/// Hand-written: std::regex would take seconds to compile.
 std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
                                                             std::string_view ending) {
   const size_t at = text.rfind(mark);
@@ -62,14 +62,14 @@ std::set<int64_t> iterations_at(const std::string& prefix) {
   return at == found.end() ? std::set<int64_t>() : at->second;
 }
 
-/// What a layer is called: its first top.
+/// The name of a layer: its first top.
 std::string layer_name(const Json& layer) {
   const Json* top = layer.find("top");
   if (top && top->array() && !top->array()->empty()) top = &(*top->array())[0];
   return top && top->string() ? *top->string() : "";
 }
 
-/// Layers that a saved config has otherwise than this one, in words; empty if there is none.
+/// Describes the layers in which a saved config differs from this one; empty if there are none.
 std::string layer_differences(const Json* saved, const Config& config) {
   const Json *was = saved ? saved->find("layers") : nullptr, *is = config.effective.find("layers");
   if (!was || !was->array() || !is || !is->array()) return "";
@@ -105,14 +105,14 @@ std::string tables_of(const Config& config) {
                   "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
-/// What the description of a model's training data says of their numbering.
+/// The numbering in the description of a model's training data.
 std::string numbering_in(const Json* data) {
   const Json* numbering = data ? data->find("numbering") : nullptr;
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
-/// Of a model with fewer tables than the config has. Errors: Error(io) naming the file of a table that the model has
-/// been saved with, or that stands before another one.
+/// For a model with fewer tables than the config has. Errors: Error(io) naming a table file that was saved with the
+/// model, or that precedes an existing one, but is missing.
 void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
   const auto manifest = manifest_of(model.dense);
   const auto file_of = [&](size_t table) {
@@ -151,12 +151,12 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   return model;
 }
 
-/// Errors: Error(data) when the dense file that a run names as its own is one of another run by now.
+/// Errors: Error(data) if another run has since overwritten the dense file that a run names as its own.
 void expect_own_model(const fs::path& folder, const std::string& dense) {
   const std::string run = run_in_metrics(folder / kMetrics);
   const auto manifest = manifest_of(dense);
   if (manifest && (run.empty() || manifest->run == run)) return;
-  if (!manifest && fs::path(dense).parent_path() == folder) return;  // by a program that wrote no manifest
+  if (!manifest && fs::path(dense).parent_path() == folder) return;  // saved by a version that wrote no manifest
   throw Error(Kind::data,
               cat("the run folder '", folder.string(), "' names '", dense, "' as its model, and that is one of ",
                   manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
@@ -183,8 +183,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   return model;
 }
 
-/// The checkpoint in place of a model that a run has left which was stopped. Errors: Error(io) where it is gone;
-/// Error(data) where it is one of another run.
+/// The checkpoint that a stopped run left instead of a model. Errors: Error(io) if it does not exist; Error(data) if it
+/// is another run's.
 SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
                                    const Log& log) {
   const std::string stopped =
@@ -199,7 +199,7 @@ SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& check
   return model;
 }
 
-/// The model that a run ended with: its best one where it kept that, else the last.
+/// The final model of a run: its best one if it kept that, else the last.
 SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log) {
   const Json summary = Json::read_file(folder / kSummaryFile);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
@@ -247,7 +247,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   return model;
 }
 
-/// Says what a folder of a run without summary holds.
+/// Throws with a description of a run folder that has no summary.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
   Snapshots there = snapshots_in(folder);
@@ -281,18 +281,18 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                             "_dense_<n>.model'", there));
 }
 
-/// "out/a@20" as "out/a" and 20. Only digits after the last @ are an iteration.
+/// Splits "out/a@20" into "out/a" and 20. Only digits after the last @ are an iteration.
 std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
   if (const auto numbered = split_number(model, "@", "")) return *numbered;
   if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
   return {model, std::nullopt};
 }
 
-/// Prefix and iteration of the model files that `model` names. Errors: Error(io) when there are none.
+/// Prefix and iteration of the model files that `model` names. Errors: Error(io) if there are none.
 std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
   auto [prefix, iteration] = split_iteration(model);
   std::set<int64_t> iterations = iterations_at(prefix);
-  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" for "out/", as most configs have it
+  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" means "out/", the prefix of most configs
     iterations = iterations_at((fs::path(prefix) / "").string());
     if (!iterations.empty()) prefix = (fs::path(prefix) / "").string();
   }
@@ -391,7 +391,7 @@ void use_saved_model(const SavedModel& model, Config& config) {
   solver.sparse_opt_states_file.clear();
   solver.load_layers.clear();
   solver.pretrained.clear();
-  // SGD has no states, and a checkpoint is asked for none.
+  // A checkpoint without optimizer states: SGD has none.
   config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
   for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }

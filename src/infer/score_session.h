@@ -17,8 +17,8 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of what a caller gave, in the order of the model: the dense input, then the keys of each
-/// sparse input; and its outputs, null where not wanted.
+/// Rows [first, first + count) of the caller's arrays, in the order of the model: the dense input, then the keys of
+/// each sparse input; and its outputs, null if not wanted.
 struct ScoreRequest {
   int64_t first = 0, count = 0;
   const InputView* dense = nullptr;
@@ -26,18 +26,18 @@ struct ScoreRequest {
   std::vector<const OutputView*> outputs;
 };
 
-/// Shares weights and tables with others; one thread at a time uses it.
+/// Shares weights and tables with other sessions; one thread at a time uses it.
 class ScoreSession {
  public:
-  /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
-  /// written the transposed copies of weights; otherwise this one does.
+  /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has already
+  /// written the transposed copies of weights.
   ScoreSession(LoadedModel&, int64_t samples, bool copies_written);
 
   int64_t capacity() const { return ring_.samples(); }
   void score(const ScoreRequest&);
 
  private:
-  /// Rows in memory of the caller.
+  /// Rows in the caller's memory.
   struct RowsOfCaller {
     const std::byte* data;
     int64_t rows;
@@ -47,7 +47,7 @@ class ScoreSession {
   void bring(const ScoreRequest&);
   void bring_dense(const ScoreRequest&);
   void bring_ones(const ScoreRequest&, size_t input);
-  /// To byte `at` of a batch: in memory of the host, unless sends_parts_, then on the device too.
+  /// Copies rows to byte `at` of a batch in host memory; if sends_parts_, also to the device.
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute();
   void deliver(const ScoreRequest&) const;
@@ -57,7 +57,7 @@ class ScoreSession {
   Graph graph_;
   Network network_;
   BatchRing ring_;
-  bool sends_parts_;  // of a large batch, each as soon as it is there
+  bool sends_parts_;  // uploads each part of a large batch as soon as it is copied
   BatchTensors batch_;
   Network::Binding binding_;
   std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding

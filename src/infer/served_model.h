@@ -1,4 +1,4 @@
-// A saved model that is loaded, and the sessions in which calls score with it.
+// A loaded model, and the sessions in which calls score with it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace hctr {
 
-/// Any thread may call score(), any number of them at a time.
+/// Any number of threads may call score() concurrently.
 class ServedModel {
  public:
   /// Errors: those of Model.
@@ -29,15 +29,15 @@ class ServedModel {
   bool on_gpu() const { return model_->device().is_cuda(); }
   std::string device() const { return describe(model_->device()); }
 
-  /// As Model::score().
+  /// Implements Model::score().
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>);
 
  private:
   class Lease;
-  /// A session for a batch: one that is idle, or a new one.
+  /// A session for a batch: an idle or a new one.
   std::unique_ptr<ScoreSession> take(int64_t samples);
   void give_back(std::unique_ptr<ScoreSession>) noexcept;
-  /// Finds what the caller gave by name. Errors: Error(usage).
+  /// Matches the caller's arrays by name. Errors: Error(usage).
   ScoreRequest request_of(std::span<const InputView>, std::span<const OutputView>) const;
 
   int64_t most_samples_;

@@ -41,8 +41,8 @@ struct TableSpec {
   int64_t most_key_capacity = 0;
   /// Whether a row belongs to (slot, key); otherwise to the key alone, in any slot.
   bool identity_by_slot = false;
-  DirectKeys direct;  ///< the existing keys, each with a row from the start; empty: rows are added with their keys
-                      ///< found by hash
+  DirectKeys direct;  ///< the existing keys, each with a row from the start; empty: rows are added with
+                      ///< their keys and found by hash
   ops::Combiner combiner = ops::Combiner::sum;
   /// The slot number of each slot of a batch, if a batch does not have all slots in order: the slots that a rank owns.
   std::optional<std::vector<int32_t>> batch_slots{};
