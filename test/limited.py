@@ -23,12 +23,12 @@ import time
 
 import gpu_runs
 
-ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may have commas
-# Between the line of a test's begin and that of its end, or the end of the output.
+ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may contain commas
+# The output of one test: from the line of its begin to the line of its end, or to the end of the output.
 OF_A_TEST = r"^\[ RUN      \] {}\n(.*?)(?=^\[ +(?:OK|FAILED|SKIPPED) +\] {}|\Z)"
 
 
-# Variables that would choose other tests, or repeat them otherwise.
+# Without variables that would select or repeat tests.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
 
 
@@ -68,7 +68,7 @@ def run(given, number, names, end):
 
 def output_of(text, name):
     found = re.findall(OF_A_TEST.format(re.escape(name), re.escape(name)), text, re.MULTILINE | re.DOTALL)
-    return max(found, key=len, default="")  # of several rounds the one that said most
+    return max(found, key=len, default="")  # of several rounds, the longest message
 
 
 def main():
@@ -91,7 +91,7 @@ def main():
         sys.exit(f"no test of {given.program} fits '{given.filter}'")
     parts = [[name] for name in names] if given.alone else [names[i::given.jobs] for i in range(given.jobs) if names[i::given.jobs]]
     counts, failed = {"passed": 0, "skipped": 0, "failed": 0, "not run": 0}, False
-    missing = []  # not run, or not to their end
+    missing = []  # not run, or not completed
     wrong = []
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, given, i, part, end) for i, part in enumerate(parts)]):

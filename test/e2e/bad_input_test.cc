@@ -25,7 +25,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Trains on valid data after `spoil` has changed them.
+  /// Trains on valid data that `spoil` has changed.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -242,7 +242,7 @@ TEST_F(BadInput, CommandLine) {
   expect_usage({"check", "config.json", "--train", "config.json"}, "two commands");
 }
 
-// A command is an option too: the same work, the same words.
+// An option is also a command: both do the same and print the same.
 TEST_F(BadInput, CommandsAreOptionsToo) {
   write_file(folder_ / "config.json", small_config());
   std::string table = "clicked,item\n";

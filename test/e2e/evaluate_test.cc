@@ -1,4 +1,4 @@
-// huge_ctr --eval: the metrics of saved models are those that training has measured.
+// huge_ctr --eval: the metrics of a saved model equal those measured in training.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The small config with a normalized layer, whose statistics are a file of their own, and checkpoints.
+/// The small config with a normalized layer, whose statistics are in a separate file, and checkpoints.
 std::string evaluated_config() {
   const std::string normalized =
       with_change(small_config(), R"("type": "ReLU", "bottom": "fc1")",
@@ -23,7 +23,7 @@ std::string evaluated_config() {
 
 class EvaluateSavedModel : public testing::Test {
  protected:
-  /// One run serves all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", evaluated_config());
@@ -123,7 +123,7 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
 
 TEST_F(EvaluateSavedModel, WritesNoFile) {
   const auto files = [&] {
-    // when each file was written, without the file in which the test catches output
+    // the modification time of each file, without the file in which the test catches output
     std::map<fs::path, fs::file_time_type> times;
     for (const auto& entry : fs::recursive_directory_iterator(folder_->path()))
       if (!entry.path().filename().string().starts_with('.')) times[entry.path()] = entry.last_write_time();
@@ -151,7 +151,7 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("measured"), 5, {"has saved no final model", "\"final_snapshot\""});
 }
 
-/// The result of replacing variables in a config is not replaced again.
+/// Values that replace variables in a config are not expanded again.
 TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
   const std::string config = changed("dollar.json", "\"out/\"", "\"out_$${HCTR_NO_SUCH}/\"");
   const Outcome trained = run_program(

@@ -102,7 +102,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
     auto rows = data_test::random_rows(section, count, seed, 40, false);
     std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some,
-                     others;  // some, others: the chunks of a feature specification
+                     others;  // other texts for the chunks of a feature specification
     const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
     for (Row& row : rows) {
       row.label[0] = (row.slots[0][0] + row.slots[3][0]) % 3 == 0;

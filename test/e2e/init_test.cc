@@ -1,4 +1,5 @@
-// huge_ctr --init: from a table to a model that is trained, measured and used, with no hand edit; and what it refuses.
+// huge_ctr --init: from a table to a trained, measured and used model without editing by hand; and the tables that it
+// refuses.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Draws that follow from a row and a purpose.
+/// Pseudo-random draws, determined by a row and a purpose.
 int draw(int row, int purpose, int count) {
   return static_cast<int>(mix64(mix64(static_cast<uint64_t>(row)) + static_cast<uint64_t>(purpose)) %
                           static_cast<uint64_t>(count));
@@ -49,7 +50,7 @@ Row row_of(int r) {
   return row;
 }
 
-/// A list of texts as Python prints it, in quotes of CSV.
+/// A list of texts as Python prints it, quoted for CSV.
 std::string python_list(const Row& row) {
   std::string text;
   for (int i = 0; i < row.tag_count; ++i) text += cat(i ? ", '" : "'", "t", row.tags[i], "'");
@@ -85,7 +86,7 @@ class InitTable : public testing::Test {
     return run_program("huge_ctr", words, folder_.path());
   }
   Outcome huge_ctr(const std::vector<std::string>& words) { return run_program("huge_ctr", words, folder_.path()); }
-  /// --init must fail with this exit code and a message that holds `part`, and write nothing.
+  /// --init must fail with this exit code and a message that contains `part`, and write nothing.
   void expect_refusal(const std::vector<std::string>& words, int exit_code, const std::string& part,
                       const std::string& data = "data.csv") {
     const size_t before = files();
@@ -95,7 +96,7 @@ class InitTable : public testing::Test {
     EXPECT_EQ(done.out, "");
     EXPECT_EQ(files(), before) << "a refused --init leaves nothing";
   }
-  /// Files in the folder, without those whose names begin with a dot: these are of the test itself.
+  /// Files in the folder, except those whose names begin with a dot, which belong to the test itself.
   size_t files() const {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
@@ -142,7 +143,7 @@ TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
   const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
   EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
   EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
-  // The same rows in another order, after other rows: each row goes into the same set as before.
+  // The same rows in another order, after other rows: each row stays in the same set.
   write_file(folder_ / "data.csv",
              text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);
@@ -160,8 +161,8 @@ TEST_F(InitTable, WritesTheConfigToTheStandardOutput) {
   EXPECT_EQ(huge_ctr({"--check", "c.json", "--strict"}).exit_code, 0);
 }
 
-/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and makes a
-/// first step.
+/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and runs a first
+/// step.
 TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
   const char* const columns[] = {"age", "income", "city", "user", "tags", "seen", "item"};
   const std::string all = mixed_table(400);
@@ -247,7 +248,7 @@ TEST_F(InitTable, ReadsTextsWithoutAHeader) {
 
 TEST_F(InitTable, ReadsParquet) {
   if (const std::string why = why_no_parquet(); !why.empty()) GTEST_SKIP() << why;
-  // A set of rows as Parquet: what --predict writes is a table, too.
+  // A set of rows as Parquet: the output of --predict is also a valid table.
   write_file(folder_ / "data.csv", mixed_table(1500));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "first.json"}).exit_code, 0);
   ASSERT_EQ(huge_ctr({"--train", "first.json", "--run-dir", "first", "--device", "cpu"}).exit_code, 0);
@@ -313,7 +314,7 @@ TEST_F(InitTable, LeavesOutColumnsThatAreNamed) {
 }
 
 TEST_F(InitTable, TakesColumnsForWhatIsStated) {
-  std::string text;  // no header: columns go by their numbers
+  std::string text;  // without a header, columns are numbered
   for (int r = 0; r < 2000; ++r)
     text += cat(draw(r, 1, 300), "::", draw(r, 2, 1500), "::", 1 + draw(r, 3, 5), "::", 978'300'000 + r * 37, "\n");
   write_file(folder_ / "data.dat", text);

@@ -1,4 +1,4 @@
-// Scoring with a model, and training from it, encode data as its training did, or report the differences.
+// Scoring with a model, and training from it, use the encoding of its training data, or report the differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

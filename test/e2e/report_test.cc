@@ -1,4 +1,4 @@
-// huge_ctr --report: one page that shows runs, also broken ones, and opens in a browser.
+// huge_ctr --report: one page that shows runs, including broken ones, and opens in a browser.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ const Json& run_of(const Json& data, size_t index) { return (*data.find("runs")-
 
 class Report : public testing::Test {
  protected:
-  /// Two runs, of which the second has another rate and a smaller batch, serve all tests.
+  /// Two runs for all tests; the second has another rate and a smaller batch.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "a.json", small_config());
@@ -76,7 +76,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
     EXPECT_EQ(run.find("final_metrics")->text(), summary.find("metrics")->text());
     EXPECT_EQ(run.find("training")->find("mean_loss")->find("x")->text(), "[20.0,40.0,60.0]");
     EXPECT_EQ(run.find("metrics")->find("AUC")->find("x")->text(), "[30.0,60.0]");
-    // The curve that is drawn has the area that training has measured.
+    // The area under the drawn curve is the AUC measured in training.
     const Json& label = (*run.find("scores")->find("labels")->array())[0];
     EXPECT_NEAR(label.find("auc")->number(), summary.find("metrics")->find("AUC")->number(), 1e-9);
     EXPECT_EQ(run.find("scores")->find("rows")->text(), "1500");
@@ -85,7 +85,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
       for (const Json& count : *label.find("histogram")->find(which)->array()) rows += *count.integer();
     EXPECT_EQ(rows, 1500);
     EXPECT_EQ(run.find("scores")->find("importance")->array()->size(), 8u) << "four dense values, four slots";
-    // No statistics are kept: keys are those of the scored rows.
+    // Without access statistics, the hottest keys come from the scored rows.
     EXPECT_EQ(run.find("scores")->find("hottest")->array()->size(), 2u);
     for (const Json& hottest : *run.find("scores")->find("hottest")->array()) {
       EXPECT_FALSE(*hottest.find("in_training")->boolean());
@@ -104,7 +104,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
 }
 
 TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
-  // The label follows from "good"; "noise" says nothing.
+  // The label follows from "good"; "noise" is random.
   std::string rows = "click,good,noise\n";
   for (int r = 0; r < 3000; ++r) rows += cat(r * 7919 % 1000 % 2, ",", r * 7919 % 1000 % 2, ",", r * 31 % 17, "\n");
   write_file(*folder_ / "rows.csv", rows);
@@ -236,7 +236,7 @@ TEST_F(Report, ALongRunMakesASmallPageThatKeepsItsPeaks) {
   EXPECT_EQ(most, 9.0);
 }
 
-/// The page's elements after its script has run, as a browser without a window has them.
+/// The page's elements after its script has run, in a headless browser.
 Outcome open_in_browser(const fs::path& folder, const std::string& file) {
   return run_program("/bin/bash",
                      {"-c", cat("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "

@@ -144,7 +144,7 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key that some version accepts, inserted at `place` of small_config(), and whether it has an effect now.
+/// A key that some version accepts, inserted at `place` of small_config(), and whether this program uses it.
 struct Key {
   std::string place, key;
   bool has_effect = false;

@@ -118,7 +118,8 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
 
 TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
-  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};  // one key width fits
+  // keys fit one width only
+  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};
   make_data(folder_.path(), "config.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "run-wide");
   const auto rows = [&](const std::string& out, int key_bytes) {
@@ -165,7 +166,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
   EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
-  // A folder from which the run reads is not moved away.
+  // A folder from which the run reads is not moved.
   write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",
                                                   R"("seed": 7, "dense_model_file": "run/final__dense_60.model")"));
   const Outcome refused = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder_.path());

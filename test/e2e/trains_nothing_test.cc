@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 class TrainsNothing : public testing::Test {
  protected:
-  /// Rows of a label, a weight and a value; the file ends with a record that is bad.
+  /// Rows of a label, a weight and a value; the file ends with a bad record.
   void write_rows(int count, const std::string& label, const std::string& weight) {
     std::string text = "y,z,w,x\n";
     for (int r = 0; r < count; ++r) text += cat(label.empty() ? cat(r % 2) : label, ",1,", weight, ",", r % 7, "\n");

@@ -1,4 +1,4 @@
-// Weights of samples and clipped gradients in whole runs.
+// Sample weights and clipped gradients in whole runs.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -41,7 +41,7 @@ class Column:
     kind: str  # int, float, text, bool, date
     values: list  # None where a value is missing; lists in a list column
     role: str  # label, dense, slot
-    group: dict = field(default_factory=dict)  # what the config says of it, but for its name and separator
+    group: dict = field(default_factory=dict)  # the config's fields for it, except its name and separator
     is_list: bool = False
 
     @property
@@ -143,8 +143,8 @@ def random_dense(rng, name, rows, trim):
     if learned and rng.random() < 0.4:
         group.update({"mean": [1.5], "std": [20]})
     elif learned and len(set(column.present())) < 2:
-        group["transform"] = "none"  # there would be nothing to learn
-    # In Parquet a missing value needs a default, in texts it is 0 without one.
+        group["transform"] = "none"  # nothing could be learned
+    # In Parquet a missing value needs a default; in text it is 0 by default.
     if "mean" in group or "standardize" not in group["transform"] or rng.random() < 0.3:
         group["default"] = rng.choice([0, -1, 2.5])
     return column
@@ -165,7 +165,7 @@ def random_slot(rng, name, rows, trim, is_list):
     if kind == "key":
         column.kind = "int"
     if kind == "text" and keys == "hash" and rng.random() < 0.3:
-        del column.group["keys"]  # which texts have in any case
+        del column.group["keys"]  # texts get it anyway
     return column
 
 

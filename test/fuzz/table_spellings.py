@@ -20,8 +20,8 @@ class Spelling:
     format: str
     file: str
     section: dict
-    must: bool = True  # reading it may not fail
-    altered: list = field(default_factory=list)  # columns whose values may count as others
+    must: bool = True  # reading must succeed
+    altered: list = field(default_factory=list)  # columns whose values may be read differently
 
 
 def text_of(value, kind):
@@ -58,12 +58,12 @@ class Dialect:
     line_end: str = "\n"
     bom: bool = False
     header: bool = True
-    shuffled: bool = False  # columns in another order, and an unused one
-    blanks: bool = False  # around cells, where they are trimmed
-    marks: bool = False  # missing values as texts that mean it
+    shuffled: bool = False  # columns in another order, with an unused one
+    blanks: bool = False  # blanks around cells that are trimmed
+    marks: bool = False  # missing values spelled as texts
     parts: int = 1  # files
     pack: str = ""  # gz, zst
-    number: str = ""  # how numbers are written
+    number: str = ""  # the spelling of numbers
 
     def cell(self, text, trim):
         special = [*self.delimiter, "\n", "\r"] + ([self.quote] if self.quote else [])
@@ -287,7 +287,7 @@ def write_parquet(table, name, rng, folder, certain, shuffled):
                 must &= made[2]
                 break
             except (ValueError, OverflowError, pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-                pass  # a type that does not hold these values
+                pass  # a type that cannot hold these values
     names = list(arrays)
     if shuffled:
         rng.shuffle(names)
@@ -318,6 +318,6 @@ def parquet_spellings(table, rng, folder):
         section = copy.deepcopy(section_of(table, "", vocabulary))
         for group in section["dense"]:
             if "default" not in group and not ("standardize" in group["transform"] and "mean" not in group):
-                group["default"] = 0  # as in texts
+                group["default"] = 0  # as in text
         found.append(Spelling(name, "Parquet", f"{name}.parquet", section, must))
     return found

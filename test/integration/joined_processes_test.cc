@@ -1,4 +1,4 @@
-// Several processes without MPI: they train as threads and MPI's processes do, and find out who is gone.
+// Several processes without MPI: they train as threads and MPI's processes do, and detect lost processes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -57,7 +57,7 @@ class JoinedProcesses : public RanksTest {
     more.insert(more.begin(), {"--train", name + ".json", "--run-dir", name + "-run", "--device", "cpu"});
     return more;
   }
-  /// Ends one of three processes during training. Returns what the others say.
+  /// Ends one of three processes during training. Returns the outcomes of the others.
   std::vector<Outcome> end_of(int process, int signal) {
     const std::vector<std::string> words =
         arguments(endless(), "\"all\"", "endless", {"--peer-timeout", std::to_string(kPeerTimeout)});
@@ -74,7 +74,7 @@ class JoinedProcesses : public RanksTest {
 TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
   for (const auto& [threads, gpu, processes] :
        {std::tuple{"[0, 1]", "[[0], [0]]", 2}, {"[0, 1, 2]", "\"all\"", 3}, {"[0, 1, 2, 3]", "[0, 1, 2, 3]", 2}}) {
-    if (kSanitized && processes == 3) continue;  // the same code
+    if (kSanitized && processes == 3) continue;  // another case runs the same code
     SCOPED_TRACE(gpu);
     const Result one = train(config_, {threads}, "threads");
     for (const char* folder : {"joined", "joined-run"}) fs::remove_all(folder_ / folder);
@@ -137,13 +137,13 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
 }
 
 TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
-  // Within a step no wait has a limit of its own.
+  // Within a step no wait has a separate timeout.
   const std::vector<JoinedProcess> three(
       3, {"huge_ctr", arguments(endless(), "\"all\"", "endless",
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});
   const TemporaryFolder second;
   fs::copy(folder_.path(), second.path(), fs::copy_options::recursive);
-  // Two jobs, the silent process of the one and of the other: both wait at the same time.
+  // Two jobs, one with a silent process 0 and one with a silent process 1: both wait at the same time.
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<Started>> jobs;
   for (const size_t silent : {0, 1}) {
@@ -204,7 +204,7 @@ TEST_F(JoinedProcesses, MustReadOneConfigButMayReadTheirOwnFiles) {
       << said;
   fs::copy(folder_ / "train.txt", folder_ / "here.txt");
   for (const Outcome& outcome : run("layers.Data.source=here.txt")) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Each file twice: another number of samples.
+  // Lists each file twice, which changes the number of samples.
   std::istringstream names(read_file(folder_ / "train.txt"));
   std::string list, name;
   std::getline(names, name);
@@ -241,7 +241,7 @@ TEST_F(JoinedProcesses, ReadTheFilesOfTheirHostAndRank) {
     }
     fs::rename(folder_ / set, folder_ / cat("no-", set));
   }
-  // Two processes with one rank and with two.
+  // One process with one rank and one with two.
   for (const Outcome& outcome : run_joined(2, "huge_ctr", arguments(own, "[[0], [1, 2]]", "joined"), folder_.path()))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(result("joined").dense, shared.dense);

@@ -4,7 +4,7 @@ test/integration/traces_test.cc holds the same formulas. Every number is exact i
 """
 import numpy as np
 
-STREAMS = ("label", "dense", "nnz", "key", "weight")  # then one for each embedding
+STREAMS = ("label", "dense", "nnz", "key", "weight")  # then one stream for each embedding
 
 
 def mix64(x):

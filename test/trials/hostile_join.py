@@ -140,7 +140,7 @@ class Trials:
                     if told and told != b"-" + bytes(VERDICT - 1):
                         learned.append((name, told[:200]))
             except OSError:
-                pass  # the job has begun to train, or closed the connection
+                pass  # the job has started training, or closed the connection
 
         with concurrent.futures.ThreadPoolExecutor(64) as pool:
             jobs = [pool.submit(one, chance.random()) for _ in range(connections)]

@@ -25,9 +25,9 @@ import tempfile
 import threading
 import time
 
-ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have come after 30 iterations
+ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have occurred after 30 iterations
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # times as many samples and keys, and eight times the iterations
+OF_GPU = 20  # factor for samples and keys; iterations grow eightfold
 
 
 def config(ranks, gpu=False):
@@ -92,7 +92,7 @@ def take_gpu_memory(bytes_left, metrics, lines):
         pointer = ctypes.c_uint64()
         if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
             piece = 2 << 20
-            time.sleep(0.001)  # the run may give memory back
+            time.sleep(0.001)  # the run may free memory
 
 
 def start_job(command, env, where):
@@ -255,7 +255,7 @@ class Trials:
         start = time.time()
         jobs = []
         for command, env in self.commands(way, ranks, where):
-            # The limit is that of huge_ctr: mpirun itself stays without.
+            # Only huge_ctr gets the limit, not mpirun.
             at = command.index(os.path.join(self.bin, "huge_ctr"))
             words = command[:at] + ["bash", "-c", limit + 'exec "$@"', "trial"]
             more = env_more if way != "mpi" else {}
@@ -291,7 +291,7 @@ class Trials:
         codes, out, took = [job.returncode for job in jobs], output.text() + killed, time.time() - start
         still = output.longest
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
-        # Where saving for `snapshot` was refused, the model goes to the run folder.
+        # If saving to `snapshot` was refused, the model is in the run folder.
         folders = [os.path.join(where, name) for name in ("out", "run")]
         left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]

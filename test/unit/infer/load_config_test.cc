@@ -1,4 +1,4 @@
-// Fields that --set names must exist; those of the file may be unknown.
+// Fields named by --set must exist; those in the file may be unknown.
 #include "infer/load_config.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Models of other runs at a prefix: none is replaced, and none of them is taken for "the newest".
+// Models of other runs at a prefix are never overwritten, and never count as "the newest".
 #include "infer/models_at_prefix.h"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ TEST(UnmatchedKeys, ASlotWithManyKeysThatMatchesNothingIsAnError) {
   EXPECT_NE(message.find("--unmatched allow"), std::string::npos) << message;
 }
 
-/// A slot with a vocabulary that lacks some of its values, one of groups, and one of rows alone.
+/// A slot with a vocabulary that lacks some of its values, one for groups, and one with rows only.
 std::vector<SlotMatches> other_kinds(int64_t unlisted, int64_t without_group) {
   return {{.slot = "city", .has_rows = false, .has_vocabulary = true, .values = 300, .unlisted = unlisted},
           {.slot = "user", .keys = 100, .of_groups = true, .samples = 200, .without_group = without_group},

@@ -14,7 +14,7 @@ MetricList metrics_of(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Adds rows of a prediction, a label and a group each.
+/// Adds rows with a prediction, a label and a group each.
 struct Row {
   float prediction, label;
   std::optional<int64_t> group = {};

@@ -141,7 +141,7 @@ TEST_P(StoreLevels, ReadersSeeWholeRowsOfTheirVersionDuringUpdatesAndSwaps) {
   store.load({.name = "m", .version = "0", .tables = {source_of("t", 7, table)}});
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, old{0};
-  std::atomic<float> least{0};  // what every row of a new view has at least
+  std::atomic<float> least{0};  // the minimum value of every row in a new view
   const auto read = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<int64_t> keys(64);

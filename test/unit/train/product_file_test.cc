@@ -70,7 +70,7 @@ TEST(ProductChoice, DoesNothingOnTheCpu) {
   EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", {}, Log::silent()), "");
 }
 
-/// Two products by the library, recorded as a step is. One adds a matrix.
+/// Two library GEMMs, recorded like a step. One adds a matrix.
 class RecordedProduct {
  public:
   explicit RecordedProduct(Runtime& runtime) : runtime_(runtime), memory_(runtime.device(), 4 * kBytes) { record(); }

@@ -1,4 +1,4 @@
-// The report of a profile: sums of spans, what runs beside the step, and the sentence about the bottleneck.
+// The report of a profile: sums of spans, overlapping parts, and the sentence about the bottleneck.
 #include "train/profile_report.h"
 
 #include <gtest/gtest.h>
@@ -62,12 +62,12 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
   EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for it
   EXPECT_DOUBLE_EQ(share(3), 3);
-  EXPECT_DOUBLE_EQ(share(4), 1);  // nothing runs on the GPU
+  EXPECT_DOUBLE_EQ(share(4), 1);  // the GPU is idle
   EXPECT_DOUBLE_EQ(times.idle, 1);
   EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);
   ASSERT_EQ(times.parts[2].beside.size(), 3u);
-  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // the longest first
+  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // longest first
   EXPECT_DOUBLE_EQ(times.parts[2].beside[0].seconds, 2);
   ASSERT_EQ(times.streams.size(), 2u);
   EXPECT_EQ(times.streams[0].on, Span::On::prepare);
@@ -83,7 +83,7 @@ TEST(ProfileReport, SaysWhatRunsBesideWhat) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "Beside each other: 3.00 ms forward fc1 | forward all tables"), 1);
 }
 
-/// A part that is hidden is no bottleneck, however long it runs.
+/// A hidden part is no bottleneck, however long it runs.
 TEST(ProfileReport, NamesTheBottleneckByShares) {
   EXPECT_EQ(bottleneck(times_of({span(Span::On::prepare, "upload", "batch", "", 0, 9e-3),
                                  span(Span::On::compute, "forward", "ReLU", "relu1", 1e-3, 8e-3)},
@@ -117,7 +117,7 @@ TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
   EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("little is left"), std::string::npos);
 }
 
-/// The prepared keys are hidden for the most part, and of no interest.
+/// The prepared keys are mostly hidden, and omitted.
 TEST(ProfileReport, TheSentenceGoesByWhatIsNotHidden) {
   const std::string sentence =
       bottleneck(times_of({span(Span::On::compute, "update", "embedding", "all tables", 0, 4e-3, {.bytes = 32e6}),
@@ -139,7 +139,7 @@ TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
 }
 
 TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
-  // 2 ms of products and 6 ms of bytes: the bytes decide.
+  // 2 ms of GEMMs and 6 ms of memory traffic: memory is the limit.
   const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
   EXPECT_NE(sentence.find("at 75 % of the speed of a copy"), std::string::npos) << sentence;
 }

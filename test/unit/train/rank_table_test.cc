@@ -1,4 +1,4 @@
-// What is said at the start of the ranks of a job.
+// The log lines at the start about the ranks of a job.
 #include "train/rank_table.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ class ResumedConfig : public testing::Test {
     write_file(folder_ / "config.json", text);
     return load_config(folder_ / "config.json", false, Log::silent());
   }
-  /// The message when a run of small_config() continues with another config; its log otherwise.
+  /// The error when a run of small_config() resumes with another config; otherwise its log.
   std::string outcome(const std::string& changed) {
     const Config before = load(small_config());
     const ResumePoint point{
@@ -84,7 +84,7 @@ TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
   }
 }
 
-/// Each field has a value of its own.
+/// Each field has a distinct value.
 [[gnu::noinline]] RunProgress progress_of_every_field() {
   return {.finished = true,
           .iterations = 12,

@@ -1,4 +1,4 @@
-// The run folder: whole lines or none, and one owner.
+// The run folder: complete lines or none, and one owner.
 #include "train/run_folder.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(RunFolder, KeepsAMetricsFileThatIsNotOfTheRunThatGoesOn) {
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), line);
   log.expect("metrics.jsonl' is damaged or not of this run: it is kept as '");
   log.expect("lines of the run are missing");
-  go_on(static_cast<int64_t>(line.size()) - 2);  // within a line: the file is another one
+  go_on(static_cast<int64_t>(line.size()) - 2);  // within a line: the file is another run's
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl.1", ""), line);
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), "");
   write_text(folder / "run/metrics.jsonl", "garbage");

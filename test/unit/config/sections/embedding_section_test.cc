@@ -271,7 +271,7 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
     EXPECT_TRUE(section(type, "slot_and_key").table_spec({.optimizer = adam()}).identity_by_slot);
     EXPECT_FALSE(section(type, "key").table_spec({.optimizer = adam()}).identity_by_slot);
-    // The owner of a row that slots share depends on its key; a row of a slot may be owned by key or by slot.
+    // The owner of a row that slots share depends on its key; a row of one slot may be owned by key or by slot.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
     EXPECT_EQ(section(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid

@@ -1,4 +1,4 @@
-// Slots of a key space share the vectors of a table, or the config says why not.
+// Slots of a key space share the vectors of a table, or the config is an error that says why.
 #include "config/sections/shared_keys.h"
 
 #include <gtest/gtest.h>

@@ -101,7 +101,7 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
             std::string::npos);
 }
 
-/// The budget of one table, with that of the run, whose tiers it has where it says nothing of them.
+/// The budget of one table, together with the run's, from which it takes the tiers that it does not set.
 struct OwnRowMemory {
   OwnRowMemory(const std::string& solver, const std::string& own) {
     Problems problems;

@@ -1,4 +1,4 @@
-// Every reader names files of other formats, with the way to make rows of them.
+// Every reader names the format of a foreign file, and how to convert it.
 #include "core/base/foreign_content.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// No output replaces an input, whatever the paths are.
+// No output overwrites an input, whatever the paths are.
 #include "core/base/input_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Texts of other processes, which may be anything.
+// Texts from other processes, which may contain anything.
 #include "core/comm/join_text.h"
 
 #include <gtest/gtest.h>

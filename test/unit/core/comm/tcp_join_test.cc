@@ -1,5 +1,4 @@
-// Processes that join over TCP, here as threads of one process: which of them gets which error when one does not
-// belong.
+// Processes that join over TCP, here as threads of one process: which error each gets when one does not belong.
 #include "core/comm/tcp_join.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// One process: how it is started, and what came of it.
+/// One process: its arguments, and its result.
 struct Process {
   Launch launch;
   std::string version = "1";
@@ -60,7 +59,7 @@ std::vector<Process> with_secret(std::vector<Process> all) {
   return all;
 }
 
-/// Each sends each of the others a word and receives theirs.
+/// Each process sends each other process a word and receives theirs.
 void expect_connected(const std::vector<Process>& all) {
   const auto end = TcpClock::now() + seconds(5);
   for (size_t a = 0; a < all.size(); ++a)
@@ -164,7 +163,8 @@ TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
     join(others);
     host.join();
     for (const Process* process : {&first[0], &others[0], &others[1]}) EXPECT_EQ(process->error, "");
-    EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));  // 5 s would be one's own limit
+    // 5 s would be a process's own timeout
+    EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));
   }
 }
 
@@ -174,7 +174,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   all.erase(all.begin());
   std::thread guest([&] { join(all, milliseconds(500)); });
   const auto end = TcpClock::now() + seconds(5);
-  // It says what one without a secret would say, and that the answer is right.
+  // Behaves like a process without a secret, and accepts any answer.
   const TcpSocket socket = listener.accept(end);
   const Challenge challenge;
   socket.send_bytes(challenge.text(), end);
@@ -217,7 +217,7 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
 }
 
 TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
-  // At an address for documents, which no interface has, it listens at all of them.
+  // With an address reserved for documentation, which no interface has, it listens on all interfaces.
   for (const char* address : {"127.0.0.1", "localhost", "203.0.113.9"})
     for (const bool has_secret : {false, true})
       for (const bool again : {false, true}) {
@@ -304,7 +304,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
-  // Strangers that know how to begin, as anybody can where there is no secret.
+  // Strangers that know how to begin, as anybody does without a secret.
   const auto talker = [&](ConnectionKind kind) {
     TcpSocket socket = stranger();
     EXPECT_TRUE(prove_membership(socket, {}, kind, end));
@@ -318,7 +318,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
         "process 1\nprocesses 2\nport 1\nhost a b\nversion 1", "process 1\nprocesses 2\nport 70000\nhost a\nversion 1",
         "process 1\nprocess 1\nprocesses 2\nport 1\nhost a\nversion 1"})
     talker(ConnectionKind::data).send_text(greeting, end);
-  // Not a kind of connection that process 0 takes.
+  // Process 0 does not accept this kind of connection.
   talker(ConnectionKind::peer).send_text(text_of(Greeting{1, 2, 5, "a", "1"}), end);
   other[0].launch.job = "another job";
   join(other, seconds(1));

@@ -29,7 +29,7 @@ class SavedReplicatedRows : public ::testing::Test {
     spec.identity_by_slot = true;
     return frequent_rows_spec(spec, 3);
   }
-  /// Rows resumed from a checkpoint of these, with inconsistent lists.
+  /// Loads rows from a checkpoint with inconsistent lists.
   void load(const Keys& assigned, const std::vector<int32_t>& seen, ReplicatedRows& into) {
     ReplicatedRows rows(runtime_, comm_, spec(), 2);
     rows.assign_rows(keys_.keys, keys_.slots, true);

@@ -1,4 +1,4 @@
-// The planner: balance, capacity, ties, spread slots, and plan files.
+// The planner: balance, capacity, ties, sharded slots, and plan files.
 #include "engine/placement/plan.h"
 
 #include <gtest/gtest.h>
@@ -149,8 +149,8 @@ TEST(PlanTest, MemoryDecidesBeforeTime) {
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({0}));
 }
 
-TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks; one table is larger
-                                                           // than the memory of a rank
+TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks; one table exceeds
+                                                           // the memory of a rank
   PlanTable dlrm = table({}, PlacementRule::automatic);
   for (const int64_t rows :
        {159000000, 156000, 69000, 30000, 81000, 12, 28000,     6000,      250,       154000000, 11800000, 1600000, 40,
@@ -262,7 +262,7 @@ TEST(PlanTest, SharesAddUpToTheTables) {
     slots += share.slots.size();
     EXPECT_EQ(share.spread_slots, 1);
   }
-  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // the ranks' parts of 31 rows are rounded up
+  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // the ranks' shares of 31 rows are rounded up
   EXPECT_EQ(slots, 2u);
 }
 

@@ -1,4 +1,4 @@
-// Errors of a set of embeddings on several ranks: all throw them, and nobody waits.
+// Errors of an EmbeddingSet on several ranks: all ranks throw them, and no rank hangs.
 #include <gtest/gtest.h>
 
 #include <atomic>

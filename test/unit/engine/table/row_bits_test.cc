@@ -1,4 +1,4 @@
-// How many bits of row numbers are sorted: a recording must suffice for later rows.
+// The number of bits by which rows are sorted: a recorded sort must suffice for later rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class GrowingRows {
     recorded_bits_ = store_.row_bits();
   }
   int64_t capacity() const { return store_.capacity(); }
-  /// Returns the largest row number. Bits are asked for when the owner of a store does so: after reserve_rows().
+  /// Returns the largest row number. Queries the bits when the owner of a store does: after reserve_rows().
   int64_t step() {
     std::iota(keys_.begin(), keys_.end(), next_key_);
     next_key_ += kBatchKeys;
@@ -82,7 +82,7 @@ TEST(RowBits, FollowTheRowsThatHaveMemory) {
   EXPECT_EQ(rows.recorded_bits(), 16);
 }
 
-// Memory grows in bring_rows(), when the sort of the batch is recorded already.
+// Memory grows in bring_rows(), after the sort of the batch was recorded.
 TEST(RowBits, AreThoseOfAllRowsWithADisk) {
   const TemporaryFolder folder;
   RowMemoryLimits limits{.device = 0, .host = int64_t{1} << 32, .host_setting = "\"host\""};

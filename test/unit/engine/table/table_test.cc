@@ -337,7 +337,7 @@ TEST_P(TableTest, ExportAndImportRoundTrip) {
   rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
   EXPECT_EQ(copy.table->rows(), rig.table->rows());
-  // Overwriting vectors leaves all else unchanged.
+  // Overwriting vectors leaves everything else unchanged.
   rig.table->export_rows(false, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
 }

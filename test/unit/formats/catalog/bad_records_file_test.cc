@@ -1,4 +1,4 @@
-// The file in which bad records are set aside: a line for each, once, up to a limit.
+// The file to which bad records are written: one line each, once, up to a limit.
 #include "formats/catalog/bad_records_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Columns that only training needs may be missing where nothing is trained: of weights, of labels, and of slots that no
+// Columns that only training needs may be missing in data that are only scored: weights, labels, and slots that no
 // table reads.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Samples of feature specifications: the same rows come back however their columns are spread over chunks and files,
-// and as from other formats.
+// Samples of feature specifications: the same rows however their columns are distributed over chunks and files, and the
+// same as from other formats.
 #include "formats/features/feature_set.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Table {
     values.push_back(std::move(column));
     return spec.features.size() - 1;
   }
-  /// One more chunk of the mapping "train", with its rows shared out among files of these lengths; the last gets the
+  /// Adds a chunk to the mapping "train", with its rows distributed over files of these lengths; the last gets the
   /// rest.
   void chunk(FeatureChunk::Kind kind, const std::vector<size_t>& features, const std::vector<size_t>& lengths = {}) {
     if (spec.sources.empty()) spec.sources.push_back({"train", {}});
@@ -118,7 +118,7 @@ struct Table {
   }
 };
 
-/// A section for the specification in `folder`, completed as a config's is.
+/// A section for the specification in `folder`, completed like a config's.
 DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
   DataSection section = section_of(labels, dense, std::move(inputs));
   section.feature_spec = (folder / "spec.yaml").string();
@@ -134,7 +134,7 @@ struct Draws {
   uint64_t below(uint64_t limit) { return (state = mix64(state)) % limit; }
 };
 
-/// A table of random shape; `rows_of`: its samples. Slots have all whole types, numbers all types.
+/// A table of random shape; `rows_of`: its samples. Slots have all integer types, numbers all types.
 Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
   Table table;
   table.spec.folder = folder;

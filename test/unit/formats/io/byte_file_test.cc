@@ -1,4 +1,4 @@
-// Files of data that change while they are read.
+// Data files that change while they are read.
 #include "formats/io/byte_file.h"
 
 #include <gtest/gtest.h>

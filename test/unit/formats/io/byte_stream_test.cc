@@ -1,4 +1,4 @@
-// One content, however the file is compressed.
+// The same content, however the file is compressed.
 #include "formats/io/byte_stream.h"
 
 #include <gtest/gtest.h>

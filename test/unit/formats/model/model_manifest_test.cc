@@ -1,4 +1,4 @@
-// The manifest of model files: found by the names of files, whatever the prefix, and strict about what it lists.
+// The manifest of model files: found by the names of files, with any prefix, and strict about the files that it lists.
 #include "formats/model/model_manifest.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,8 @@ TEST_F(ModelManifestTest, AFileThatItDoesNotListIsOfAnotherModel) {
                 "' lists: it is of another model"));
 }
 
-/// Each file with a byte changed, cut at each place, missing, and taken from another run; and the manifest itself.
+/// Each file with a changed byte, truncated at each position, missing, and replaced by another run's; and the manifest
+/// itself.
 TEST_F(ModelManifestTest, EveryChangedCutMissingOrExchangedFileIsNamed) {
   save("other/m", "b");
   save("m");

@@ -121,7 +121,7 @@ TEST(SparseFileLayoutTest, AFolderOfLaterVersionsIsKnownByteForByte) {
   EXPECT_EQ(loaded(spec_of(false), folder / "b", 8), rows_as_text(shared));
   save(folder / "c", none);
   EXPECT_EQ(loaded(spec_of(true), folder / "c", 8), "");
-  // A file where the folder would be, and the other way round.
+  // A file in place of the folder, and vice versa.
   write_file(folder / "d", "");
   EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, and \"model_format\" \"v3\""),
             std::string::npos);
@@ -201,7 +201,7 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
   EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
   EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
-  // Keys that are hashes, half of them negative, or small negative numbers, are no sign of narrow keys.
+  // Keys that are hashes, half of them negative, or small negative numbers, do not indicate narrow keys.
   for (const bool hashes : {true, false}) {
     std::string bytes;
     std::vector<int64_t> keys, found;
@@ -249,7 +249,7 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   };
   const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
                     of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
-  // Decided by the size alone.
+  // The size alone decides.
   EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
   EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),

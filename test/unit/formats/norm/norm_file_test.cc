@@ -1,4 +1,4 @@
-// Norm files as they are written, read back by the cutter and parser of training.
+// Written Norm files, read back by the cutter and parser of training.
 #include <gtest/gtest.h>
 
 #include <cstring>

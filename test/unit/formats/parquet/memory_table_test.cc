@@ -1,4 +1,4 @@
-// Tables in memory: each layout of Arrow is read as the texts of a file are.
+// Tables in memory: each Arrow layout is read like the texts of a file.
 #include "formats/parquet/memory_table.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct MemoryVector {
   std::vector<MemoryVector> children{}, dictionary{};
 };
 
-/// The structs of columns.
+/// The Arrow structs of columns.
 struct MemoryStructs {
   std::vector<std::unique_ptr<ArrowSchema>> schemas{};
   std::vector<std::unique_ptr<ArrowArray>> arrays{};

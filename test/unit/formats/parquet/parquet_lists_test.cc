@@ -1,4 +1,4 @@
-// Texts of Parquet files that hold several values give the keys that Csv gives.
+// Parquet texts that hold several values give the same keys as in Csv.
 #include <gtest/gtest.h>
 
 #include "formats/data/column_rules.h"

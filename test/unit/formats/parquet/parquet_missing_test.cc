@@ -1,4 +1,4 @@
-// Missing values of Parquet files: null, NaN, an empty text, and columns without any value are one and the same.
+// Missing values of Parquet files: null, NaN, an empty text, and columns without any value mean the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 struct ParquetMissing : ParquetRig {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Column keys = numbers<int64_t>("s0", ParquetType::i64, {7, 8, 9});
-  /// A column that no row has a value in.
+  /// A column without values.
   static Column nothing(const std::string& name) {
     return numbers<uint8_t>(name, ParquetType::null, {0, 0, 0}, {0, 1, 2});
   }

@@ -1,5 +1,4 @@
-// Parquet files as samples: rows written come back as rows, however they are cut, shared and ordered; and what is wrong
-// is said.
+// Parquet files as samples: written rows are read back, however they are cut, shared and ordered; errors are reported.
 #include "formats/parquet/parquet_set.h"
 
 #include <gtest/gtest.h>
@@ -135,7 +134,7 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
       append_row(style.record, rows[i], bytes);
       writer.append(bytes, 1);
     }
-    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // nothing names half a set
+    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // no file list refers to an incomplete set
     EXPECT_FALSE(fs::exists(set / "part_1.parquet"));
     EXPECT_EQ(writer.finish().size(), 2u);
     const auto metadata = read_parquet_metadata(set.path());
@@ -318,7 +317,7 @@ TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
   EXPECT_EQ(kept(rig), joined({first, second, third}));
   Rig second_rank(one_slot(), source, {.batch = 2, .repeat = false, .rank = 1, .ranks = 2});
   EXPECT_EQ(kept(second_rank), second);
-  // Cells of a skipped row are skipped with it.
+  // The cells of a skipped row are skipped with it.
   DataSection section = one_slot();
   section.bad_records = BadRecordPolicy::skip;
   parquet_of(section).dense[0].columns = {"big"};
@@ -463,7 +462,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as those after it do
+  group.fail(2);  // as groups after it do
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
 }

@@ -1,4 +1,4 @@
-// The types of columns in the files of a set: equal values have equal keys whatever the types, or the set is refused.
+// The column types in the files of a set: equal values have equal keys whatever the types, or the set is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 struct ParquetTypes : ParquetRig {
   const fs::path second = folder / "second.parquet", list = folder / "list.txt";
 
-  /// Two files with the slot "s0" as these columns, and the list of both.
+  /// Two files with these columns as slot "s0", and the list of both.
   void write_both(const Column& slot, const Column& other) {
     write(slot);
     const auto rows = static_cast<size_t>(other.rows());
@@ -34,7 +34,7 @@ struct ParquetTypes : ParquetRig {
     parquet_of(section).slots[0].keys = keys;
     return section;
   }
-  /// A column without a value.
+  /// A column without values.
   static Column nothing() { return numbers<uint8_t>("s0", ParquetType::null, {0, 0, 0}, {0, 1, 2}); }
 
   const Column integers = numbers<int64_t>("s0", ParquetType::i64, {41, 42, 43});

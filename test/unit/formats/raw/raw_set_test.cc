@@ -1,4 +1,4 @@
-// Raw data: written rows are read back unchanged, and everything that does not fit has its message.
+// Raw data: written rows are read back unchanged, and every mismatch has its message.
 #include "formats/raw/raw_set.h"
 
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ struct DataSet {
   fs::path list;
 };
 
-/// By chunks, as Norm is read, and straight into batches, as Raw is.
+/// Reads by chunks, like Norm, and directly into batches, like Raw.
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
@@ -95,7 +95,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// The look-ahead sees each batch whole, and before the training thread does.
+/// The look-ahead sees each batch complete, and before the training thread.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);
@@ -343,7 +343,7 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
                 {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
-          for (int64_t b = 0; b < 100; ++b) {  // whole rows moved: labels name them
+          for (int64_t b = 0; b < 100; ++b) {  // rows moved as a whole: labels identify them
             const auto row = static_cast<size_t>(batches[i].label[static_cast<size_t>(b)]);
             const auto begin = batches[i].offsets[0][static_cast<size_t>(b)],
                        end = batches[i].offsets[0][static_cast<size_t>(b) + 1];

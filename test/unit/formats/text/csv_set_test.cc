@@ -1,4 +1,4 @@
-// Text with any columns: rows written as text come back as rows, however the file is packed, cut or ordered.
+// Text with any columns: rows written as text are read back, however the file is packed, cut or ordered.
 #include "formats/text/csv_set.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   DataSection section = small_section();
   const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
   for (const bool quotes : {false, true}) {
-    if (kSanitized && !quotes) continue;  // the same code
+    if (kSanitized && !quotes) continue;  // another case runs the same code
     for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
                                    TextStyle{';', quotes, true, true, true, "\n"}}) {
       csv_of(section).delimiter = std::string(1, style.delimiter);
@@ -101,7 +101,7 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
       write_gzip(folder / "a.csv.gz", text);
       write_zstd(folder / "a.csv.zst", text);
       for (const std::string file : {"a.csv", "a.csv.gz", "a.csv.zst"}) {
-        if (kSanitized && style.delimiter != ',' && file != "a.csv") continue;  // the same code
+        if (kSanitized && style.delimiter != ',' && file != "a.csv") continue;  // another case runs the same code
         expect_reads(section, folder / file, rows, 1000);
       }
     }
@@ -223,7 +223,7 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
               "column 'ids': expected an integer from -2^63 to 2^64 - 1, found '[1, b]'");
 }
 
-/// The keys that the cells "Oslo" and `cell` get, or the error.
+/// The keys of the cells "Oslo" and `cell`, or the error.
 std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false, const std::string& cell = "Rome") {
   const Folder folder;
   write_text(folder / "cities", vocabulary);
@@ -349,7 +349,7 @@ TEST(CsvSet, DelimitersOfSeveralCharacters) {
     write_gzip(folder / "a.csv.gz", longer);
     for (const char* file : {"a.csv", "a.csv.gz"}) expect_reads(section, folder / file, rows, 1000);
   }
-  // A quote is a character like any other.
+  // A quote is an ordinary character here.
   csv_of(section).delimiter = "::";
   csv_of(section).slots[0].keys = KeyRule::hash;
   const auto key = [](const char* value, int64_t slot) { return csv_hashed_key(value, 0, slot, kAllKeys); };

@@ -84,7 +84,7 @@ TEST(MultiCrossLayer, HasAMatrixOrTwoOfLowRank) {
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 2}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{5, 6}}});
-  // Columns in whole 16 bytes, for the kernels that compute a product and its gate.
+  // Column counts of whole 16 bytes, for the kernels that compute a GEMM and its gate.
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 8}})", {{5, 24}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 16}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 7, "projection_dim": 1}})", {{1, 3}}});

@@ -1,4 +1,4 @@
-// Column kinds that --init guesses: each kind, and the borders between them.
+// The column kinds that --init guesses: each kind, and the thresholds between them.
 #include "prepare/init/column_guess.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ ColumnGuess guess_cells(const std::string& name, int rows, const std::function<s
   return guess_column(name, facts);
 }
 
-/// One of `count` numbers, in no order.
+/// A pseudo-random one of `count` numbers.
 int drawn(int row, int count) {
   return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
 }
@@ -50,7 +50,7 @@ TEST(ColumnGuess, OneWordInARowToEvaluateOnMakesNumbersACategory) {
 }
 
 TEST(ColumnGuess, NumbersThatComeAgainAreCategoriesToo) {
-  // Each of them in five rows on average is the border.
+  // Five rows per value on average is the threshold.
   const auto kind = [](int values) {
     return guess_cells("age", 1000, [&](int r) { return std::to_string(7 * (r % values)); }).kind;
   };
@@ -105,7 +105,7 @@ TEST(ColumnGuess, FewRowsAreNoIds) {
 
 TEST(ColumnGuess, NumbersOfRowsAreLeftOut) {
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string(r + 1); }).kind, GuessedKind::left_out);
-  // Some rows of a table whose rows have numbers: shuffled, with gaps.
+  // Some rows of a table with row numbers: shuffled, with gaps.
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string((r * 7919) % 503); }).kind, GuessedKind::left_out);
   EXPECT_EQ(guess_cells("row_id", 500, [](int r) { return std::to_string(drawn(r, 1 << 30)); }).kind,
             GuessedKind::left_out);

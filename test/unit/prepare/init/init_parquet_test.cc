@@ -1,4 +1,4 @@
-// --init of Parquet tables: what columns are taken for, and that the config reads the very files it was made from.
+// --init of Parquet tables: the guessed column kinds, and that the config reads the original files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct InitParquet : ::testing::Test {
   static Column label() {
     return made<int64_t>("y", ParquetType::i64, [](int r) { return drawn(r + 7000, 3) == 0; });
   }
-  /// --init of `data`; rows to evaluate on are held out, unless they are given.
+  /// Runs --init on `data`; evaluation rows are held out, unless they are given.
   InitResult init_of(const fs::path& data, const fs::path& eval = {}) {
     InitOptions options;
     options.data = data.string();
@@ -41,7 +41,7 @@ struct InitParquet : ::testing::Test {
     options.out = (folder / cat("config", count++, ".json")).string();
     return init(options);
   }
-  /// The line of the report on a column; empty where there is none.
+  /// The report's line on a column; empty if there is none.
   static std::string line(const InitResult& result, const std::string& column) {
     for (const std::string& one : result.report)
       if (one.starts_with(cat("  ", column, ": "))) return one.substr(column.size() + 4);

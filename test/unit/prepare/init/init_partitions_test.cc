@@ -1,4 +1,4 @@
-// --init of text files in partitions: their values are columns, in the files that it writes too.
+// --init of partitioned text files: partition values are columns, also in the files that it writes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which labels are positive, and what --init asks for where that is not plain.
+// Which labels are positive, and the question of --init if that is ambiguous.
 #include "prepare/init/label_guess.h"
 
 #include <gtest/gtest.h>

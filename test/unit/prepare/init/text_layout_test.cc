@@ -1,4 +1,4 @@
-// How --init takes a text of separated values apart.
+// How --init splits a text of separated values.
 #include "prepare/init/text_layout.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Numbers that no float, or no int32, holds are bad rows in preprocess, never infinities or others in records.
+// Numbers beyond the range of float or int32 are bad rows in preprocess, never infinities or other values in records.
 #include <gtest/gtest.h>
 
 #include <cmath>
