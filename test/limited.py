@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Runs tests of a program that is built, in several processes, until a time limit, and keeps all that they print.
+"""Runs tests of a built program, in several processes, until a time limit, and keeps all output.
 
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*cuda*' --jobs 8 --seconds 300
     test/limited.py build/cuda/bin/integration_tests OUT --filter '*TwoGpus*' --alone --rounds 3
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*Softmax*' --under 'compute-sanitizer --tool racecheck --error-exitcode 9'
 
-For machines that one has for minutes: what failed, what did not run, and the output of whatever failed are known whenever the time is over. Prints each
-test that failed with its output, the end of what a process said that ended otherwise or was stopped, and the counts. OUT gets the whole output of each
-process, and not_run.txt. --record FILE adds what became of them, on which device and of which commit, to a file of the form of test/gpu_runs.json
-(test/gpu_runs.py merges it). Exit code 1 if a test failed or did not run.
+For machines that are available only for minutes: at any time it is known which tests failed or did not run, with the
+output of failures. Prints each failed test with its output, the last output of processes that crashed or were stopped,
+and the counts. OUT gets the whole output of each process, and not_run.txt. --record FILE adds the results, with the
+device and the commit, to a file in the form of test/gpu_runs.json (test/gpu_runs.py merges it). Exit code 1 if a test
+failed or did not run.
 """
 import argparse
 import concurrent.futures
@@ -47,7 +48,7 @@ def tests_of(program, pattern):
 
 
 def run(given, number, names, end):
-    """Runs these tests in one process; returns what became of each, and the output."""
+    """Runs these tests in one process; returns the result of each, and the output."""
     log = given.out / f"{number}.log"
     command = shlex.split(given.under) + [given.program, "--gtest_filter=" + ":".join(names), f"--gtest_repeat={given.rounds}"]
     code = "not started, the time was over"

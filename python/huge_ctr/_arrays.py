@@ -1,4 +1,4 @@
-"""Arrays of samples as inputs of the library."""
+"""Converts arrays of samples to inputs of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = {s.DENSE: "dense", s.KEYS: "keys", s.SCORES: "scores", s.LABELS: "labels
 
 
 def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
-    """The struct of an array, and what it points to."""
+    """The C struct of an array, and the objects that it points to."""
     shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
     strides = (c.c_int64 * max(values.ndim, 1))(*[step // values.itemsize for step in values.strides])
     made = s.Array(values.ctypes.data, _DTYPES[values.dtype.name], values.ndim, shape, strides, -1)
@@ -24,7 +24,8 @@ def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
 
 
 class Inputs:
-    """The inputs of a batch. `given`: by name an array, or (keys, offsets) of bags; `tensors`: name to (role, columns).
+    """Makes the inputs of a batch. `given`: an array by name, or (keys, offsets) for bags; `tensors`: name to (role,
+    columns).
 
     Shapes: dense, labels and weights float32 [samples, columns], or [samples] of one column; keys integers [samples,
     slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Other floats and integers are
@@ -96,7 +97,7 @@ def _offsets(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def view(array: s.Array) -> np.ndarray:
-    """The memory of an array of the library, as long as the library says."""
+    """A view of the library's memory, valid as long as the library says."""
     names = {number: name for name, number in _DTYPES.items()}
     shape = tuple(array.shape[i] for i in range(array.dims))
     dtype = np.dtype(names[array.dtype])

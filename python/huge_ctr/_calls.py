@@ -1,4 +1,4 @@
-"""Long calls: the work runs in a thread of its own, while the caller's runs callbacks and can be interrupted."""
+"""Runs long calls in a separate thread, while the caller's thread runs callbacks and can be interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _AFTER_INTERRUPT = 0.05  # seconds until a stop is requested again
 
 
 class Conversation:
-    """Between the thread that works and the one that has called it."""
+    """Passes messages between the working thread and the calling thread."""
 
     def __init__(self) -> None:
         self._events: queue.SimpleQueue = queue.SimpleQueue()
@@ -18,7 +18,8 @@ class Conversation:
         self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
-        """By the thread that works: what function(about) says in the thread of the caller; False ends the work."""
+        """Called by the working thread: returns the result of function(about), run in the caller's thread; False
+        ends the work."""
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
         while True:
@@ -29,7 +30,8 @@ class Conversation:
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
-        """Runs work(), with callbacks here. KeyboardInterrupt: stop(), and raises it when the work has ended."""
+        """Runs work(), with callbacks in this thread. On KeyboardInterrupt calls stop(), and raises it when the work
+        has ended."""
         result: list = []
 
         def body() -> None:

@@ -1,4 +1,4 @@
-"""Pictures of trainers and models for notebooks: the graph, and the curves."""
+"""Drawings of trainers and models for notebooks: the graph, and the curves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def model_page(model: Any) -> str:
 
 
 def curves(history: Any) -> str:
-    """A drawing of the loss, and one of each metric."""
+    """A drawing of the loss, and one for each metric."""
     loss = [(at.iteration, at.mean_loss) for at in history.displays if at.mean_loss == at.mean_loss]
     drawn = [curve("training loss", loss, _COLORS[0])] if len(loss) > 1 else []
     names = history.evaluations[-1].metrics if history.evaluations else {}
@@ -107,7 +107,7 @@ class _Node:
 
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
-    """The inputs that layers read, and the layers; each as far to the right as those that read it allow."""
+    """The inputs of layers, and the layers; each as far to the right as its readers allow."""
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
     inputs += [str(one["top"]) for one in data.get("sparse") or []]
@@ -169,7 +169,7 @@ def _box(node: _Node) -> str:
 
 
 def _line(below: _Node, node: _Node) -> str:
-    """From one box to the next; a longer one runs between the rows of boxes."""
+    """A line from one box to the next; a longer one runs between the rows of boxes."""
     from_x, from_y = 4 + _COLUMN * below.column + _BOX, 4 + _ROW * below.row + _TALL // 2
     x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.row + _TALL // 2
     if node.column == below.column + 1:

@@ -1,4 +1,4 @@
-"""What the columns of a table are taken for: numbers, categories, lists, or nothing."""
+"""Guesses the role of a table's columns: numbers, categories, lists, or unused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID_NAME = re.compile(r"(^|_)(id|ids|user|item|zip|code|device|site|app|brand|ca
 
 @dataclass
 class Columns:
-    """What each column is taken for."""
+    """The role of each column."""
 
     label: str
     rows: int
@@ -42,7 +42,7 @@ class Columns:
         leave_out: Iterable[str] = (),
         weight: Optional[str] = None,
     ) -> "Columns":
-        """Looks at the first rows of a table: pandas, Polars, PyArrow, or a dict of columns.
+        """Inspects the first rows of a table: pandas, Polars, PyArrow, or a dict of columns.
 
         A column in `categorical` and `numeric` is used as both. Raises UsageError for unknown names.
         """
@@ -116,7 +116,7 @@ class Columns:
         return set()
 
     def lines(self) -> list[str]:
-        """How each column is taken, for people."""
+        """Describes the role of each column."""
         kinds = (("number", self.numbers), ("number, by its logarithm", self.skewed), ("category", self.categories))
         said: dict[str, list[str]] = {}
         for word, names in (*kinds, ("list", self.lists)):
@@ -127,7 +127,7 @@ class Columns:
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """Names, rows, and a function that gives the first values of a column."""
+    """Names, rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
     if hasattr(table, "column_names"):  # of PyArrow
@@ -169,7 +169,7 @@ def _distinct(values: np.ndarray) -> int:
 
 
 def _is_skewed(values: np.ndarray) -> bool:
-    """Most values are small, some are large, none is negative."""
+    """Whether most values are small, some are large, and none is negative."""
     if values.dtype.kind not in "iuf":
         return False
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values

@@ -25,14 +25,14 @@ EXPORTS = {"onnx": 0, "npz": 1, "safetensors": 2, "parquet": 3}
 
 
 class Model:
-    """A trained model in memory, which any number of threads may use.
+    """A trained model in memory, usable by any number of threads.
 
-    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" where it is not the newest.
-    config: a config file where none is saved with the model. device: "auto", "cpu" or "cuda". threads: of a CPU, for
+    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" for one that is not the newest.
+    config: a config file if none is saved with the model. device: "auto", "cpu" or "cuda". threads: on a CPU, for
         each call; None: all usable cores. changes: fields of the config, as {"solver.batchsize_eval": 4096}.
 
-    Raises FileError where there is none; DataError, ConfigError where its files do not fit; DeviceError. After
-    os.fork() the child cannot use it (ForkError). It can be pickled: with its files.
+    Raises FileError if it does not exist; DataError, ConfigError if its files do not fit; DeviceError. A child of
+    os.fork() cannot use it (ForkError). Pickling includes its files.
     """
 
     def __init__(
@@ -74,12 +74,13 @@ class Model:
     def predict(self, data: Any) -> Union[np.ndarray, dict[str, np.ndarray]]:
         """Scores: probabilities of label 1.
 
-        data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the columns of the config; or a path of
-            data in the config's format; or a dict of arrays by the names of `inputs`, which are what the first layers
-            and tables read: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys [count],
-            offsets [samples * slots + 1]). Labels are not needed.
-        Returns float32 [samples], [samples, columns] of a loss with several labels, or a dict by loss where there are
-        several; NaN for a bad record that was left out. Bit for bit the scores of huge_ctr --predict on a CPU.
+        data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the columns of the config; or a path
+            of data in the config's format; or a dict of arrays by the names of `inputs`, as the first layers and tables
+            read them: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets
+            [samples * slots + 1]). Labels are not needed.
+        Returns float32 [samples], or [samples, columns] for a loss with
+        several labels, or a dict by loss if there are several; NaN for a skipped bad record. On a CPU equal, bit
+            for bit, to huge_ctr --predict.
         Raises DataError with row, column and value; UsageError.
         """
         if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
@@ -98,10 +99,10 @@ class Model:
         return plain(collected.arrays())
 
     def encode(self, data: Any) -> dict[str, Any]:
-        """The arrays that a table or path becomes, as predict(), and other programs with exported models, take them.
+        """Converts a table or path to the arrays that predict(), and other programs with exported models, accept.
 
         Returns by input float32 [samples, columns] of dense values, and int64 [samples, slots] of keys, or (keys
-        [count], offsets [samples * slots + 1]) where slots have other than one key.
+        [count], offsets [samples * slots + 1]) if a slot does not have exactly one key.
         """
         return self._encode(data, False)
 
@@ -124,9 +125,9 @@ class Model:
     # ---- Measures ----
 
     def evaluate(self, data: Any = None) -> dict[str, float]:
-        """The metrics of the config's eval_metrics by name; NaN: what these samples do not define.
+        """The metrics of the config's eval_metrics by name; NaN if these samples do not define one.
 
-        data: a table or path with labels; None: the eval_source of the config. Bit for bit those of huge_ctr --eval.
+        data: a table or path with labels; None: the eval_source of the config. Equal, bit for bit, to huge_ctr --eval.
         """
         found: dict[str, float] = {}
         collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
@@ -136,10 +137,10 @@ class Model:
         return found
 
     def feature_importance(self, data: Any = None, rows: int = 100_000, by: str = "AUC") -> dict[str, float]:
-        """What is lost where a feature has the values of other rows, the most first.
+        """Permutation importance: the effect of shuffling each feature, largest first.
 
-        data: a table or path with labels; None: the eval_source of the config. rows: the most that are scored.
-        by: "AUC", of the first label, which sinks by so much; or "scores", which move by so much in the mean.
+        data: a table or path with labels; None: the eval_source of the config. rows: maximum number of scored rows. by:
+        "AUC": the decrease of the first label's AUC; or "scores": the mean change of the scores.
         """
         if by not in ("AUC", "scores"):
             raise UsageError(f"by {by!r}: there are AUC and scores")
@@ -156,17 +157,17 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """Name to role ("dense", "keys") and columns: values, or slots, of a sample."""
+        """Name to role ("dense", "keys") and columns: values, or slots, per sample."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     @property
     def outputs(self) -> dict[str, int]:
-        """The losses whose scores there are: name to columns."""
+        """The losses with scores: name to columns."""
         return {name: columns for name, (_, columns) in self._outputs.items()}
 
     @property
     def config(self) -> dict:
-        """The config that is saved with the model."""
+        """The config saved with the model."""
         return self._files().config or {}
 
     @property
@@ -176,16 +177,16 @@ class Model:
 
     @property
     def tables(self) -> Tables:
-        """The embedding tables, by their name or by that of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
+        """The embedding tables, by the name of the table or of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
         return Tables(self, self._files())
 
     @property
     def title(self) -> str:
-        """Its name, or the iteration alone where its folder is a temporary one."""
+        """Its name, or only the iteration if its folder is temporary."""
         return f"iteration {self.iteration}" if self._owns else self.name
 
     def summary(self) -> str:
-        """Name, device, inputs, layers' weights and tables, in lines for people."""
+        """A description: name, device, inputs, layer weights and tables."""
         files = self._files()
         lines = [f"{self.title}, on {self.device_name}"]
         for name, (role, columns) in self.inputs.items():
@@ -206,8 +207,8 @@ class Model:
     ) -> list[Path]:
         """Writes weights and tables for other programs: "onnx", "npz", "safetensors" or "parquet".
 
-        path: a folder that is new, or empty. rows: of ONNX, samples of `data` (or the eval_source) that rows.npz gets
-        with their scores. Returns the files.
+        path: a new or empty folder. rows: for ONNX, the number of samples of `data` (or the eval_source) that rows.npz
+        gets with their scores. Returns the files.
         """
         if format not in EXPORTS:
             raise UsageError(f"format {format!r}: there are {', '.join(EXPORTS)}")
@@ -219,9 +220,10 @@ class Model:
         return files
 
     def predict_to(self, data: Any, out: Union[str, os.PathLike], keep: Iterable[str] = ()) -> int:
-        """Writes the scores of a table or path to a .tsv, .csv or .parquet file, as --predict does. Returns the rows.
+        """Writes the scores of a table or path to a .tsv, .csv or .parquet file, like --predict. Returns the number of
+        rows.
 
-        keep: columns that are passed on.
+        keep: columns to copy to the output.
         """
         options, living = self._use_options(data, None)
         summary = s.UseSummary()
@@ -231,7 +233,7 @@ class Model:
         return summary.samples
 
     def save(self, folder: Union[str, os.PathLike]) -> Path:
-        """Copies the model's files to a new folder, which load() takes. Raises FileExistsError."""
+        """Copies the model's files to a new folder, for load(). Raises FileExistsError."""
         folder = Path(folder)
         folder.mkdir(parents=True)
         for name, content in self._packed().items():
@@ -272,7 +274,7 @@ class Model:
     # ---- Inside ----
 
     def own(self, folder: str) -> None:
-        """Makes a temporary folder go with the model."""
+        """Deletes a temporary folder together with the model."""
         self._owns = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -328,7 +330,7 @@ class Model:
 
     @staticmethod
     def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
-        """A call that an interrupt ends."""
+        """A call that can be interrupted."""
         stop = _library.make("hctr_stop_create", "hctr_stop_destroy", "stop")
         options.stop = stop.pointer.value
         Conversation().run(
@@ -337,7 +339,7 @@ class Model:
         )
 
     def _pinned(self) -> str:
-        """The model that was loaded, also where a newer one is at the prefix by now."""
+        """The loaded model, even if the prefix has a newer one by now."""
         is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
         return f"{self.path}@{self.iteration}" if is_prefix else self.path
 
@@ -347,7 +349,7 @@ class Model:
         return self._saved
 
     def _name_in_folder(self) -> str:
-        """What stands behind the folder of the files, for load()."""
+        """The part of the path after the folder, for load()."""
         return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
 
     def _packed(self) -> dict[str, bytes]:
@@ -360,5 +362,5 @@ class Model:
 
 
 def load(path: Union[str, os.PathLike], **options: Any) -> Model:
-    """The model at a path: a run folder, a checkpoint, a snapshot_prefix. Options and errors: those of Model."""
+    """Loads the model at a path: a run folder, a checkpoint, a snapshot_prefix. Options and errors: as for Model."""
     return Model(path, **options)

@@ -31,7 +31,7 @@ def text_of(value, kind):
 
 
 def section_of(table, lists, vocabulary):
-    """What csv and parquet have in common. `lists`: the separator of lists. `vocabulary`: writes a file of texts."""
+    """Fields shared by csv and parquet. `lists`: the separator of lists. `vocabulary`: writes a file of texts."""
     section = {"labels": [{"column": table.label.name, **table.label.group}], "dense": [], "slots": []}
     for column in table.dense:
         section["dense"].append({"columns": [column.name], **column.group})
@@ -76,7 +76,7 @@ class Dialect:
 
 
 def written_number(value, kind, how):
-    """The same number in another notation; None where it has none."""
+    """The same number in another notation; None if it has none."""
     if kind == "bool":
         value, kind = int(value), "int"
     if how == "long":
@@ -92,7 +92,7 @@ def written_number(value, kind, how):
 
 
 def dialects(rng):
-    """Names, dialects, and whether reading them may not fail."""
+    """Names, dialects, and whether reading must succeed."""
     pick = lambda **more: Dialect(delimiter=rng.choice([",", "\t", ";"]), line_end=rng.choice(["\n", "\r\n"]), **more)
     return [
         ("plain", Dialect(), True),
@@ -109,7 +109,7 @@ def dialects(rng):
 
 
 def packed(data, pack):
-    """The bytes of a file, in two members where it is gzip."""
+    """The bytes of a file; if gzip, in two members."""
     if pack == "gz":
         return gzip.compress(data[:100]) + gzip.compress(data[100:])
     return pyarrow.compress(data, "zstd", asbytes=True) if pack == "zst" else data
@@ -133,7 +133,7 @@ def cells_of(table, column, dialect, rng, number):
 
 
 def write_text(table, dialect, name, rng, folder):
-    """Writes the files and returns the path to read, the names of columns, and those of altered ones."""
+    """Writes the files and returns the path to read, the names of columns, and the names of altered ones."""
     columns, altered = [], []
     for column in table.columns():
         number = dialect.number if column.kind in ("int", "float", "bool") and not column.is_list else ""
@@ -220,7 +220,7 @@ def as_date_time(value, kind):
 
 
 def types_of(column):
-    """Arrow types, the functions that make their values, and whether reading them may not fail."""
+    """Arrow types, functions that convert to their values, and whether reading must succeed."""
     kind, text = column.kind, (pyarrow.string(), text_of)
     types = {
         "int": [
@@ -276,7 +276,7 @@ def array_of(column, made):
 
 
 def write_parquet(table, name, rng, folder, certain, shuffled):
-    """Writes a file and returns whether reading it may not fail."""
+    """Writes a file and returns whether reading must succeed."""
     arrays, must = {}, True
     for column in table.columns():
         sure, unsure = types_of(column)

@@ -2,8 +2,8 @@
 """Tests of the Python package: run.py BIN_FOLDER WORK_FOLDER [TEST...]. Exit code 77: skipped, with the reason.
 
 Makes the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls it. NumPy
-and what else tests use are those of HCTR_PYTHON, or of this Python, where it has NumPy; else pip installs them once
-into the cache of the user.
+and other packages come from HCTR_PYTHON, or from this Python if it has NumPy; otherwise pip installs them once into the
+user's cache.
 """
 
 import os
@@ -21,14 +21,14 @@ def run(*command, **options):
 
 
 def folder_of(python, package):
-    """Where a Python has a package; None: it has none."""
+    """The folder of a Python package; None: not installed."""
     code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
     found = subprocess.run([python, "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
 
 def installed_packages(python):
-    """A folder in the user's cache with the packages, by pip. None: it cannot get them."""
+    """A folder in the user's cache with the packages, installed by pip. None: pip cannot get them."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     version = subprocess.run(
         [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True

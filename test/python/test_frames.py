@@ -1,4 +1,4 @@
-"""Tables of users: every type of column makes what its text in a file makes, and what is none is said."""
+"""Tables in memory: every column type gives the same values as its text in a file, and other objects are errors."""
 
 import unittest
 
