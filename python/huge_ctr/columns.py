@@ -61,7 +61,7 @@ class Columns:
                 continue
             found._take(name, values_of(name), stated, rows)
         if not (found.numbers or found.skewed or found.categories or found.lists):
-            raise UsageError("every column but the label was left out: state categorical= or numeric=")
+            raise UsageError("every column except the label was omitted: state categorical= or numeric=")
         return found
 
     def _take(self, name: str, values: np.ndarray, stated: dict, rows: int) -> None:
@@ -123,7 +123,7 @@ class Columns:
             for name in names:
                 said.setdefault(name, []).append(word)
         lines = [f"{name}: {' and '.join(words)}" for name, words in said.items()]
-        return lines + [f"{name}: left out: {why}" for name, why in self.left_out.items()]
+        return lines + [f"{name}: omitted: {why}" for name, why in self.left_out.items()]
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:

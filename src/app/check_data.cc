@@ -60,7 +60,7 @@ std::string text_of(const std::string& name, const Inspection& found) {
   for (size_t s = 0; s < found.slots.size(); ++s) {
     const SlotSummary& slot = found.slots[s];
     text += cat(
-        "  slot ", s, ": ", number(mean_keys(slot, found)), " keys a sample, at most ", slot.most_nnz, "; ",
+        "  slot ", s, ": ", number(mean_keys(slot, found)), " keys per sample, at most ", slot.most_nnz, "; ",
         slot.distinct.exact() ? "" : "about ", slot.distinct.value(), " different",
         slot.keys > 0 ? cat(", from ", slot.least_key, " to ", slot.most_key) : "",
         slot.unlisted ? cat("; ", number(100 * unlisted_share(slot)), " % of values are not in the vocabulary") : "",

@@ -57,7 +57,7 @@ OutputView output_of(const hctr_model& model, const hctr_model_output& from, int
   const ModelTensor* const tensor = find(model.outputs, from.name);
   if (!tensor) return to;
   const Matrix matrix = matrix_of(from.scores, what);
-  if (from.scores.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give memory of the host"));
+  if (from.scores.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU; expected host memory"));
   if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
     throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
                                  ", ", columns_of(*tensor), "]"));

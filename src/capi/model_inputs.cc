@@ -24,7 +24,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   InputView to{.name = from.name, .type = element_type(from.data, what)};
   const ModelTensor* const tensor = find(tensors, from.name);
   if (!tensor) return to;  // the error of Model lists the existing names
-  if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
+  if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU; expected host memory"));
   if (tensor->role != ModelTensor::Role::keys) {
     const Matrix matrix = matrix_of(from.data, what);
     if (matrix.rows < samples || matrix.columns != columns_of(*tensor))

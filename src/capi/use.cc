@@ -32,7 +32,7 @@ Options use_options(const hctr_use_options* given) {
 /// Errors: Error(interrupted) where there is no result.
 template <class Use>
 Use whole(Use use) {
-  if (use.interrupted) throw Error(Kind::interrupted, "the work has been stopped before it was done");
+  if (use.interrupted) throw Error(Kind::interrupted, "the work was stopped before it was complete");
   return use;
 }
 

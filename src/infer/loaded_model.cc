@@ -43,7 +43,7 @@ void LoadedModel::load(const Log& log) {
   in_context(
       [&] {
         return cat("loading ", saved_.name,
-                   saved_.differences.empty() ? "" : ", whose config is another: ", saved_.differences);
+                   saved_.differences.empty() ? "" : ", whose config differs: ", saved_.differences);
       },
       [&] {
         if (!saved_.checkpoint) return replica_.load(log);

@@ -83,11 +83,11 @@ std::string layer_differences(const Json* saved, const Config& config) {
   const auto add = [&](const std::string& difference) { text += cat(text.empty() ? "" : "; ", difference); };
   for (const auto& [name, layer] : before)
     if (!now.contains(name))
-      add(cat("layer '", name, "' was ", layer, " and is not in the config"));
+      add(cat("layer '", name, "' was ", layer, " but not in the config"));
     else if (now.at(name) != layer)
       add(cat("layer '", name, "' was ", layer, " and is ", now.at(name)));
   for (const auto& [name, layer] : now)
-    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " and was not there"));
+    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " but not in the saved config"));
   return text;
 }
 
@@ -101,8 +101,8 @@ std::string tables_of(const Config& config) {
 [[noreturn]] void fail_tables(const SavedModel& model, const Config& config) {
   throw Error(Kind::data,
               cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
-                  ", and the config has ", config.embeddings.size(), " (", tables_of(config),
-                  "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
+                  ", but the config has ", config.embeddings.size(), " (", tables_of(config),
+                  "): it belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
 /// The numbering in the description of a model's training data.
@@ -123,9 +123,9 @@ void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t
     if (fs::exists(file_of(e))) saved = e + 1;
   for (size_t e = 0; e < saved; ++e)
     if (!fs::exists(file_of(e)))
-      throw Error(Kind::io, cat(model.name, " lacks '", file_of(e), "'",
-                                manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "",
-                                ": the file is not there"));
+      throw Error(Kind::io,
+                  cat(model.name, " lacks '", file_of(e), "'",
+                      manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "", ": the file is missing"));
 }
 
 /// The model of an iteration at a prefix.
@@ -158,9 +158,9 @@ void expect_own_model(const fs::path& folder, const std::string& dense) {
   if (manifest && (run.empty() || manifest->run == run)) return;
   if (!manifest && fs::path(dense).parent_path() == folder) return;  // saved by a version that wrote no manifest
   throw Error(Kind::data,
-              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, and that is one of ",
+              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, but that belongs to ",
                   manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
-                  ": its own is not there any more"));
+                  ": its own no longer exists"));
 }
 
 SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
@@ -168,7 +168,7 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.checkpoint =
       fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
   if (!model.checkpoint)
-    throw Error(Kind::io, cat("'", folder, "' holds no checkpoint: there is no ", kManifestName,
+    throw Error(Kind::io, cat("'", folder, "' contains no checkpoint: there is no ", kManifestName,
                               " in it, and no folder of a checkpoint"));
   model.iteration = model.checkpoint->iteration;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
@@ -190,12 +190,12 @@ SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& check
   const std::string stopped =
       cat("the run in '", folder.string(), "' was stopped, and checkpoint '", checkpoint.string(), "' had its state");
   if (!fs::exists(checkpoint / kManifestName))
-    throw Error(Kind::io, cat(stopped, ", which is not there any more: the run has gone on. The newest one is --model ",
+    throw Error(Kind::io, cat(stopped, ", which no longer exists: the run continued. The newest one is --model ",
                               checkpoint.parent_path().string()));
   SavedModel model = model_of_checkpoint(checkpoint.string(), config, log);
   const Json* const run = model.checkpoint->manifest.about.find("run");
   if (!run || !run->string() || *run->string() != run_in_metrics(folder / kMetrics))
-    throw Error(Kind::data, cat(stopped, ": there is one of another run now"));
+    throw Error(Kind::data, cat(stopped, ": it now belongs to another run"));
   return model;
 }
 
@@ -221,9 +221,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   if (found.empty() && checkpoint && checkpoint->string())
     return model_where_run_stopped(folder, *checkpoint->string(), config, log);
   if (found.empty())
-    throw Error(Kind::io, cat("the run in '", folder.string(),
-                              "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
-                              "snapshot_prefix"));
+    throw Error(
+        Kind::io,
+        cat("the run in '", folder.string(),
+            "' saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
   expect_own_model(folder, found[0]);
   model.name =
@@ -262,7 +263,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
       hint = cat("; its snapshots are at --model ", *prefix->string());
   }
   throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
-                            ": it goes on, or has been ended by an error", hint));
+                            ": it is still running, or ended with an error", hint));
 }
 
 /// `config_prefix`: the snapshot_prefix of the config, where another model may be.
@@ -327,7 +328,7 @@ SavedConfig saved_config(const std::string& model, const Environment& environmen
       saved = {manifest->config, manifest->path.string()};
   }
   if (!saved.json.object())
-    throw Error(Kind::usage, cat("the model '", model, "' does not hold its config: name the file of its config too"));
+    throw Error(Kind::usage, cat("the model '", model, "' does not contain its config: also name the config file"));
   return saved;
 }
 

@@ -58,8 +58,8 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
     }
   }
   throw Error(Kind::device,
-              "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU "
-              "in \"gpu\"");
+              "several GPUs need NCCL, which this build does not contain (configure with -DHCTR_NCCL=ON to see why); "
+              "name one GPU in \"gpu\"");
 }
 
 Communicator& Job::communicator(int rank, Device device) {

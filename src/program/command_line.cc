@@ -262,9 +262,9 @@ bool CommandLine::parse(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     print(cat(version.what(), "\n"));
   } catch (const CLI::ExtrasError& error) {
-    throw Error(Kind::usage, cat(error.what(), option_meant(*app_), "; ", help, " lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), option_meant(*app_), "; ", help, " lists the options"));
   } catch (const CLI::ParseError& error) {
-    throw Error(Kind::usage, cat(error.what(), "; ", help, " lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), "; ", help, " lists the options"));
   }
   return false;
 }

@@ -81,7 +81,7 @@ void RowFile::read_head() {
   if (::pread(descriptor_, &fields, sizeof fields, 0) != static_cast<ssize_t>(sizeof fields) ||
       std::memcmp(fields.magic, kMagic, sizeof kMagic) != 0 || fields.dim != dim_ ||
       fields.crc != record_checksum(fields.dim, 0, std::as_bytes(std::span(kMagic))))
-    throw Error(Kind::data, cat("'", path_.string(), "' is no file of rows of ", dim_, " elements"));
+    throw Error(Kind::data, cat("'", path_.string(), "' is not a file of rows of ", dim_, " elements"));
   const off_t end = ::lseek(descriptor_, 0, SEEK_END);
   records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last one may be cut
 }
@@ -372,7 +372,7 @@ void RowFile::verify() {
   int64_t rows = 0;
   each([&](std::span<const int64_t> keys, std::span<const float>) { rows += static_cast<int64_t>(keys.size()); });
   if (rows != size())
-    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, and its index ", size()));
+    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, but its index ", size()));
 }
 
 LevelStatistics RowFile::statistics() const {

@@ -59,13 +59,13 @@ bool Store::apply_delta(std::string_view model, const fs::path& folder) {
         const StoreView::Version& version = *view.version_;
         if (!version.run.empty() && delta.run != version.run)
           throw Error(Kind::data,
-                      cat("it is of run ", delta.run, ", and version '", version.name, "' of run ", version.run));
+                      cat("it belongs to run ", delta.run, ", and version '", version.name, "' of run ", version.run));
         const int64_t iteration = version.progress->iteration;
         if (delta.iteration <= iteration) return false;
         if (iteration >= 0 && delta.delta->base != iteration)
           throw Error(Kind::data,
-                      cat("it has what changed since iteration ", delta.delta->base, ", and version '", version.name,
-                          "' is of iteration ", iteration, ": the deltas between are missing"));
+                      cat("it has the changes since iteration ", delta.delta->base, ", and version '", version.name,
+                          "' is of iteration ", iteration, ": the deltas in between are missing"));
         for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);
         std::vector<ChangesOfTable> changes(version.tables.size());
         std::vector<int64_t> rows(version.tables.size(), -1);
@@ -73,7 +73,7 @@ bool Store::apply_delta(std::string_view model, const fs::path& folder) {
           const size_t at = view.table(delta.tables[t].name);
           if (delta.tables[t].dim != version.tables[at]->dim())
             throw Error(Kind::data, cat("table '", delta.tables[t].name, "' has rows of ", delta.tables[t].dim,
-                                        " elements, and the store of ", version.tables[at]->dim()));
+                                        " elements, but the store of ", version.tables[at]->dim()));
           changes[at] = changes_of(delta, t);
           rows[at] = delta.delta->tables[t].rows;
         }
@@ -203,7 +203,7 @@ int64_t StoreView::get(size_t table, std::span<const int64_t> keys, float* rows,
 int64_t StoreView::get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets,
                               Pooling pooling, float* vectors, int64_t stride, int32_t slot) const {
   if (table >= version_->tables.size() || offsets.empty())
-    throw Error(Kind::usage, "a pooled look-up needs a table of the model, and an offset more than bags");
+    throw Error(Kind::usage, "a pooled look-up needs a table of the model, and one more offset than bags");
   for (size_t b = 0; b + 1 < offsets.size(); ++b)
     if (offsets[b] > offsets[b + 1]) throw Error(Kind::usage, cat("offset ", b + 1, " is less than the one before"));
   if (offsets.front() < 0 || offsets.back() > static_cast<int64_t>(keys.size()))

@@ -9,15 +9,15 @@ namespace {
 Schema<StoreTableSection> table_schema() {
   using T = StoreTableSection;
   return Schema<T>("tables")
-      .need("name", &T::name, "the name that requests give")
+      .need("name", &T::name, "the name in requests")
       .need("dim", &T::dim, "elements of a row", at_least(1))
       .opt("model_file", &T::model_file,
-           "a sparse model file of ours or of HugeCTR, or its folder with key, emb_vector")
+           "a sparse model file of this program or of HugeCTR, or its folder with key, emb_vector")
       .opt("file", &T::file, "Parquet with columns key and vector, or .safetensors with arrays of these names")
       .opt("keys", &T::keys, "an npy file of integers; with vectors")
       .opt("vectors", &T::vectors, "an npy file with as many rows of floats")
-      .opt("by_slot", &T::by_slot, "rows belong to slot and key; of model_file")
-      .opt("default_value", &T::default_value, "each element of the row that a key without one gets")
+      .opt("by_slot", &T::by_slot, "rows belong to slot and key; with model_file")
+      .opt("default_value", &T::default_value, "value of each element for keys without a row")
       .together([](T& t, const std::string& pointer, Problems& problems) {
         if (!t.model_file.empty() + !t.file.empty() + !(t.keys.empty() && t.vectors.empty()) != 1 ||
             t.keys.empty() != t.vectors.empty())
@@ -29,12 +29,12 @@ Schema<StoreTableSection> table_schema() {
 Schema<StoreModelSection> model_schema() {
   using M = StoreModelSection;
   return Schema<M>("models")
-      .need("name", &M::name, "the name that requests give")
-      .opt("version", &M::version, "a text; another one is loaded beside it and takes over")
-      .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables are served")
+      .need("name", &M::name, "the name in requests")
+      .opt("version", &M::version, "a text; another version is loaded next to it and takes over")
+      .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables to serve")
       .opt("updates", &M::updates, "a snapshot_prefix whose deltas store load applies")
       .opt("miss_is_error", &M::miss_is_error, "a key without a row is an error; else it gets the default row")
-      .list("tables", &M::tables, table_schema(), "tables from files, in place of model", false)
+      .list("tables", &M::tables, table_schema(), "tables from files; replaces model", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
         if (m.model.empty() == m.tables.empty()) problems.error(pointer, "needs either \"model\" or \"tables\"");
       })
@@ -47,12 +47,12 @@ const Schema<StoreConfig>& store_schema() {
   using C = StoreConfig;
   static const Schema<C> schema =
       Schema<C>("store")
-          .opt("folder", &C::folder, "a folder for the level of files; left out: there is none")
-          .opt("memory", &C::memory, "a level in memory, above that of files")
-          .opt("most_rows", &C::most_rows, "of each table in memory, others are read from the files; 0: all",
-               at_least(0))
-          .opt("update_rows_per_second", &C::update_rows_per_second, "the most rows that updates change; 0: no limit",
-               at_least(0))
+          .opt("folder", &C::folder, "a folder for the level of files; default: none")
+          .opt("memory", &C::memory, "a level in memory, above the files")
+          .opt("most_rows", &C::most_rows,
+               "maximum rows of each table in memory, others are read from the files; 0: all", at_least(0))
+          .opt("update_rows_per_second", &C::update_rows_per_second,
+               "maximum rows that updates change per second; 0: no limit", at_least(0))
           .list("models", &C::models, model_schema(), "the models to load", false)
           .together([](C& c, const std::string& pointer, Problems& problems) {
             if (!c.memory && c.folder.empty())

@@ -28,11 +28,11 @@ Store::State::State(const StoreOptions& options) : rate_(options.update_rows_per
   using Kind_ = StoreLevelOptions::Kind;
   for (const StoreLevelOptions& level : options.levels) {
     if (level.kind == Kind_::memory) {
-      if (memory || file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
+      if (memory || file) throw Error(Kind::config, "expected levels of a store: memory, file, or memory above file");
       memory = std::make_unique<MemoryLevel>(level.most_rows);
       levels.push_back(memory.get());
     } else {
-      if (file) throw Error(Kind::config, "levels of a store are memory, file, or memory above file");
+      if (file) throw Error(Kind::config, "expected levels of a store: memory, file, or memory above file");
       if (level.folder.empty()) throw Error(Kind::config, "a level of files needs a folder");
       file = std::make_unique<FileLevel>(level.folder);
       levels.push_back(file.get());
@@ -175,8 +175,7 @@ void Store::State::unload(std::string_view model, std::string_view name) {
     const std::lock_guard lock(pointers_);
     const auto found = models_.find(model);
     if (found->second.active == name && found->second.versions.size() > 1)
-      throw Error(Kind::usage,
-                  cat("version '", name, "' of '", model, "' answers requests; activate another one first"));
+      throw Error(Kind::usage, cat("version '", name, "' of '", model, "' is active; activate another one first"));
     found->second.versions.erase(found->second.versions.find(name));
     if (found->second.versions.empty()) models_.erase(found);
   }
@@ -215,7 +214,7 @@ void Store::State::check_change(const StoreTable& table, const ChangesOfTable& c
     for (const int64_t key : change.removed) rows -= table.contains(slot, key) && !put.contains(key);
   }
   if (rows_after >= 0 && rows != rows_after)
-    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, and that says ",
+    throw Error(Kind::data, cat("table '", table.about().name, "' has ", rows, " rows with the update, but that says ",
                                 rows_after, ": it builds on another model"));
 }
 

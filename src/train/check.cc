@@ -26,7 +26,7 @@ fs::path existing_folder(fs::path folder) {
 void check_folder(const std::string& what, const fs::path& folder, std::vector<std::string>& unwritable) {
   const fs::path there = existing_folder(folder);
   if (!fs::is_directory(there))
-    unwritable.push_back(cat(what, ": '", there.string(), "' is a file, and a folder is needed"));
+    unwritable.push_back(cat(what, ": '", there.string(), "' is a file; expected a folder"));
   else if (::access(there.c_str(), W_OK | X_OK) != 0)
     unwritable.push_back(cat(what, ": the folder '", there.string(), "' cannot be written to"));
 }
@@ -83,7 +83,7 @@ void find_gpu(const CheckOptions& options, const Config& config, CheckReport& re
     if (!known) {
       std::string names;
       for (const std::string& name : gpu_names()) names += (names.empty() ? "" : ", ") + name;
-      throw Error(Kind::usage, cat("--gpu-name ", options.gpu_name, ": not a known GPU; known are ", names));
+      throw Error(Kind::usage, cat("--gpu-name ", options.gpu_name, ": unknown GPU; expected ", names));
     }
     report.gpu = known->name;
     report.gpu_bytes = known->memory_gib * (1 << 30);

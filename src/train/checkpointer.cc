@@ -200,10 +200,10 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   for (const LaterRows& rows : now.later.rows) now.waited.push_back(rows.waited);
   if (comm_.rank() != 0) return;
   if (now.file && !std::exchange(warned_memory_, true))
-    report_.event(cat("Checkpoints are written while training waits: a copy of ", copied / 1000000,
-                      " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
+    report_.event(cat("Training waits while checkpoints are written: a copy of ", copied / 1000000,
+                      " MB per rank does not fit in half of the ", free / 1000000, " MB of free memory."));
   if (!now.later.refused.empty() && !std::exchange(warned_disk_, true))
-    report_.event(cat("Rows on the disk are read for checkpoints while training waits: ", now.later.refused, "."));
+    report_.event(cat("Training waits while rows on disk are read for checkpoints: ", now.later.refused, "."));
 }
 
 void Checkpointer::write_files(Writing& now) {
@@ -313,7 +313,7 @@ void Checkpointer::report_end() {
   }
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
-                        "' could not be saved: ", now.failure, now.last ? "" : "; training goes on"));
+                        "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
     std::error_code ignored;  // already reported; the next run removes leftovers
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
@@ -321,7 +321,7 @@ void Checkpointer::report_end() {
     for (const auto& of_rows : now.waited) waited = std::max(waited, of_rows());
     report_.event(cat("Checkpoint: ", path.string(), now.whole ? "" : cat(", changes since iteration ", *now.base),
                       " (training stopped for ", formatted("%.3f", now.stop_seconds), " s",
-                      waited > 0 ? formatted(", and waited %.3f s for room on the disk", waited) : "", ")"));
+                      waited > 0 ? formatted(", and waited %.3f s for disk space", waited) : "", ")"));
   }
   writing_.reset();
 }

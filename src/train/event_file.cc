@@ -159,7 +159,8 @@ void EventFile::append(const std::string& event) {
   const std::string record = tf_record(event);
   if (std::fwrite(record.data(), 1, record.size(), file_.get()) == record.size() && std::fflush(file_.get()) == 0)
     return;
-  log_.warning("cannot write '", path_.string(), "': ", std::strerror(errno), "; training goes on without its events");
+  log_.warning("cannot write '", path_.string(), "': ", std::strerror(errno),
+               "; training continues without its events");
   file_.reset();
 }
 

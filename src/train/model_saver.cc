@@ -50,7 +50,7 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
     if (is_last || (solver.snapshot > 0 && *iteration % solver.snapshot == 0 && before_end))
       throw Error(Kind::config,
                   cat("the model of iteration ", *iteration, " would replace '", file,
-                      "', which training starts from: give another \"snapshot_prefix\" than \"", prefix, "\""));
+                      "', from which training starts: set another \"snapshot_prefix\" than \"", prefix, "\""));
   }
 }
 
@@ -70,7 +70,7 @@ void prepare_snapshots(const Config& config, const fs::path& run_folder, const L
   const std::string prefix = prefix_of(config, run_folder);
   if (prefix.empty()) return;
   expect_inputs_stay(config, prefix);
-  in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
+  in_context([&] { return cat("testing whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
                create_parent_folder(prefix);
                remove_unfinished_deltas(prefix);
@@ -101,7 +101,7 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
   if (last_ && last_->iteration == iteration) return *last_;
   const std::string kept = comm_.broadcast(comm_.rank() == 0 ? why_kept(iteration) : "", 0);
   if (!kept.empty()) {
-    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder to save a model in"));
+    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder in which to save a model"));
     log_.warning(kept, ": the model of iteration ", iteration, " is saved as '", run_prefix_, "*'");
     return save_at(run_prefix_, iteration, data_key_bytes);
   }
@@ -130,7 +130,7 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
     return true;
   } catch (const Error& error) {
     if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
-    log_.warning("the snapshot of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+    log_.warning("the snapshot of iteration ", iteration, " is skipped, and training continues: ", error.what(), "; ",
                  describe_last());
     return false;
   }
@@ -148,7 +148,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
   const std::string base = comm_.broadcast(delta_base_ ? cat(*delta_base_) : "", 0);
   if (base.empty()) {
     if (snapshot(iteration, data_key_bytes))
-      log_.info("Snapshot: ", last_->files.front().string(), ", the whole model that deltas build on");
+      log_.info("Snapshot: ", last_->files.front().string(), ", the full model that deltas build on");
     return;
   }
   try {
@@ -173,7 +173,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     }
   } catch (const Error& error) {
     if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
-    log_.warning("the delta of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+    log_.warning("the delta of iteration ", iteration, " is skipped, and training continues: ", error.what(), "; ",
                  describe_last());
   }
 }
@@ -188,7 +188,7 @@ void ModelSaver::finish_delta() {
   if (!writing_->failure.empty()) {
     delta_base_.reset();  // its changes are in no model
     log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
-                 "; training goes on, and the next one is a whole model");
+                 "; training continues, and the next one is a full model");
   } else {
     int64_t changed = 0, removed = 0;
     for (const SavedDelta::Table& table : writing_->delta->about().tables) {
@@ -221,7 +221,7 @@ void ModelSaver::remove(int64_t iteration, bool asked_for) const {
   for (const std::string& prefix : {prefix_, run_prefix_})
     if (remove_model_of_run(prefix, iteration, {origin_.run, origin_.run_folder}, asked_for) && !asked_for)
       log_.info("Removed the model of iteration ", iteration, " at '", prefix,
-                "', which an earlier stop or error of this run has left: a newer state is saved.");
+                "', left by an earlier stop or error of this run: a newer state is saved.");
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {

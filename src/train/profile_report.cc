@@ -92,17 +92,17 @@ std::string limit_of(const PartGroup& group) {
   const double reached = std::max(group.products, group.copies) / group.share;
   const bool products = group.products >= group.copies;
   if (group.share == 0 || reached == 0) return "";
-  const std::string at = cat(percent(reached), products ? " % of the rate of large products on this machine"
+  const std::string at = cat(percent(reached), products ? " % of the rate of large GEMMs on this machine"
                                                         : " % of the speed of a copy on this machine");
   if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
   if (reached >= kNear)
-    return cat(", at ", at,
-               products ? ": little is left there but fewer or cheaper multiplications"
-                        : ": little is left there but fewer bytes to move");
+    return cat(
+        ", at ", at,
+        products ? ": only fewer or cheaper multiplications would help" : ": only moving fewer bytes would help");
   if (group.share < kShort * group.launches)
     return cat(", in ", fixed(group.launches, 0), " kernels of ", fixed(1e6 * group.share / group.launches, 1),
-               " us: starting so short ones is the limit there, and a larger batch would use the GPU better");
-  return cat(", at only ", at, ": the code is the limit there, not the machine");
+               " us: launching such short kernels is the limit, and a larger batch would use the GPU better");
+  return cat(", at only ", at, ": the code is the limit, not the machine");
 }
 
 /// Priority when several streams run at an instant: the lowest value gets it.
@@ -128,12 +128,11 @@ std::vector<std::string> lines_about_tracing(const StepTimes& step) {
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,
-                        ". Parts are measured by events instead, which lengthen those of a few microseconds."));
+                        ". Parts are measured by events instead, which lengthen parts of a few microseconds."));
   const double longer = step.traced && step.unmeasured > 0 ? step.seconds / step.unmeasured - 1 : 0;
   if (std::abs(longer) > kFar)
-    lines.push_back(
-        cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
-            " while they were traced than in training just before: the figures are those of traced steps."));
+    lines.push_back(cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
+                        " while traced than in training just before: the figures are those of traced steps."));
   return lines;
 }
 
@@ -153,7 +152,7 @@ std::vector<std::string> lines_of_beside(const StepTimes& step) {
   if (pairs.size() > kMost) pairs.resize(kMost);
   std::vector<std::string> lines;
   for (const Pair& pair : pairs)
-    lines.push_back(cat(lines.empty() ? "Beside each other: " : "                   ", milliseconds(pair.seconds),
+    lines.push_back(cat(lines.empty() ? "Overlapping parts: " : "                   ", milliseconds(pair.seconds),
                         " ms ", label_of(step.parts[pair.first]), " | ", label_of(step.parts[pair.second])));
   return lines;
 }

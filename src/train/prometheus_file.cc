@@ -23,9 +23,9 @@ constexpr Exported kExported[] = {
     {"train", "samples", "huge_ctr_samples", "Samples trained on."},
     {"train", "epoch", "huge_ctr_epoch", "Passes over the training data."},
     {"train", "loss", "huge_ctr_loss", "Loss of the last batch."},
-    {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the line before."},
+    {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the previous line."},
     {"train", "learning_rate", "huge_ctr_learning_rate", "Learning rate of the last step."},
-    {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples a second since the line before."},
+    {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples per second since the previous line."},
     {"train", "reader_wait", "huge_ctr_reader_wait_ratio", "Share of the time in which steps waited for data."},
     {"train", "gpu_memory", "huge_ctr_gpu_memory_bytes", "Memory in use on the GPU of rank 0."},
     {"train", "host_memory", "huge_ctr_resident_memory_bytes", "Memory of the process of rank 0."},
@@ -89,7 +89,7 @@ void PrometheusFile::add(const Json& line, double unix_seconds) {
   }
   const std::string why = cat("cannot write '", path_.string(), "' of --metrics-file: ", std::strerror(errno));
   if (!written_) throw Error(Kind::io, why);
-  if (!std::exchange(warned_, true)) log_.warning(why, "; training goes on without it");
+  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without it");
 }
 
 std::string PrometheusFile::text() const {

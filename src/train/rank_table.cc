@@ -129,7 +129,7 @@ std::string about_to_text(const RankAbout& about) {
 }
 
 RankAbout about_from_text(const std::string& text) {
-  const Json json = Json::parse(text, "what a rank says of itself");
+  const Json json = Json::parse(text, "the description of a rank");
   const auto word_in = [](const Json* value) { return value && value->string() ? *value->string() : std::string(); };
   const auto word = [&](const char* name) { return word_in(json.find(name)); };
   const auto words = [&](const char* name) {
@@ -203,7 +203,7 @@ void expect_one_program(const std::vector<RankAbout>& ranks) {
     if (ranks[r].version != ranks[0].version)
       throw Error(Kind::comm,
                   cat("rank ", r, " on ", ranks[r].host_label(), " runs ", ranks[r].version, " and rank 0 on ",
-                      ranks[0].host_label(), " runs ", ranks[0].version, ": all must run one program"));
+                      ranks[0].host_label(), " runs ", ranks[0].version, ": all must run the same program"));
 }
 
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {

@@ -97,7 +97,7 @@ void compare(const Json* was, const Json* is, const std::string& pointer, std::v
 
 std::string value_text(const std::string& text) {
   constexpr size_t kMost = 80;
-  return text.empty() ? "left out" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  return text.empty() ? "not set" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
 std::string describe(const Change& change) {
@@ -138,7 +138,7 @@ void expect_one_config(Communicator& comm, const Config& config) {
 
 void expect_same_run(const ResumePoint& point, const Config& config, const Log& log) {
   const Json* was = point.manifest.about.find("config");
-  if (!was) throw Error(Kind::data, cat("the checkpoint '", point.folder.string(), "' does not say its config"));
+  if (!was) throw Error(Kind::data, cat("the checkpoint '", point.folder.string(), "' does not contain its config"));
   std::vector<Change> changes;
   compare(was, &config.effective, "", changes);
   std::string refused;
@@ -146,14 +146,14 @@ void expect_same_run(const ResumePoint& point, const Config& config, const Log& 
     const std::string text = describe(change);
     if (change.verdict == Verdict::allowed) log.info("The config has changed: ", text, ".");
     if (change.verdict == Verdict::without_effect)
-      log.info("The config has changed, without effect on a run that goes on: ", text, ".");
+      log.info("The config has changed, without effect on a resumed run: ", text, ".");
     if (change.verdict == Verdict::warned)
-      log.warning("the learning rate has changed: ", text, "; the run goes on with the new one");
+      log.warning("the learning rate has changed: ", text, "; the run continues with the new one");
     if (change.verdict == Verdict::refused) refused += "\n  " + text;
   }
   if (!refused.empty())
-    throw Error(Kind::config, cat("the config is not that of the checkpoint '", point.folder.string(),
-                                  "', and these fields decide the model or its numbers:", refused,
+    throw Error(Kind::config, cat("the config differs from that of the checkpoint '", point.folder.string(),
+                                  "' in fields that affect the model or its results:", refused,
                                   "\nSet them back, or start a new run without --resume (a saved model can be loaded "
                                   "with \"dense_model_file\" and \"sparse_model_file\")"));
 }

@@ -96,7 +96,7 @@ void Run::begin() {
   const std::string samples =
       cat(solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples");
   log_.info("Training on ",
-            feed_ ? cat("the files that come to '", config_.data.source, "'",
+            feed_ ? cat("the files that arrive in '", config_.data.source, "'",
                         solver.max_iter ? cat(", ", samples, " at most") : std::string(), ", ")
                   : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
             model_->dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
@@ -107,7 +107,7 @@ void Run::begin() {
   if (device.is_cuda()) gpu_bytes = static_cast<double>(free_memory(device) + used_memory(device));
   if (comm_.rank() == 0)
     for (const std::string& sentence : budgets_too_small(memory_bill(config_, comm_.size(), {}), gpu_bytes))
-      log_.warning(sentence, "; training ends once rows have no room");
+      log_.warning(sentence, "; training ends once rows do not fit");
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));

@@ -86,7 +86,7 @@ void Run::load_checkpoint() {
   log_.info("Going on with '", from_->folder.string(), "' after iteration ", now_.iterations,
             exact_ ? "."
                    : cat(", which ", from_->ranks(), from_->ranks() == 1 ? " rank has" : " ranks have",
-                         " saved: rows are placed anew, and numbers may differ in their last bits."));
+                         " saved: rows are redistributed, and results may differ in their last bits."));
 }
 
 Checkpointer::Saved Run::saved_checkpoint() const {

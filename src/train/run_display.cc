@@ -80,7 +80,7 @@ void Run::evaluate() {
   if (!result) {
     stopping_ = true;
     left_evaluation_ = position;
-    return report_->event("The evaluation is left unfinished.");
+    return report_->event("The evaluation is not finished.");
   }
   left_evaluation_.reset();
   note_metrics(*result);
@@ -131,7 +131,7 @@ void Run::stop_early(bool better) {
         cat("The best ", early.metric, " so far: the model is saved as ", saver_.best()->files.front().string()));
   if (now_.best_iteration < 0 || now_.evaluations_since_best < early.patience || now_.stopped_at) return;
   now_.stopped_at = "early_stopping";
-  report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not been improved in ",
+  report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not improved in ",
                      now_.evaluations_since_best, now_.evaluations_since_best == 1 ? " evaluation" : " evaluations",
                      ": training ends."));
 }

@@ -23,13 +23,12 @@ TrainSummary Run::finish() {
   warn_of_uncounted_losses();
   now_.skipped_records = pipeline_->skipped_records();
   if (now_.skipped_records > 0)
-    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
-                 " left out");
+    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were", " skipped");
   warn_of_unmatched(matches_, "the last evaluation", log_);
   if (const MetricType* type = config_.solver.best_metric();
       type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
     log_.warning(type->name, " was undefined in every evaluation: ",
-                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had nothing to go by");
+                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had no value to compare");
   TrainSummary summary = summary_of(now_);
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
@@ -92,7 +91,7 @@ void Run::save_final_model() {
 void Run::report_unsaved() {
   for (const std::string& table : model_->tables_with_shared_row())
     report_->event(cat("The row that new keys of the full table '", table,
-                       "' share is not in the model file, which holds only rows of single keys."));
+                       "' share is not in the model file, which contains only rows of single keys."));
 }
 
 std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {

@@ -66,7 +66,7 @@ void Run::exchange_new_files(bool waits) {
       const auto& idle = config_.data.follow_idle;
       if (starved && idle && report_->seconds() - *waiting_since_ >= 60 * *idle) {
         news.end = true;
-        report_->event(cat("No file has come to '", config_.data.source, "' for ",
+        report_->event(cat("No file has arrived in '", config_.data.source, "' for ",
                            readable_time(report_->seconds() - *waiting_since_), ": the data end."));
       }
     } catch (...) {

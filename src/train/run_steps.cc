@@ -148,7 +148,7 @@ bool Run::fetch() {
     }
     if (!comm_.any(waits || found == Fetched::stopped)) return found == Fetched::batch;
     if (stopping_) {
-      report_->event("Data were being waited for.");
+      report_->event("Data arrived after");
       return false;
     }
     if (rounds == kRoundsUntilSaid) say_who_waits(waits);
@@ -167,8 +167,8 @@ void Run::say_who_waits(bool waits) {
   for (size_t r = 0; r < waiting.size(); ++r)
     if (!waiting[r].empty()) ranks.insert(static_cast<int>(r));
   if (comm_.rank() == 0)
-    report_->event(cat("Data are being waited for", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
-                       kUntilSaid.count(), " s now; training goes on when they come."));
+    report_->event(cat("Waiting for data", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
+                       kUntilSaid.count(), " s now; training continues when they come."));
 }
 
 bool Run::waits_after(int64_t iteration) const {

@@ -35,10 +35,10 @@ void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int
     std::string folders;
     for (const std::string& folder : disk_folders(runtime_, *model_))
       folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
-    report_->event(cat("Memory has no more room for rows: those that batches use least go to files in ", folders,
-                       ", and come back when a batch has their keys."));
+    report_->event(cat("Memory is full: the least used rows are evicted to files in ", folders,
+                       ", and fetched when a batch has their keys."));
   }
-  report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on the disk (",
+  report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on disk (",
                      formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30)), ")"));
   disk_row_bytes_ = bytes;
 }
@@ -65,9 +65,9 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
   if (bytes <= host_row_bytes_) return;  // rows are also evicted and fetched again
   const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
   if (host_row_bytes_ == 0)
-    report_->event(cat(runtime_.device().is_cuda() ? "The GPU has no more memory for rows"
-                                                   : "The rows exceed \"gpu\" of \"table_memory\"",
-                       ": new rows go to memory of the host, where steps read them more slowly."));
+    report_->event(
+        cat(runtime_.device().is_cuda() ? "GPU memory for rows is full" : "The rows exceed \"gpu\" of \"table_memory\"",
+            ": new rows go to host memory, which steps access more slowly."));
   report_->event(cat(rows, " rows in host memory (", gib, ")"));
   host_row_bytes_ = bytes;
 }

@@ -199,7 +199,7 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
       {forecast.starts, "starts of kernels"},
       {forecast.vectors_inside * (1 + shown), "vectors inside hosts"},
       {forecast.vectors_between * (1 + shown), "vectors between hosts"},
-      {forecast.sums * shown, "sums of dense gradients"}};
+      {forecast.sums * shown, "all-reduces of dense gradients"}};
   if (forecast.keys > forecast.seconds) {  // the keys of the next batch are exchanged meanwhile
     forecast.seconds = forecast.keys;
     parts = {{forecast.keys, "keys"}};

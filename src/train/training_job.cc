@@ -71,7 +71,7 @@ RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const 
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
   if (options.run_dir.empty() && !folder.empty())
     log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
-                fs::exists(folder) ? "not that of its run" : "not there", ": a new one is made");
+                fs::exists(folder) ? "which belongs to another run" : "not there", ": a new one is created");
   RunFolder other = new_folder();
   other.set_run(from->run());
   return other;
@@ -82,7 +82,7 @@ void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
   if (!options.attempt) return;
   if (!checkpoint.given)
     throw Error(Kind::config, cat("'", options.config.string(),
-                                  "' has no \"checkpoint\" in the solver, from which --restarts goes on; add it"));
+                                  "' has no \"checkpoint\" in the solver, from which --restarts resumes; add it"));
   // Before this run has claimed the folder, the checkpoints in it belong to another run.
   if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
 }
@@ -97,7 +97,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
     if (!host.empty() && hosts.insert(host).second)
       log.warning(
           "a process on ", host, " does not see '", lock.string(),
-          "', which rank 0 has made: no run can go on from checkpoints whose folder the processes do not share");
+          "', which rank 0 created: a run can only resume from checkpoints in a folder that all processes share");
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
 TrainingJob::TrainingJob(const TrainerOptions& options, Processes* others, bool needs_source)
     : options_(options), others_(others), log_(options.surroundings.log), quiet_(errors_only(log_)) {
   if (options_.config == "-" && options_.config_text.empty() && place_of(others).processes > 1)
-    throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
+    throw Error(Kind::usage, "several processes cannot read the config from the standard input; name a file");
   read_config(needs_source);
   ranks_ = std::make_unique<Ranks>(options_, config_, others_, log_, "training");
   config_.effective = effective_config(config_);
@@ -143,7 +143,7 @@ void TrainingJob::read_config(bool needs_source) {
   }
   if (config_.data.source == kSourceToCome) config_.data.source.clear();
   if (config_.data.source.empty() && config_.data.follow)
-    throw Error(Kind::config, "\"follow\" needs a source, to which files come");
+    throw Error(Kind::config, "\"follow\" needs a source to which files are added");
   if (options_.seed) config_.solver.seed = {static_cast<uint64_t>(*options_.seed)};
   if (options_.max_iter) {
     config_.solver.max_iter = options_.max_iter;

@@ -40,7 +40,7 @@ void choose_data(const ModelOptions& options, Config& config) {
     config.solver.max_eval_samples.reset();
   } else if (config.data.eval_source.empty()) {
     throw Error(Kind::usage, cat(options.config.empty() ? "the config" : cat("'", options.config.string(), "'"),
-                                 " names no eval_source: name the samples with --data"));
+                                 " has no eval_source: name the samples with --data"));
   }
 }
 

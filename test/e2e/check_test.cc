@@ -51,8 +51,7 @@ TEST_F(CheckCommandLine, NamesFoldersThatCannotBeWritten) {
   write_file(folder_ / "taken", "a file");
   const Outcome done = check({"--set", "solver.snapshot_prefix=taken/model_", "--device", "cpu"});
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.out.find("warning: /solver/snapshot_prefix: 'taken' is a file, and a folder is needed"),
-            std::string::npos)
+  EXPECT_NE(done.out.find("warning: /solver/snapshot_prefix: 'taken' is a file; expected a folder"), std::string::npos)
       << done.out;
   EXPECT_TRUE(json({}).find("unwritable")->array()->empty());
 }

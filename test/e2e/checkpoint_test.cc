@@ -372,7 +372,7 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   for (const int64_t iteration : iterations())
     fs::remove(checkpoint_path(folder_ / "ckpt", iteration) / "manifest.json");
   expect_says(resume(text), 5, "manifest.json");
-  expect_says(train(text, "", {"--resume", "nowhere"}), 5, "'nowhere' holds no checkpoint");
+  expect_says(train(text, "", {"--resume", "nowhere"}), 5, "'nowhere' contains no checkpoint");
 }
 
 TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
@@ -407,7 +407,7 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
     const std::string state = checkpoint_path("ckpt", iterations().back()).string();
     expect_says(stopped, 75,
                 cat("'", state, "' has the state after iteration ", iterations().back(),
-                    ", so no model is saved: --resume latest goes on from there"));
+                    ", so no model is saved: --resume latest resumes from it"));
     EXPECT_NE(stopped.out.find(cat("\n  checkpoint: ", state, "\n")), std::string::npos) << stopped.out;
     EXPECT_EQ(saved_models(), 0);
   }
@@ -420,7 +420,7 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
   };
   EXPECT_EQ(evaluate().exit_code, 0) << "the run's checkpoint is its model";
   fs::remove_all(checkpoint_path(folder_ / "ckpt", iterations().back()));
-  expect_says(evaluate(), 5, "which is not there any more: the run has gone on. The newest one is --model ckpt");
+  expect_says(evaluate(), 5, "which no longer exists: the run continued. The newest one is --model ckpt");
 }
 
 TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
@@ -433,7 +433,7 @@ TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
   const Outcome stopped = finish_program(started);
   expect_says(stopped, 75, "could not be saved: cannot create");
   expect_says(stopped, 75, "Without that checkpoint the model is saved.");
-  EXPECT_EQ(stopped.err.find("training goes on"), std::string::npos) << stopped.err;
+  EXPECT_EQ(stopped.err.find("training continues"), std::string::npos) << stopped.err;
   EXPECT_EQ(saved_models(), 2) << "at the prefix, and its link in the run folder";
 }
 
@@ -441,7 +441,7 @@ TEST_F(Checkpoints, UnderAnotherNameAreNotTaken) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::copy(checkpoint_path(folder_ / "ckpt", 20), checkpoint_path(folder_ / "ckpt", 900), fs::copy_options::recursive);
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "iteration_000900': its content is of iteration 20: it is a copy, or was renamed");
+  expect_says(resumed, 0, "iteration_000900': its content belongs to iteration 20: it is a copy, or was renamed");
   expect_says(resumed, 0, "after iteration 40.");
 }
 
@@ -451,7 +451,7 @@ TEST_F(Checkpoints, DoNotDecideWhereARunWrites) {
   fs::create_directories(folder_ / "run");
   write_file(folder_ / "run" / "config.json", "mine");
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "names the run folder 'run', which is not that of its run: a new one is made");
+  expect_says(resumed, 0, "names the run folder 'run', which is which belongs to another run: a new one is created");
   EXPECT_EQ(read_file(folder_ / "run" / "config.json"), "mine");
   EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
   EXPECT_TRUE(fs::exists(fs::directory_iterator(folder_ / "runs")->path() / "summary.json"));
@@ -467,7 +467,7 @@ TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
   train_well(slow(R"({"folder": "other"})"), "whole");
   write_file(folder_ / "config.json", slow("{}"));
   const Outcome stopped = run_and_signal("huge_ctr", arguments("run", {}), folder_.path(), "Training on", SIGTERM);
-  expect_says(stopped, 75, "The evaluation is left unfinished.");
+  expect_says(stopped, 75, "The evaluation is not finished.");
   ASSERT_EQ(iterations(), std::vector<int64_t>{1}) << stopped.err;
   expect_says(resume(slow("{}")), 0, "after iteration 1.");
   expect_model("run", "whole");
@@ -476,7 +476,8 @@ TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
 
 TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
   const std::string text = config(R"({"every": 20})");
-  expect_says(resume(text, "run"), 0, "There is no checkpoint in 'ckpt' to go on from: training starts anew.");
+  expect_says(resume(text, "run"), 0,
+              "There is no checkpoint in 'ckpt' to resume from: training starts from the beginning.");
   const auto before = model("run");
   const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
   const Outcome again = resume(text);
@@ -507,7 +508,7 @@ TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::create_directories(folder_ / "ckpt" / "iteration_000050.part");
   const Outcome anew = train(config(R"({"every": 20})", 20), "run");
-  expect_says(anew, 0, "'ckpt' held the checkpoints of an earlier run: they are moved to 'ckpt.1'");
+  expect_says(anew, 0, "'ckpt' contained the checkpoints of an earlier run: they are moved to 'ckpt.1'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20}));
   EXPECT_EQ(iterations("ckpt.1"), (std::vector<int64_t>{20, 40}));
   EXPECT_FALSE(fs::exists(folder_ / "ckpt" / "iteration_000050.part"));

@@ -58,7 +58,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   ASSERT_GT(best, 0) << early.text();
   EXPECT_EQ(integer(early, "iterations"), best + 3 * 5);
   EXPECT_EQ(*early.find("stopped_at")->string(), "early_stopping");
-  EXPECT_NE(stopped.err.find(cat("The AverageLoss of iteration ", best, " has not been improved in 3 evaluations")),
+  EXPECT_NE(stopped.err.find(cat("The AverageLoss of iteration ", best, " has not improved in 3 evaluations")),
             std::string::npos)
       << stopped.err;
 
@@ -112,7 +112,7 @@ TEST_F(EarlyStopping, AMetricThatIsUndefinedEndsNothingAndIsWarnedOfOnceWithItsR
     return found;
   };
   const std::string warning = "warning: AUC is undefined: the only evaluation sample has label ",
-                    nothing = "warning: AUC was undefined in every evaluation: early stopping had nothing to go by";
+                    nothing = "warning: AUC was undefined in every evaluation: early stopping had no value to compare";
   const Outcome first = run(config("out", more, 20), "undefined");
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(count(first.err, warning), 1) << first.err;

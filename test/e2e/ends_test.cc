@@ -122,7 +122,7 @@ TEST_F(Ends, ASignalWhileTheConfigIsStillBeingPassedIsObeyed) {
                  " --train /dev/fd/3 2> said & pid=$!; sleep 0.5; kill -TERM $pid; wait $pid; code=$?; cat said >&2; "
                  "exit $code"},
       folder_.path());
-  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, which has not ended"});
+  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, before it ended"});
 }
 
 TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
@@ -133,7 +133,7 @@ TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
     write_file(folder_ / "slow.json", several ? two_ranks(slow) : slow);
     const Outcome outcome =
         run_and_signal("huge_ctr", words("slow.json", several ? "two" : "one"), folder_.path(), "Training on", SIGTERM);
-    expect_said(outcome, 75, {"The evaluation is left unfinished.", "Stopped on request after iteration 1;"});
+    expect_said(outcome, 75, {"The evaluation is not finished.", "Stopped on request after iteration 1;"});
   }
 }
 
@@ -155,7 +155,7 @@ TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
     const Outcome outcome =
         train_in_shell(with_change(config, "\"snapshot\": 1000000", "\"snapshot\": 30"), "ulimit -f 4; exec $TRAIN");
     expect_said(outcome, 5,
-                {"warning: the snapshot of iteration 30 is left out, and training goes on: cannot write",
+                {"warning: the snapshot of iteration 30 is skipped, and training continues: cannot write",
                  "File too large", "Iter: 60 ", "while saving the final model", "no model has been saved"});
     EXPECT_EQ(names("out", "").size(), 0u) << "nothing of the set";
   }
@@ -188,7 +188,7 @@ TEST_F(Ends, ARunFolderAndAPrefixHaveOneOwner) {
            "--set solver.snapshot_prefix=other/ --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
            "$code"},
       folder_.path());
-  expect_said(outcome, 5, {"the run folder 'run' belongs to a run that has not ended: give another --run-dir"});
+  expect_said(outcome, 5, {"the run folder 'run' belongs to a running job: name another --run-dir"});
   const std::string second = read_file(folder_ / "second");
   EXPECT_NE(second.find("another process writes to \"snapshot_prefix\" 'out/' now (process "), std::string::npos)
       << second;
@@ -282,7 +282,7 @@ TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
               {"fifo.data': it is a pipe or a device"});
   expect_said(train_in_shell(small_config(), "rm -rf run; mkdir run; mkfifo run/metrics.jsonl; exec $TRAIN"), 5,
-              {"run/metrics.jsonl': it is no file"});
+              {"run/metrics.jsonl': it is not a file"});
 }
 
 TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {
@@ -324,7 +324,7 @@ TEST_F(Ends, ValuesThatTheLossCannotTakeAreNamedWithTheirPlace) {
   expect_said(train(small_config()), 4, {"record 1 of ", "at byte 69: dense value 2 is inf"});
   const std::string skipping =
       with_change(small_config(), "\"check\": \"Sum\"", "\"check\": \"Sum\", \"bad_records\": \"skip\"");
-  expect_said(train(with_change(skipping, "\"max_iter\": 60", "\"num_epochs\": 1")), 0, {"1 bad record was left out"});
+  expect_said(train(with_change(skipping, "\"max_iter\": 60", "\"num_epochs\": 1")), 0, {"1 bad record was skipped"});
   set_float("train.txt", 3, 0.0f);
   set_float("eval.txt", 0, -1.0f);
   expect_said(train(small_config()), 4, {"'eval.txt': sample 1 has -1 as label 0", "is saved as out/_dense_30.model"});
@@ -357,7 +357,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   expect_said(evaluate("first"), 0, {"'first', iteration 60"});
   expect_said(evaluate("again"), 0, {"'again', iteration 60"});
   expect_said(train(small_config(), "fourth"), 0, {});
-  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, and that is one of run 'fourth'"});
+  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, but that belongs to run 'fourth'"});
 }
 
 TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {

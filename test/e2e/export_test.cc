@@ -260,19 +260,19 @@ TEST_F(Export, ErrorsSayWhatWouldWork) {
   expect_fails({"npz", "run"}, 2, {"--export needs --out"});
   expect_fails({"npz", "--out", "x"}, 2, {"--export needs a saved model"});
   expect_fails({"npz", "config.json", "--out", "x"}, 2, {"--model PREFIX"});
-  expect_fails({"npz", "run", "--out", "x", "--rows", "5"}, 2, {"--rows belongs to --export onnx"});
-  expect_fails({"npz", "run", "--out", "run"}, 2, {"'run': the folder holds something"});
+  expect_fails({"npz", "run", "--out", "x", "--rows", "5"}, 2, {"--rows requires --export onnx"});
+  expect_fails({"npz", "run", "--out", "run"}, 2, {"'run': the folder is not empty"});
   expect_fails({"npz", "run", "--out", "config.json"}, 2, {"is a file"});
   fs::create_directories(*folder_ / "bare");
   for (const auto& entry : fs::directory_iterator(*folder_ / "out"))
     if (entry.path().filename().string().find("_model_") == std::string::npos)
       fs::copy(entry.path(), *folder_ / "bare" / entry.path().filename());
-  expect_fails({"npz", "bare/", "--out", "x"}, 2, {"does not hold its config", "name the file of its config too"});
+  expect_fails({"npz", "bare/", "--out", "x"}, 2, {"does not contain its config", "also name the config file"});
   write_file(*folder_ / "dice.json", with_change(exported_config(), R"("type": "ReLU", "bottom": "bn", "top": "relu")",
                                                  R"("type": "PReLU_Dice", "bottom": "bn", "top": "relu",
                             "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-8})"));
   expect_fails({"onnx", "dice.json", "--model", "out", "--out", "x"}, 3,
-               {"layer 'relu' (PReLU_Dice, /layers/12) cannot be exported to ONNX", "PReLU can be exported"});
+               {"layer 'relu' (PReLU_Dice, /layers/12) cannot be exported to ONNX", "use PReLU"});
   EXPECT_FALSE(fs::exists(*folder_ / "x"));
 }
 

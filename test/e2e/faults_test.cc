@@ -207,10 +207,9 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
     EXPECT_EQ(files("out").size(), 5u);
   };
   for (const char* gpu : {"[0]", "[0, 1]"})
-    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data",
-                 "Data were being waited for");
+    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data", "Data arrived after");
   expect_saved(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data",
-               "The evaluation is left unfinished");
+               "The evaluation is not finished");
 }
 
 /// The disk of one of two processes does not answer for longer than the timeout of a step.

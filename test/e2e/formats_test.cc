@@ -214,7 +214,7 @@ TEST(Formats, FeatureSpecificationsAreCheckedAndInspected) {
   EXPECT_EQ(looked.exit_code, 4) << "an id too large, in one of the three rows";
   for (const char* part :
        {"train: 2 samples in 1 file", "FeatureSpec 'spec.yaml'", "label 1  dense 0.5 3  keys [1] [42] [82] [125] [170]",
-        "train_1.csv' line 3: feature b2: 44 is no id below its cardinality of 44"})
+        "train_1.csv' line 3: feature b2: 44 is not an id below its cardinality of 44"})
     EXPECT_NE(looked.out.find(part), std::string::npos) << part << "\n" << looked.out;
 }
 

@@ -251,7 +251,7 @@ TEST_F(Hosts, NameTheOneBehindACableThatIsCut) {
   const auto outcomes = train_and_strike(hosts, [&] { hosts.cut(1); });
   for (size_t p = 0; p < outcomes.size(); ++p) {
     EXPECT_EQ(outcomes[p].exit_code, 7) << outcomes[p].err;
-    const std::string silent = cat(" on host", p < 2 ? 1 : 0, " has not been heard of for ", kPeerTimeout, " s");
+    const std::string silent = cat(" on host", p < 2 ? 1 : 0, " has sent no heartbeat for ", kPeerTimeout, " s");
     EXPECT_NE(outcomes[p].err.find(silent), std::string::npos) << p << ": " << outcomes[p].err;
   }
 }
@@ -261,7 +261,7 @@ TEST_F(Hosts, NameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGKILL); });
   for (size_t p = 0; p < 2; ++p)
-    EXPECT_NE(outcomes[p].err.find("has ended before the others"), std::string::npos) << outcomes[p].err;
+    EXPECT_NE(outcomes[p].err.find("ended before the others"), std::string::npos) << outcomes[p].err;
 }
 
 TEST_F(Hosts, NameTheOneThatWasStopped) {
@@ -269,13 +269,13 @@ TEST_F(Hosts, NameTheOneThatWasStopped) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGSTOP); });
   for (size_t p = 0; p < 2; ++p)
-    EXPECT_NE(outcomes[p].err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos)
+    EXPECT_NE(outcomes[p].err.find(cat("has sent no heartbeat for ", kPeerTimeout, " s")), std::string::npos)
         << outcomes[p].err;
 }
 
 TEST_F(Hosts, JoinedByMpiNameTheOneThatIsSilent) {
   HCTR_SKIP_WITHOUT_MPI();
-  const std::string silent = cat("has not been heard of for ", kPeerTimeout, " s");
+  const std::string silent = cat("has sent no heartbeat for ", kPeerTimeout, " s");
   for (const bool cut : {true, false}) {
     SCOPED_TRACE(cut ? "its cable is cut" : "it is stopped");
     const HostNetwork hosts(2, folder_.path());
@@ -289,7 +289,7 @@ TEST_F(Hosts, JoinedByMpiNameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_MPI();
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  strike_under_mpi(hosts, "has ended before the others", [&] { hosts.signal(1, SIGKILL); });
+  strike_under_mpi(hosts, "ended before the others", [&] { hosts.signal(1, SIGKILL); });
 }
 
 TEST_F(Hosts, JoinedByMpiGoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
@@ -313,9 +313,9 @@ TEST_F(Hosts, JoinedByMpiTrainWithAWarningWhereSignsOfLifeDoNotArrive) {
   const std::string nobody = "10.9.8.77";
   const Outcome outcome = finish_program(start_under_mpi(hosts, arguments(small_config()), {{"MASTER_ADDR", nobody}}));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(std::regex_search(
-      outcome.err, std::regex("warning: no signs of life of processes 1, 2, 3: host0 cannot connect to process 0 on "
-                              "host0, port [0-9]+ \\(10\\.9\\.8\\.77: ")))
+  EXPECT_TRUE(
+      std::regex_search(outcome.err, std::regex("warning: no heartbeat from processes 1, 2, 3: host0 cannot connect to "
+                                                "process 0 on host0, port [0-9]+ \\(10\\.9\\.8\\.77: ")))
       << outcome.err;
 }
 

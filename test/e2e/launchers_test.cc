@@ -161,7 +161,8 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
     EXPECT_NE(outcome.err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
               std::string::npos)
         << outcome.err;
-    EXPECT_NE(outcome.err.find("warning: anybody who reaches port 29500 of host0"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("warning: any process that reaches port 29500 of host0"), std::string::npos)
+        << outcome.err;
     expect_model_of_one_process(outcome, count, 2 * count);
   }
 }

@@ -279,7 +279,7 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   const std::string skipping = changed("skipping.json", "\"format\"", "\"bad_records\": \"skip\", \"format\"");
   const Outcome done = predict("bad.tsv", {"--data", "bad.csv", "--keep", "id"}, skipping);
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("1 bad record was left out; the numbers of the other rows count them"), std::string::npos)
+  EXPECT_NE(done.err.find("1 bad record skipped; the numbers of the other rows include them"), std::string::npos)
       << done.err;
   const Table scores = read_table(read_file(*folder_ / "bad.tsv"), '\t');
   ASSERT_EQ(scores.rows.size(), 499u);
@@ -304,10 +304,10 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
 TEST_F(Predict, SaysWhatIsWrong) {
   expect_fails(predict("scores.txt"), 2, {"--out 'scores.txt'", ".tsv, .csv or .parquet"});
   expect_fails(predict("scores.tsv", {"--keep", "name"}), 4,
-               {"there is no column 'name' to keep; there are 'id', 'user', 'city', 'price', 'click'"});
+               {"there is no column 'name' to keep; the columns are 'id', 'user', 'city', 'price', 'click'"});
   write_file(*folder_ / "score.csv", with_change(text_rows(5, 2), "id,", "score,"));
   expect_fails(predict("x.tsv", {"--data", "score.csv", "--keep", "score"}), 2,
-               {"--keep score: the scores have a column of this name already"});
+               {"--keep score: the scores already have a column of this name"});
   write_file(*folder_ / "file", "");
   expect_fails(predict("file/scores.tsv"), 5, {"file"});
   const auto run = [&](const std::vector<std::string>& words) {
@@ -315,7 +315,7 @@ TEST_F(Predict, SaysWhatIsWrong) {
   };
   expect_fails(run({"--predict", "config.json", "--model", "run"}), 2, {"--predict needs --out"});
   expect_fails(run({"--predict", "config.json", "--out", "-"}), 2, {"--predict needs --model"});
-  expect_fails(run({"--eval", "config.json", "--model", "run", "--out", "-"}), 2, {"--out belongs to --predict"});
+  expect_fails(run({"--eval", "config.json", "--model", "run", "--out", "-"}), 2, {"--out requires --predict"});
   expect_fails(run_program("/bin/bash",
                            {"-c", "PATH=" + bin_dir().string() +
                                       ":$PATH; huge_ctr --predict config.json --model run --out - > /dev/full"},
@@ -349,8 +349,9 @@ TEST_F(Predict, KeepsNoColumnsOfFormatsWithoutNames) {
   EXPECT_EQ(read_table(done.out, '\t').rows.size(), 300u);
   std::vector<std::string> keeping = words;
   keeping.insert(keeping.end(), {"--keep", "id"});
-  expect_fails(run_program("huge_ctr", keeping, folder.path()), 2,
-               {"column 'id' cannot be kept: only those of Csv, Criteo and Parquet data can", "Norm"});
+  expect_fails(
+      run_program("huge_ctr", keeping, folder.path()), 2,
+      {"column 'id' cannot be copied to the output: only columns of Csv, Criteo and Parquet data can", "Norm"});
 }
 
 TEST_F(Predict, NamesScoresOfSeveralLossesByTheirTops) {

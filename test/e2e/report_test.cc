@@ -167,9 +167,9 @@ TEST_F(Report, OpensWhateverARunLacks) {
   const auto has = [&](size_t run, const char* part) {
     EXPECT_NE(notes(run_of(data, run)).find(part), std::string::npos) << notes(run_of(data, run));
   };
-  has(0, "is cut off: the run was killed");
-  has(0, "no summary.json: the run goes on, was killed");
-  has(0, "scores are left out: ");
+  has(0, "is truncated: the run was killed");
+  has(0, "no summary.json: the run is still running, was killed");
+  has(0, "scores are omitted: ");
   EXPECT_EQ(*run_of(data, 0).find("end")->string(), "no end recorded");
   EXPECT_EQ(run_of(data, 0).find("last_iteration")->text(), "20");
   has(1, "metrics.jsonl is empty");
@@ -177,7 +177,7 @@ TEST_F(Report, OpensWhateverARunLacks) {
   has(1, "config.json cannot be read: holds an array of 0, not an object");
   EXPECT_EQ(*run_of(data, 1).find("end")->string(), "nothing recorded");
   has(2, "line 1 of metrics.jsonl is broken (not a line)");
-  has(2, "no config.json: the config is not known");
+  has(2, "no config.json: the config is unknown");
   has(3, "metric AUC had no value in 2 evaluations");
   EXPECT_FALSE(run_of(data, 3).find("metrics")->find("AUC"));
   EXPECT_NE(done.err.find("note: killed: no summary.json"), std::string::npos) << done.err;
@@ -192,11 +192,11 @@ TEST_F(Report, SaysWhatIsWrongWithItsCommandLine) {
   fails({"--report", "a"}, 2, "--report needs --out with a file that ends in .html");
   fails({"--report", "a", "--out", "page.pdf"}, 2, "it is 'page.pdf'");
   fails({"--report", "nowhere", "--out", "x.html"}, 2,
-        "'nowhere' is no run folder: it holds no metrics.jsonl (there is no such folder)");
-  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is no run folder: it holds no metrics.jsonl\n");
+        "'nowhere' is not a run folder: it contains no metrics.jsonl (there is no such folder)");
+  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is not a run folder: it contains no metrics.jsonl\n");
   fails({"--report", "a", "--out", "x.html", "--no-scores", "--importance"}, 2, "--importance needs scores");
   fails({"--report", "a", "--out", "a.json/x.html"}, 5, "a.json");
-  fails({"--importance", "--train", "a.json"}, 2, "--importance belongs to --report");
+  fails({"--importance", "--train", "a.json"}, 2, "--importance requires --report");
   fails({"--report", "a", "--train", "a.json", "--out", "x.html"}, 2, "--train and --report are two commands");
   EXPECT_FALSE(fs::exists(*folder_ / "x.html"));
 }

@@ -94,7 +94,7 @@ TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
   const auto words = arguments("killed", "[0, 1]", {"--restarts", "2"});
   const auto outcomes = train(1, words, [](const std::vector<Started>& all) { kill_worker(all[0].process); });
   expect_says(outcomes[0], 0,
-              "training was ended by signal 9 (Killed): it goes on from the last checkpoint, restart 1 of 2");
+              "training was ended by signal 9 (Killed): it resumes from the last checkpoint, restart 1 of 2");
   expect_says(outcomes[0], 0, "Going on with 'killed-ckpt/iteration_");
   EXPECT_EQ(model("killed"), model("whole"));
 }
@@ -120,9 +120,9 @@ TEST_F(Restarts, GoOnWithoutAProcessThatIsLost) {
   // The keeper's worker ends with it; both would end with their host.
   const auto words = arguments("fewer", "[[0], [1], [2]]", {"--restarts", "2", "--restart-wait", "2"});
   const auto outcomes = train(3, words, [](const std::vector<Started>& all) { ::kill(all[1].process, SIGKILL); });
-  expect_says(outcomes[0], 0, "process 1 has not come back in time after the restart");
+  expect_says(outcomes[0], 0, "process 1 has not returned in time after the restart");
   expect_says(outcomes[0], 0, "2 processes joined over TCP");
-  expect_says(outcomes[0], 0, "which 3 ranks have saved: rows are placed anew");
+  expect_says(outcomes[0], 0, "which 3 ranks have saved: rows are redistributed");
   EXPECT_EQ(outcomes[2].exit_code, 0) << outcomes[2].err;
   EXPECT_NEAR(loss("fewer"), loss("whole"), 1e-4);
 }
@@ -159,7 +159,7 @@ TEST_F(Restarts, AreNotForMistakesNorForStops) {
   const auto words = arguments("run", "[0, 1]", {"--restarts", "2"});
   write_file(folder_ / "none.json", small_config());
   const Outcome none = run_program("huge_ctr", {"--train", "none.json", "--restarts", "2"}, folder_.path());
-  expect_says(none, 3, "has no \"checkpoint\" in the solver, from which --restarts goes on; add it");
+  expect_says(none, 3, "has no \"checkpoint\" in the solver, from which --restarts resumes; add it");
   EXPECT_EQ(none.err.find("restart 1"), std::string::npos) << none.err;
   const auto stopped = train(1, words, [](const std::vector<Started>& all) { ::kill(all[0].process, SIGTERM); });
   expect_says(stopped[0], 75, "Stopped on request after iteration ");

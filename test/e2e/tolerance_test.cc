@@ -239,7 +239,7 @@ TEST_F(Tolerance, KeysThatWouldTrainAnotherModelAreErrors) {
     EXPECT_NE(outcome.err.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << outcome.err;
   };
   refuses_key("\"type\": \"Reshape\", ", R"("shape": [-1, 15])",
-              "/layers/3/shape: \"shape\" is not supported: say its last dimension with \"leading_dim\"");
+              "/layers/3/shape: \"shape\" is not supported: set its last dimension with \"leading_dim\"");
 }
 
 TEST_F(Tolerance, ARateOfItsOwnIsNoted) {

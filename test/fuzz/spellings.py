@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--bin", type=Path, default=Path(__file__).parent / "../../build/cpu/bin")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--seeds", help="numbers with commas between them; left out: all from --first on")
+    parser.add_argument("--seeds", help="numbers with commas between them; default: all from --first on")
     parser.add_argument("--altered", action="store_true", help="also spellings whose values may count as others")
     parser.add_argument("--keep", type=Path, default=Path("found"), help="a folder for the files of what is found")
     options = parser.parse_args()

@@ -214,13 +214,13 @@ TEST_F(Deltas, AreRefusedWhereTheyDoNotFit) {
     EXPECT_EQ(outcome.exit_code, code) << outcome.err;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
   };
-  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, and is applied to iteration 5");
-  refused(apply("deltas/_dense_5.model", {"deltas"}), "is no folder of a delta", 5);
-  refused(apply("deltas/_delta_10/_dense_10.model", {"deltas/_delta_15"}), "is of a delta");
+  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, but is applied to iteration 5");
+  refused(apply("deltas/_dense_5.model", {"deltas"}), "is not a folder of a delta", 5);
+  refused(apply("deltas/_delta_10/_dense_10.model", {"deltas/_delta_15"}), "belongs to a delta");
   std::string start = with_change(config_, "\"seed\": 7",
                                   R"("seed": 7, "dense_model_file": "deltas/_delta_10/_dense_10.model",
          "sparse_model_file": ["deltas/_delta_10/0_sparse_10.model", "deltas/_delta_10/1_sparse_10.model"])");
-  refused(train(start, "[0]", "start", "\"snapshot\": 0"), "has only the rows that have changed since iteration 5");
+  refused(train(start, "[0]", "start", "\"snapshot\": 0"), "has only the rows that changed since iteration 5");
   const fs::path rows = folder_ / "deltas" / "_delta_15" / "1_sparse_15.model";
   std::string bytes = read_file(rows);
   bytes[9] = static_cast<char>(bytes[9] ^ 1);

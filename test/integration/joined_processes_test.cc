@@ -117,7 +117,7 @@ TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
                  &sent = *summary.find("sent_to_other_hosts");
       EXPECT_GT(*sent.find("bytes")->integer(), 0);
       EXPECT_LT(*sent.find("bytes")->integer(), *sent.find("of_full_size")->integer());
-      EXPECT_NE(outcomes[0].out.find("embeddings, sent to other hosts: "), std::string::npos) << outcomes[0].out;
+      EXPECT_NE(outcomes[0].out.find("embedding data sent to other hosts: "), std::string::npos) << outcomes[0].out;
       const std::string name = host_name();
       EXPECT_TRUE(std::regex_search(
           outcomes[0].err,
@@ -132,7 +132,7 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
     for (const Outcome& other : end_of(process, SIGKILL)) {
       EXPECT_EQ(other.exit_code, 7) << other.err;
       EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
-      EXPECT_NE(other.err.find("has ended before the others"), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find("ended before the others"), std::string::npos) << other.err;
     }
 }
 
@@ -157,7 +157,7 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
       const Outcome other = finish_program(jobs[silent][p]);
       EXPECT_EQ(other.exit_code, 7) << other.err;
       EXPECT_NE(other.err.find(cat("process ", silent, " on ")), std::string::npos) << other.err;
-      EXPECT_NE(other.err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find(cat("has sent no heartbeat for ", kPeerTimeout, " s")), std::string::npos) << other.err;
     }
     ::kill(jobs[silent][silent].process, SIGKILL);
     finish_program(jobs[silent][silent]);
@@ -259,7 +259,7 @@ TEST_F(JoinedProcesses, SayOfEachRankWhereItIs) {
 TEST_F(JoinedProcesses, WarnOfAFolderOfCheckpointsThatIsNotShared) {
   const std::string saves = with_change(config_, "\"solver\": {", R"("solver": {"checkpoint": {"every": 1000}, )");
   const auto words = arguments(saves, "\"all\"", "each");
-  const std::string text = "does not see 'ckpt/lock', which rank 0 has made";
+  const std::string text = "does not see 'ckpt/lock', which rank 0 created";
   const TemporaryFolder other;
   fs::copy(folder_.path(), other.path(), fs::copy_options::recursive);
   const auto shared = run_joined(2, "huge_ctr", words, folder_.path());

@@ -123,13 +123,13 @@ TEST_F(ModelFiles, StatesOfAnotherModelOrOrderAreRefused) {
   const Outcome loaded = start(from, {"[0]"}, "second");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
   for (const char* piece : {"there is no manifest next to 'first/_opt_dense_12.model', ",
-                            "t of Adam goes on from 12, the number in its name"})
+                            "Adam's t continues from 12, the number in its name"})
     EXPECT_NE(loaded.err.find(piece), std::string::npos) << loaded.err;
 
   expect_refused(with_rule(from, kRules[1].section), {"first/_opt_dense_12.model", "1 state of MomentumSGD for "});
   const std::string states = file("first/1_opt_sparse_12.model"), rows = file("first/1_sparse_12.model");
   write_file(folder_ / "first/1_opt_sparse_12.model", states.substr(0, states.size() - 4));
-  expect_refused(from, {"first/1_opt_sparse_12.model", "2 states of 5 numbers", "in an order that no file tells"});
+  expect_refused(from, {"first/1_opt_sparse_12.model", "2 states of 5 numbers", "in an undocumented order"});
   std::string bad = states;
   const float nan = std::nanf("");
   std::memcpy(bad.data() + 40, &nan, sizeof nan);
@@ -214,7 +214,7 @@ TEST_F(ModelFiles, FoldersOfLaterVersionsAreWrittenReadAndConverted) {
   const Outcome wrong =
       run_program("model_convert", {"named.json", "deep.bin", "--to", "v3", "--out", "x"}, folder_.path());
   EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
-  EXPECT_NE(wrong.err.find("'deep.bin' is no dense model file"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("'deep.bin' is not a dense model file"), std::string::npos) << wrong.err;
 }
 
 TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
@@ -223,15 +223,16 @@ TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
   const std::string from = starting_from(config_, "first", false);
   expect_refused(with_change(from, "first/1_sparse", "other/1_sparse"),
                  {"'first/_dense_12.model' is of iteration 12 of run ", "'other/1_sparse_12.model' is of iteration 12",
-                  "must be those of one model"});
+                  "must belong to one model"});
   expect_refused(with_change(with_change(with_change(from, "first/0_sparse", "first/x_sparse"), "first/1_sparse",
                                          "first/0_sparse"),
                              "first/x_sparse", "first/1_sparse"),
-                 {"'first/1_sparse_12.model' holds table 'deep_emb'", "stands in the place of 'wide_emb'"});
+                 {"'first/1_sparse_12.model' holds table 'deep_emb'", "is assigned to 'wide_emb'"});
   // A file of another run under the name of this one.
   fs::copy_file(folder_ / "other" / "0_sparse_12.model", folder_ / "first" / "0_sparse_12.model",
                 fs::copy_options::overwrite_existing);
-  expect_refused(from, {"'first/0_sparse_12.model' is damaged", "'first/_model_12.json'", "or of another model"});
+  expect_refused(from,
+                 {"'first/0_sparse_12.model' is damaged", "'first/_model_12.json'", "or belongs to another model"});
   fs::remove(folder_ / "first" / "_dense_12.model.layout.json");
   expect_refused(from, {"'first/_dense_12.model.layout.json'"}, 5);
   // The manifest describes the run.

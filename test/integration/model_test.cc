@@ -264,7 +264,7 @@ TEST_F(ModelTest, WhatDoesNotFitIsNamed) {
             "input 'wide_data': the offsets of slot 0 of sample 1 decrease");
   wrong.offsets = many.data();
   EXPECT_EQ(message({dense_view, wrong, deep}, output),
-            "input 'wide_data': slot 0 of sample 0 has 3 keys, and the model takes up to 2");
+            "input 'wide_data': slot 0 of sample 0 has 3 keys, but the model accepts up to 2");
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(WithoutLibmpi, SaysWhatMpirunNeeds) {
     EXPECT_NE(outcome.err.find("started by mpirun as 2 processes, but " + why), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("set MASTER_ADDR and MASTER_PORT to join by TCP"), std::string::npos) << outcome.err;
   };
-  expect_says(cat(kMpiPluginFile, ", which belongs beside the program, is not there"));
+  expect_says(cat(kMpiPluginFile, ", expected next to the program, is missing"));
   spoil_plugin();
   expect_says("libmpi cannot be loaded: libnpi.so");
 }

@@ -67,7 +67,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
   const std::string scaled =
       with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 128, \"mixed_precision\": 1e9");
   expect_said(with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
-              {"a gradient is infinite or not a number at iteration 10",
+              {"a gradient is infinite or NaN at iteration 10",
                "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) gives is ",
                "inf for sample 1 of the batch", "and 127 others; f16 holds numbers up to 65504"});
 }
@@ -112,9 +112,9 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
     const std::string wide =
         with_change(small, R"("bottom": "wide_data", "top": "wide_emb",)",
                     cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
-    const std::vector<std::string> pieces = {
-        "an update has made the model infinite or not a number at iteration 1: the ", " of embedding 'wide_emb' holds ",
-        "an update up to iteration 1 made it so", "The model is not saved"};
+    const std::vector<std::string> pieces = {"an update made the model infinite or NaN at iteration 1: the ",
+                                             " of embedding 'wide_emb' holds ",
+                                             "an update up to iteration 1 made it so", "The model is not saved"};
     expect_said(wide, pieces);
     // Checks before the first evaluation, a snapshot, a checkpoint, and at the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {

@@ -95,7 +95,7 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
 TEST_F(PlannedRanks, APlanThatDoesNotFitIsRefused) {
   const Outcome outcome = start(planned(config_, 3), kThreads[0], "unfit");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, and this is a run on 2"), std::string::npos)
+  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, but this run is on 2"), std::string::npos)
       << outcome.err;
   write_file(folder_ / "checked.json", with_change(planned(config_, 3), "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
   const Outcome check = run_program("huge_ctr", {"--check", "checked.json"}, folder_.path());

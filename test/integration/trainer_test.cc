@@ -210,7 +210,7 @@ TEST_F(TrainerTest, AStopInACallbackLeavesAWholeCheckpoint) {
       std::vector<int64_t> seen;
       trainer.on_display([&](const TrainerState& at) {
         EXPECT_EQ(std::this_thread::get_id(), caller);
-        EXPECT_THROW(trainer.step(), Error) << "a callback may not call the trainer";
+        EXPECT_THROW(trainer.step(), Error) << "a callback must not call the trainer";
         seen.push_back(at.iteration);
         EXPECT_EQ(at.loss, one.losses[seen.size() - 1]);
         return at.iteration < 6;

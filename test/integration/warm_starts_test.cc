@@ -78,16 +78,16 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
     for (const auto& [key, vector] : first.rows[1]) EXPECT_EQ(second.rows[1].at(key), vector);
     EXPECT_NE(second.rows[0], first.rows[0]);
   }
-  expect_contains(said(chosen, 0), {"with their initial values start all layers but 'fc1', table 'wide_emb'"});
+  expect_contains(said(chosen, 0), {"not loaded, keep their initial values: all layers but 'fc1', table 'wide_emb'"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc2"])"), 4),
-                  {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], and this config has [16,3]"});
+                  {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], but this config has [16,3]"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc1", "fc3"])"), 4),
                   {"has no 'fc3/", "its layers are fc1 or fc2"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"],)", ""), 4),
                   {"belongs to another model: its weight 2 is"});
   fs::remove(folder_ / "first" / "_model_20.json");
   fs::remove(folder_ / "first" / "_dense_20.model.layout.json");
-  expect_contains(said(chosen, 4), {"there is no 'first/_dense_20.model.layout.json' that says where the layers are"});
+  expect_contains(said(chosen, 4), {"there is no 'first/_dense_20.model.layout.json' with the positions of layers"});
 }
 
 TEST_F(WarmStarts, SeveralModelsAreCombinedWhereTheConfigSaysSo) {
@@ -96,7 +96,7 @@ TEST_F(WarmStarts, SeveralModelsAreCombinedWhereTheConfigSaysSo) {
   const std::string both = with_solver(
       config_, R"("dense_model_file": "first/_dense_20.model", "frozen": ["fc1", "fc2", "wide_emb", "deep_emb"],
                   "sparse_model_file": ["first/0_sparse_20.model", "other/1_sparse_20.model"])");
-  expect_contains(said(both, 4), {"must be those of one model", "\"combine_models\": true"});
+  expect_contains(said(both, 4), {"must belong to one model", "\"combine_models\": true"});
   const Result combined = train(with_solver(both, "\"combine_models\": true"), {"[0]"}, "combined");
   EXPECT_EQ(combined.dense, first.dense);
   EXPECT_EQ(combined.rows[0], first.rows[0]);
@@ -137,7 +137,7 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
   refused("vectors.npy", npy("<f4", "(5, 4)", bytes_of(vectors).substr(20)), "has embedding_vec_size 5");
   refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "it is not whole");
   refused("vectors.npy", npy("<c8", "(5, 5)", bytes_of(doubles)), "holds \"<c8\"");
-  refused("vectors.npy", "not an array", "does not begin as numpy.save writes it");
+  refused("vectors.npy", "not an array", "does not begin like a file of numpy.save");
   refused("keys.npy", npy("<i8", "(5,)", bytes_of(std::vector<int64_t>{1, 2, 3, 4, 3})),
           "key 3 of slot 1 occurs twice");
   vectors[7] = std::nanf("");

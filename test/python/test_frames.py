@@ -132,7 +132,7 @@ class Frames(support.InFolder):
         self.assertEqual(len(frame), len(self.eval_rows))
         self.assertEqual(len(self.model.predict(source)), len(frame))
         frame.close()
-        with self.says(huge_ctr.FileError, source, "not there any more"):
+        with self.says(huge_ctr.FileError, source, "no longer exists"):
             self.model.predict(source)
 
 

@@ -89,7 +89,7 @@ std::vector<Whereabout> table_from(std::string_view text, int self, int processe
   const auto expect = [](bool holds, size_t line, std::string_view why) {
     if (!holds) throw Error(Kind::comm, cat("the table of processes cannot be read: line ", line + 1, " ", why));
   };
-  expect(!lines.empty() && lines[0] == kTableTitle, 0, "is no title");
+  expect(!lines.empty() && lines[0] == kTableTitle, 0, "is not the title");
   std::vector<Whereabout> table;
   bool has_self = false;
   for (size_t i = 1; i < lines.size(); ++i) {

@@ -78,8 +78,8 @@ std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
     size = first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
     if (!size.name && !environment("WORLD_SIZE"))
       throw Error(Kind::usage,
-                  "the environment has PMIX_RANK, but neither SLURM_STEP_NUM_TASKS nor OMPI_COMM_WORLD_SIZE "
-                  "says how many processes there are");
+                  "the environment has PMIX_RANK, but neither SLURM_STEP_NUM_TASKS nor OMPI_COMM_WORLD_SIZE, the "
+                  "number of processes");
   }
   if (!size.name || size.value == 0) return std::nullopt;
   const Found rank = first_number(environment, {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"});

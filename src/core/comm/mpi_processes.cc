@@ -56,8 +56,9 @@ Loaded load_mpi() {
   std::error_code none;
   const fs::path file = plugin_file(kMpiPluginFile);
   if (!fs::exists(file, none)) {
-    if (!kMpiBuild) return {.why_not = "this build contains no MPI (-DHCTR_MPI=ON says why it is not found)"};
-    return {.why_not = cat(kMpiPluginFile, ", which belongs beside the program, is not there")};
+    if (!kMpiBuild)
+      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why it is not found)"};
+    return {.why_not = cat(kMpiPluginFile, ", expected next to the program, is missing")};
   }
   // MPI loads parts of itself, which look for its symbols in the whole program.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -165,11 +166,10 @@ class MpiProcesses : public Processes {
     all_watched_ = watches.missing.empty();
     if (!all_watched_ && process_ == 0)
       Log(around.log)
-          .warning(
-              "no signs of life of ", watches.missing,
-              ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
-              "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
-              "a step only (--comm-timeout)");
+          .warning("no heartbeat from ", watches.missing,
+                   ". Does a firewall block connections between the hosts, at ports that the system chooses? "
+                   "MASTER_ADDR sets another address of process 0. Training continues; a lost host is detected only "
+                   "within a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
   /// What the watch knows of somebody who is gone.
@@ -216,7 +216,7 @@ class MpiProcesses : public Processes {
       if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
     throw Error(Kind::comm,
                 cat(names_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                    " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
+                    " s: a process or the network hangs; ", limit_setting_, " sets a longer limit"));
   }
 
   /// "rank 1 on host0, ranks 2, 3 on host1"

@@ -82,8 +82,8 @@ class Host {
     }
     std::string hosts;
     for (const auto& [name, count] : on_host) hosts += cat(hosts.empty() ? "" : ", ", name, " (", count, ")");
-    log.info(members_.size(), members_.size() == 1 ? " process goes on alone, on " : " processes joined over TCP, on ",
-             hosts, ".");
+    log.info(members_.size(),
+             members_.size() == 1 ? " process continues alone, on " : " processes joined over TCP, on ", hosts, ".");
     return job;
   }
 
@@ -112,10 +112,10 @@ class Host {
   void say_who_may_join(const Log& log) const {
     const std::string& because = listener_.all_because();
     const std::string all =
-        because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
+        because.empty() ? "" : cat(" on all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
     const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
     if (open_ && !this_host_only && !lost_after_)
-      log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
+      log.warning("any process that reaches port ", listener_.port(), " of ", host_name(), all,
                   " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
                   "same for all processes (openssl rand -hex 32 makes one)");
     else if (!all.empty())
@@ -124,12 +124,12 @@ class Host {
   std::string refused_connections() const {
     const int64_t refused = acceptor_.refused();
     return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
-               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
+               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " peer ",
                "is another program, belongs to another job, ",
-               open_ ? "or has a secret, and this process has none"
+               open_ ? "or has a secret, while this process has none"
                : launch_.secret.empty()
-                   ? "or does not know the secret that the processes made when they first joined, as one that is "
-                     "started anew: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
+                   ? "or does not know the secret that the processes made when they first joined, like a restarted "
+                     "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
                    : "or has another secret or none");
   }
   /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
@@ -155,7 +155,7 @@ class Host {
     throw Error(Kind::comm, cat(process_list({late.begin(), late.end()}), late.size() == 1 ? " has" : " have",
                                 " not reported to process 0 on ", host_name(), ", port ", listener_.port(),
                                 ", in time; ", launch_.processes, " were started (", launch_.launcher,
-                                "). Have all been started, and does a firewall let the port through?",
+                                "). Have all been started, and does a firewall block the port?",
                                 acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
   }
   /// After a restart: the others take the numbers of those that have not come.
@@ -163,7 +163,7 @@ class Host {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
     log.warning(process_list({lost.begin(), lost.end()}), lost.size() == 1 ? " has" : " have",
-                " not come back in time after the restart (--restart-wait): training goes on without ",
+                " not return in time after the restart (--restart-wait): training continues without ",
                 lost.size() == 1 ? "it" : "them");
     std::vector<Member> here;
     for (size_t p = 0; p < members_.size(); ++p)
@@ -185,7 +185,7 @@ class Host {
     if (greeting->version != version_) {
       const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
       refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
-             cat(runs, "runs another version, which its own messages name", all));
+             cat(runs, "runs another version, which its own messages state", all));
     }
     if (greeting->processes != launch_.processes) {
       const std::string counts =
@@ -237,7 +237,7 @@ class Host {
           [&] { return cat("waiting for the answer of process ", members_[p].launched, " on ", members_[p].host); },
           [&] {
             if (members_[p].data.receive_text(std::string_view(kKept).size(), end_) != kKept)
-              throw Error(Kind::comm, "it does not say that it keeps the job's secret");
+              throw Error(Kind::comm, "it does not confirm the job's secret");
           });
     agreed_.set_known_to_all();
   }
@@ -330,12 +330,12 @@ class Guest {
     while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
       auto accepted = acceptor.next(std::min(end_, TcpClock::now() + kLookAtHost));
       if (!accepted && has_ended(job.data[0]))
-        throw Error(Kind::comm, cat(at_host(), ": it has ended while the processes connected with each other"));
+        throw Error(Kind::comm, cat(at_host(), ": it ended while the processes were connecting to each other"));
       if (!accepted && TcpClock::now() < end_) continue;
       if (!accepted)
         throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),
-                                    ", has waited in vain for processes with higher numbers: does a firewall let "
-                                    "connections between the hosts through?"));
+                                    ", timed out waiting for processes with higher numbers: does a firewall block "
+                                    "connections between the hosts?"));
       const auto from = greeting_from(accepted->greeting);
       if (!from) continue;
       const auto found = std::find_if(table.begin() + job.process + 1, table.end(),

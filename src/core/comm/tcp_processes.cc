@@ -193,7 +193,7 @@ class TcpProcesses : public Processes {
     if (head.exchange != exchanges_ || head.bytes != peer.expected)
       throw Error(Kind::comm,
                   cat(name_of(peer.process), " sends ", head.bytes, " bytes as message ", head.exchange, " and ",
-                      peer.expected, " are expected as message ", exchanges_, ": its config or its data are others"));
+                      peer.expected, " are expected as message ", exchanges_, ": its config or its data differ"));
     peer.checked = true;
   }
 
@@ -232,7 +232,7 @@ class TcpProcesses : public Processes {
     for (const Peer& peer : peers_)
       if (!peer.done()) silent += cat(count++ > 0 ? ", " : "", name_of(peer.process));
     return Error(Kind::comm, cat(silent, count == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                                 " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
+                                 " s: a process or the network hangs; ", limit_setting_, " sets a longer limit"));
   }
 
   int process_;

@@ -42,9 +42,9 @@ void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpCloc
       data += done;
       bytes -= static_cast<size_t>(done);
     } else if (done == 0) {
-      throw Error(Kind::comm, "the other end has closed the connection");
+      throw Error(Kind::comm, "the peer closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the other end has not answered in time");
+      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the peer did not answer in time");
     } else if (errno != EINTR) {
       throw Error(Kind::comm, cat(name, ": ", reason_of(errno)));
     }
@@ -158,7 +158,7 @@ void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const
 std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const {
   uint64_t size = 0;
   receive_bytes({reinterpret_cast<char*>(&size), sizeof size}, end);
-  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the other end is another program"));
+  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the peer is another program"));
   std::string text(size, '\0');
   receive_bytes(text, end);
   return text;
@@ -169,10 +169,10 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
   const auto fail = [&](const std::string& why) {
     // Rounded: `end` may have been set a moment before this began.
     const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
-    throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why,
-                                " (tried for ", seconds,
-                                " s). Has it been started, does the address belong to its host, and does a firewall "
-                                "let the port through?"));
+    throw Error(
+        Kind::comm,
+        cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why, " (tried for ", seconds,
+            " s). Has it been started, does the address belong to its host, and does a firewall block the port?"));
   };
   std::string why = "no answer";
   for (;;) {

@@ -60,9 +60,9 @@ void Exchange::place_columns(const Placement& placement) {
     std::sort(owners.begin(), owners.end(), [](const AtOwner& a, const AtOwner& b) { return a.owner < b.owner; });
   const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
-    throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags,
-                                  " bags to rank ", comm_.rank(), ", and a rank can take ", most,
-                                  ": give a smaller \"batchsize\", or \"placement\": \"localized\""));
+    throw Error(Kind::config, cat("a batch of all ranks may send ", owned_key_capacity(), " keys of ", bags,
+                                  " bags to rank ", comm_.rank(), ", but a rank supports at most ", most,
+                                  ": set a smaller \"batchsize\", or \"placement\": \"localized\""));
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
 
@@ -346,10 +346,9 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
     if (!at.mine.keys)  // when pieces of a step are recorded, data that depends on keys is unknown
-      throw Error(
-          Kind::config,
-          "a benchmark's steps in pieces need vectors that GPUs write straight to their places: bags of one key, "
-          "vectors of a multiple of 16 bytes, GPUs that reach each other's memory");
+      throw Error(Kind::config,
+                  "steps in pieces need vectors that GPUs write directly to their destination: bags of one key, "
+                  "vectors of a multiple of 16 bytes, GPUs that can access each other's memory");
     return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   }
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");

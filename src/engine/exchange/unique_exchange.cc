@@ -68,7 +68,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   owned_vectors_ = of_vectors(most_answered_);
   answered_rows_ = add(DType::i32, layout.owned_key_capacity);
   if (layout.sums_gradients()) add_sums(runtime);
-  in_context([] { return "allocating what is sent to other hosts"; }, [&] { arena_.build(runtime.device()); });
+  in_context([] { return "allocating messages to other hosts"; }, [&] { arena_.build(runtime.device()); });
   count_full_size();
 }
 
@@ -110,7 +110,7 @@ void UniqueExchange::expect_countable() const {
     if (std::max({keys, bags, words}) > most)
       throw Error(Kind::config,
                   cat("a batch may have ", keys, " keys of ", bags, " bags, in ", words, " words, that rank ",
-                      comm_.rank(), what, ", and can have ", most, " of each: give a smaller \"batchsize\""));
+                      comm_.rank(), what, ", and can have ", most, " of each: set a smaller \"batchsize\""));
   };
   expect(asked_, most_keys_, " gathers for other hosts");
   expect(answered_, layout_.owned_key_capacity, " is asked for by all hosts");

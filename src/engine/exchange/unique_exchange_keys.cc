@@ -38,16 +38,16 @@ void UniqueExchange::expect_possible(int sender, int64_t number, int64_t most, c
   if (number >= 0 && number <= most) return;
   throw Error(Kind::comm,
               cat(name_of(sender), " has sent ", name_of(comm_.rank()), " the keys of a batch with ", number, what,
-                  ", of which there may be 0 to ", most, ": the message was damaged on its way or in memory"));
+                  ", expected 0 to ", most, ": the message was damaged in transit or in memory"));
 }
 
 void UniqueExchange::throw_if_refused() const {
   const auto* const refused = reinterpret_cast<const int32_t*>(host_refused_.data());
   for (size_t m = 0; m < answered_.ranks.size(); ++m)
     if (refused[m] != 0)
-      throw Error(Kind::comm, cat(name_of(answered_.ranks[m]), " has sent ", name_of(comm_.rank()),
-                                  " the keys of a batch in a message that contradicts itself: it was damaged on its "
-                                  "way or in memory"));
+      throw Error(Kind::comm,
+                  cat(name_of(answered_.ranks[m]), " has sent ", name_of(comm_.rank()),
+                      " the keys of a batch in an inconsistent message: it was damaged in transit or in memory"));
 }
 
 void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,

@@ -115,7 +115,7 @@ struct EmbeddingSet::State {
   }
   size_t idle_number(const std::string& name) const {
     if (!under_way.empty())
-      refuse_call(cat("table '", name, "' is asked for while a batch is between forward() and update()"));
+      refuse_call(cat("table '", name, "' cannot be accessed between forward() and update() of a batch"));
     return table_number(name);
   }
   size_t agreed_number(const std::string& name) {
@@ -154,12 +154,12 @@ struct EmbeddingSet::State {
     for (size_t t = 0; t < tables.size(); ++t) tables[t]->reserve_lookup(samples, keys[t]);
   }
   void expect_lookup_reserved(int64_t samples, std::span<const int64_t> counts) const {
-    if (runtime.row_memory().has_disk()) refuse_call("a look-up is recorded, and rows may be on a disk");
+    if (runtime.row_memory().has_disk()) refuse_call("a look-up cannot be recorded if rows may be on disk");
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t)
       if (!tables[t]->lookup_reserved(samples, keys[t]))
         refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
-                        options.tables[t].name, "' without reserve_lookup() for as many"));
+                        options.tables[t].name, "' without reserve_lookup() for that many"));
   }
   /// On the host: reserves memory for the rows of the next batch.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
@@ -177,13 +177,13 @@ struct EmbeddingSet::State {
     std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
     if (under_way.size() >= most)
-      refuse_call(cat(under_way.size(), " batches are between forward() and update(), and there may be ", most,
+      refuse_call(cat(under_way.size(), " batches are between forward() and update(), expected at most ", most,
                       one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
     const bool recorded = runtime.compute_stream().is_capturing();
     if (recorded && on_several())
-      refuse_call("a batch is recorded, and the set is one of several ranks, which wait in it");
-    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
-    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
+      refuse_call("a batch cannot be recorded on several ranks, which wait for each other in it");
+    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve(): call it before");
+    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch cannot be recorded if rows may be on disk");
     return bags;
   }
 
@@ -221,7 +221,7 @@ struct EmbeddingSet::State {
   Under& at(Batch batch) {
     for (Under& one : under_way)
       if (one.number == batch) return one;
-    refuse_call(cat("batch ", batch, " has ended, or never was"));
+    refuse_call(cat("batch ", batch, " has ended, or never existed"));
   }
   void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
     Under& one = at(batch);
@@ -254,8 +254,8 @@ struct EmbeddingSet::State {
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);
     if (&one != &under_way.front())
-      refuse_call(
-          cat(call, " of batch ", batch, ": batch ", under_way.front().number, ", which was made before, comes first"));
+      refuse_call(cat(call, " of batch ", batch, ": batch ", under_way.front().number,
+                      ", which was made earlier, must end first"));
     return one;
   }
 

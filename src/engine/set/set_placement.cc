@@ -19,14 +19,14 @@ double bytes_known(const EmbeddingTableOptions& table) {
 void check_place(const EmbeddingTableOptions& table, int ranks) {
   const EmbeddingPlacement& given = table.placement;
   if (given.rank < -1 || given.rank >= ranks)
-    refuse_call(cat("embedding table '", table.name, "': placement on rank ", given.rank, ", and the ranks are 0 to ",
-                    ranks - 1));
+    refuse_call(
+        cat("embedding table '", table.name, "': placement on rank ", given.rank, ", expected 0 to ", ranks - 1));
   if (given.rank >= 0 && given.where != Where::whole)
     refuse_call(cat("embedding table '", table.name, "': placement on rank ", given.rank,
-                    ", and it is not whole: set where to whole, or leave out the rank"));
+                    ", but is not whole: set where to whole, or remove the rank"));
   if (given.where == Where::replicated && table.rows == 0)
     refuse_call(cat("embedding table '", table.name,
-                    "': a replicated table needs row numbers (rows); others are whole or spread"));
+                    "': a replicated table needs row numbers (rows); other tables are whole or spread"));
 }
 
 Where where_of(const EmbeddingTableOptions& table, double share) {

@@ -85,7 +85,7 @@ void expect_alike(const std::filesystem::path& folder, const Json& saved, const 
   if (const Json* const what = saved.find("what"); !what || what->text() != Json(kWhat).text())
     throw Error(Kind::data, cat("'", folder.string(), "' is not of an embedding set"));
   if (const auto differs = difference(saved, here))
-    throw Error(Kind::data, cat("'", folder.string(), "' is of another set: ", *differs));
+    throw Error(Kind::data, cat("'", folder.string(), "' belongs to another set: ", *differs));
 }
 
 /// The path at which the complete older set is kept while a newer one replaces it.
@@ -160,7 +160,7 @@ void expect_alike_on_all_ranks(Communicator& comm, const EmbeddingOptions& optio
   const Json first = Json::parse(comm.broadcast(all.text(), 0), "the options of rank 0");
   const auto check = [&] {
     if (const auto differs = difference(first, all))
-      throw Error(Kind::usage, cat("rank 0 has another set: there ", *differs));
+      throw Error(Kind::usage, cat("rank 0 has another set: on rank 0 ", *differs));
   };
   run_on_all_ranks(comm, check, kUsingEmbeddings);
 }
@@ -174,7 +174,7 @@ void save_set(const std::filesystem::path& folder, const EmbeddingOptions& optio
     if (!first) return;
     there = std::filesystem::exists(folder);
     if (there && !std::filesystem::exists(folder / kManifestName) && !std::filesystem::is_empty(folder))
-      throw Error(Kind::io, cat("'", folder.string(), "' exists and is no embedding set: name another folder"));
+      throw Error(Kind::io, cat("'", folder.string(), "' exists and is not an embedding set: name another folder"));
     remove_folder(part);
     std::error_code problem;
     std::filesystem::create_directories(part, problem);
@@ -211,7 +211,7 @@ SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions
     if (rank_in(comm) == 0) verify_files(folder, manifest);
     const Json *const updates = manifest.progress.find("updates"), *const steps = manifest.progress.find("steps");
     if (!updates || !updates->integer() || !steps || !steps->integer())
-      throw Error(Kind::data, cat("'", folder.string(), "' does not say how many updates it has had"));
+      throw Error(Kind::data, cat("'", folder.string(), "' lacks the number of updates"));
     progress = {*updates->integer(), *steps->integer()};
     const Json* const places = manifest.about.find("places");
     const bool alike = places ? comm && places->text() == places_json(tables).text() : !comm;

@@ -133,7 +133,7 @@ void SharedTable::reserve_received(int buffer, int64_t most_keys) {
   Batch& of = batch(buffer);
   if (of.received_keys > most_keys)
     refuse_call(cat("a batch of all ranks has ", of.received_keys, " keys of table '", spec_.name,
-                    "' on one rank, and most_keys is ", most_keys));
+                    "' on one rank, but most_keys is ", most_keys));
   const int64_t keys = std::max<int64_t>(1, of.received_keys);
   reserve_arrays(of.received, std::max<int64_t>(1, received_bags(of)), keys);
   if (table_) looks_up(buffer) ? table_->reserve_lookup(keys) : table_->reserve_batch(buffer, keys);

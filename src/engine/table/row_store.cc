@@ -66,7 +66,7 @@ void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec
   const SettingWords& words = setting_words(limits);
   throw Error(limits.of_options ? Kind::usage : Kind::config,
               cat("table '", spec.name, "': its optimizer with ", words.global,
-                  " changes every row in every step, so no row can be on a disk: ", words.not_global));
+                  " changes every row in every step, so no row can be on disk: ", words.not_global));
 }
 
 }  // namespace

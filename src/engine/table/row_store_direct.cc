@@ -83,8 +83,8 @@ void RowStore::forget_keys_outside() {
 
 void RowStore::throw_out_of_range(bool evaluation, const std::string& what) const {
   throw Error(Kind::data, cat(arrays_.label(), ": ", evaluation ? "evaluation" : "training", " data: ", what,
-                              ". Keys are counted through all slots, those of a slot after those of the slots before "
-                              "it. Correct the sizes, or have rows found whatever their keys: ",
+                              ". Keys are numbered through all slots, each slot after the slots before it. Correct the "
+                              "sizes, or allow any keys: ",
                               setting_words(budget_.limits()).hash));
 }
 

@@ -164,7 +164,7 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
                   memory, " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
     why_not =
-        cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '", file_.folder().string(),
+        cat(label_, ": rows evicted until then may need ", more_on_disk, " bytes more in '", file_.folder().string(),
             "', and ", disk_room(), " of ", setting_words(budget_.limits()).disk_limit, " are left");
   else
     why_not.clear();

@@ -55,8 +55,8 @@ void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::pat
   for (const Seen& other : seen)
     if (!agree(form, other.form, keys))
       throw Error(Kind::data,
-                  cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
-                      "', and of another in ", other.place, ": equal values would ", problem(form, other.form)));
+                  cat("column '", field.name, "' has the type ", field.said, " in '", file.string(),
+                      "', but another one in ", other.place, ": equal values would ", problem(form, other.form)));
   seen.push_back({form, cat("'", file.string(), "' (", field.said, ")")});
 }
 

@@ -144,7 +144,7 @@ class Wiring {
     for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
     if (elements > kMost)
       problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ",
-                                   static_cast<int64_t>(kMost), " are possible: smaller batches or fields are needed"));
+                                   static_cast<int64_t>(kMost), " are possible: reduce the batch or the fields"));
   }
 
   void add_sources() {
@@ -173,7 +173,7 @@ class Wiring {
     if (!section.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
                       cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",
-                          samples_, " samples of ", places, " places are too many; lower the limits or the batch"));
+                          samples_, " samples of ", places, " columns are too many; lower the limits or the batch"));
     graph_.embeddings.push_back(
         add_edge(section.top(), TensorSpec(activations, {samples_, places, section.dim}), {}, true));
     graph_.lengths.emplace_back();
@@ -201,10 +201,10 @@ class Wiring {
     }
     for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
       if (inputs[b].dtype != inputs[0].dtype)
-        return problems_.error(
-            cat(entry.pointer, "/bottom/", b),
-            cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ",
-                name_of(inputs[0].dtype), ": with mixed_precision labels stay f32, and only losses take both"));
+        return problems_.error(cat(entry.pointer, "/bottom/", b),
+                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"",
+                                   entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
+                                   ": with mixed_precision labels stay f32, and only losses accept both dtypes"));
     try {
       node.spec = entry.layer->spec(inputs);
     } catch (const LayerError& error) {
@@ -239,7 +239,7 @@ class Wiring {
     for (const size_t n : graph_.losses) {
       const Node& loss = graph_.nodes[n];
       if (!graph_.edges[loss.in[0]].needs_gradient)
-        problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
+        problems_.error(loss.entry->pointer + "/bottom/0", "no trainable layer feeds this loss");
     }
     for (TensorId id = 0; id < graph_.edges.size(); ++id) {
       if (!graph_.unread(id)) continue;

@@ -85,10 +85,10 @@ Schema<BatchNormParams> batch_norm_schema() {
 }  // namespace
 
 LayerType batch_norm() {
-  return LayerType::of<BatchNorm>(
-      "BatchNorm",
-      "y = gamma (x - mean) / sqrt(var + eps) + beta per column; training: of the batch, evaluation: running averages",
-      {1, 1}, {1, 1}, batch_norm_schema());
+  return LayerType::of<BatchNorm>("BatchNorm",
+                                  "y = gamma (x - mean) / sqrt(var + eps) + beta per column; statistics of the batch "
+                                  "in training, running averages in evaluation",
+                                  {1, 1}, {1, 1}, batch_norm_schema());
 }
 
 }  // namespace hctr

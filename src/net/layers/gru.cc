@@ -120,7 +120,7 @@ class Gru : public Layer {
               ", or a matrix with such a sequence or one vector in each row; this one has shape ", to_string(shape)));
     if (shape[0] % steps_ != 0)
       throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
-                                                  " are no whole sequences of ", steps_));
+                                                  " are not whole sequences of ", steps_));
     return shape[0] / steps_;
   }
 
@@ -156,8 +156,8 @@ LayerType gru() {
           .need("num_output", &P::num_output, "units: width of the state and of each step of y", count_from(1))
           .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
           .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
-          .opt("weight_init", &P::weight_init, "initial values of W and R; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "initial values of b; left out: Zero")
+          .opt("weight_init", &P::weight_init, "initial values of W and R; default: XavierUniform")
+          .opt("bias_init", &P::bias_init, "initial values of b; default: Zero")
           .ignored("batchsize", "the tensor's shape gives the number of sequences"));
 }
 

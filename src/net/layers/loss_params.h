@@ -39,12 +39,12 @@ Schema<P> regularized(Schema<P> schema) {
   return schema
       .opt("regularizer", &P::penalty,
            "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
-      .opt("lambda", &P::lambda, cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("lambda", &P::lambda, cat("strength of the penalty; default: ", kDefaultLambda), at_least(0))
       .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
            more_than(0))
       .alias("weight")
       .opt("positive_weight", &P::positive_weight,
-           "weight of the terms whose label is 0.5 or more; it multiplies that of the sample", more_than(0))
+           "weight of the terms whose label is 0.5 or more; it multiplies the sample's weight", more_than(0))
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }
 

@@ -74,12 +74,10 @@ class Stack : public FusableLayer {
     need_rank(inputs[0], 2, "bottom/0", type_);
     for (size_t i = 1; i < inputs.size(); ++i)
       if (inputs[i].shape.elements() > 0)
-        throw LayerError(
-            cat("bottom/", i),
-            cat(type_,
-                " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
-                "and this one has shape ",
-                to_string(inputs[i].shape)));
+        throw LayerError(cat("bottom/", i), cat(type_,
+                                                " reads one tensor, its first bottom; other bottoms must be the empty "
+                                                "tops of a FusedInnerProduct, but this one has shape ",
+                                                to_string(inputs[i].shape)));
     using Operand = WeightProduct::Operand;
     LayerSpec spec;
     spec.traits.finishes_relu_of = {0};
@@ -246,8 +244,8 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
   using P = WidthParams;
   return Schema<P>(title, nested)
       .need("num_output", &P::num_output, "columns of y", count_from(1))
-      .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierNorm")
-      .opt("bias_init", &P::bias_init, "initial values of b; left out: normal with variance 1 / num_output");
+      .opt("weight_init", &P::weight_init, "initial values of W; default: XavierNorm")
+      .opt("bias_init", &P::bias_init, "initial values of b; default: normal with variance 1 / num_output");
 }
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
@@ -257,7 +255,7 @@ void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems
   if (params.activations->size() != params.num_outputs.size()) {
     problems.error(pointer + "/activations",
                    cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
-                       " stages; one for each is needed, or \"activation\" for all"));
+                       " stages; expected one for each, or \"activation\" for all"));
     params.activations.reset();
     return;
   }
@@ -281,7 +279,8 @@ LayerType fused_inner_product() {
   return LayerType::of<Stack>(
       "FusedInnerProduct", "y = max(x W + b, 0), W [in, num_output], b [num_output]", {1, 4}, {1, 4},
       Schema<P>("FusedInnerProduct")
-          .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
+          .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""),
+                "width and initial values, as in InnerProduct")
           .opt("position", &P::position,
                "Head and Body have three more tops, Body and Tail three more bottoms; they are not used")
           .opt("activation", &P::activation, "the function applied to the sum; None is the identity"));
@@ -290,15 +289,15 @@ LayerType fused_inner_product() {
 LayerType mlp() {
   using P = MlpParams;
   return LayerType::of<Stack>(
-      "MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
+      "MLP", "stages y = f(x W + b), each reading the previous one; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
       Schema<P>("MLP", "mlp_param")
           .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
           .alias("num_output")
           .opt("activation", &P::activation, "f of every stage")
-          .opt("activations", &P::activations, "f of each stage; wins over activation")
+          .opt("activations", &P::activations, "f of each stage; overrides activation")
           .opt("use_bias", &P::use_bias, "false: no b")
-          .opt("weight_init", &P::weight_init, "initial values of each W; left out: XavierNorm")
-          .opt("bias_init", &P::bias_init, "initial values of each b; left out: normal with variance 1 / columns")
+          .opt("weight_init", &P::weight_init, "initial values of each W; default: XavierNorm")
+          .opt("bias_init", &P::bias_init, "initial values of each b; default: normal with variance 1 / columns")
           .together(check_mlp));
 }
 

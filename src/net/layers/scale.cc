@@ -64,7 +64,8 @@ class Scale : public Layer {
 LayerType scale() {
   using P = ScaleParams;
   return LayerType::of<Scale>(
-      "Scale", "axis 0: every element of a row, factor times; axis 1: every row, factor times", {1, 1}, {1, 1},
+      "Scale", "axis 0: repeats every element of a row factor times; axis 1: repeats every row factor times", {1, 1},
+      {1, 1},
       Schema<P>("Scale", "scale_param")
           .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
           .need("factor", &P::factor, "how often", count_from(1)));

@@ -90,8 +90,8 @@ void check_slice_params(SliceParams& params, const std::string& pointer, Problem
     if (range.size() != 2)
       problems.error(here, cat("a range is [begin, end), two numbers; found ", range.size()));
     else if (range[0] < 0 || range[1] <= range[0])
-      problems.error(
-          here, cat("[", range[0], ",", range[1], ") is no range: begin is at least 0, and end is greater than begin"));
+      problems.error(here, cat("[", range[0], ",", range[1],
+                               ") is not a range: expected begin of at least 0, and end greater than begin"));
   }
 }
 

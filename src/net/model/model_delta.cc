@@ -81,9 +81,9 @@ std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vect
       throw Error(Kind::data, cat("the delta ", name_of_set(delta), " is of run ", delta.run, ", and ",
                                   name_of_set(before), " of run ", before.run));
     if (delta.delta->base != before.iteration)
-      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " has what changed since iteration ",
-                                  delta.delta->base, ", and is applied to iteration ", before.iteration, ", ",
-                                  name_of_set(before), ": give all deltas between, in their order"));
+      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " has the changes since iteration ",
+                                  delta.delta->base, ", but is applied to iteration ", before.iteration, ", ",
+                                  name_of_set(before), ": name all deltas in between, in order"));
     verify_all(delta);
     deltas.push_back(std::move(delta));
   }
@@ -159,7 +159,7 @@ class TableMerge {
     read_rows(base_, table_, 0, [&](SlotKey key, std::span<const float> vector) {
       if (before && !(*before < key))
         throw Error(Kind::data, cat("table '", of.name, "' of ", name_of_set(base_),
-                                    " has rows in another order than that of slots and keys"));
+                                    " has rows that are not sorted by slot and key"));
       before = key;
       emit_changes_before(&key);
       if (next != changes_.end() && next->first == key) {
@@ -173,10 +173,8 @@ class TableMerge {
     writer.finish();
     if (stats) stats->finish();
     if (const int64_t wanted = last_.delta->tables[table_].rows; rows_ != wanted)
-      throw Error(Kind::data, cat("table '", of.name, "' has ", rows_, " rows with the deltas, and ",
-                                  name_of_set(last_), " says ", wanted,
-                                  ": the whole model is not the one that the "
-                                  "deltas build on"));
+      throw Error(Kind::data, cat("table '", of.name, "' has ", rows_, " rows with the deltas, but ",
+                                  name_of_set(last_), " says ", wanted, ": the deltas build on another full model"));
     SavedDelta::Table done{.rows = rows_};
     for (const auto& [key, vector] : changes_) ++(vector ? done.changed : done.removed);
     return done;
@@ -299,11 +297,11 @@ AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::pa
                            const std::string& prefix) {
   std::optional<ModelManifest> base = manifest_of(dense_model);
   if (!base)
-    throw Error(Kind::data, cat("there is no manifest next to '", dense_model.string(),
-                                "': deltas are applied to a "
-                                "whole model that this program has saved, given by its dense file"));
+    throw Error(Kind::data,
+                cat("there is no manifest next to '", dense_model.string(),
+                    "': deltas are applied to a full model saved by this program, named by its dense file"));
   if (base->delta)
-    throw Error(Kind::data, cat("'", dense_model.string(), "' is of a delta: deltas are applied to a whole model"));
+    throw Error(Kind::data, cat("'", dense_model.string(), "' belongs to a delta: deltas are applied to a full model"));
   HCTR_EXPECT(!folders.empty(), "no deltas to apply");
   for (const ModelManifest::Member& member : base->members)
     if (member.name.find("_opt_") == std::string::npos) base->verify(member.name);

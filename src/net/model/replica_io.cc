@@ -39,7 +39,7 @@ void report_missing(const Config& config, const Log& log) {
     if (!vectors && (solver.sparse_model_file.empty() || solver.sparse_model_file[e].empty()))
       add(cat("table '", name, "'"));
   }
-  if (!missing.empty()) log.info("note: with their initial values start ", missing);
+  if (!missing.empty()) log.info("note: not loaded, keep their initial values: ", missing);
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ void Replica::load(const Log& log) {
       else if (std::filesystem::exists(path))
         state_.load(path, runtime_.compute_stream(), log);
       else
-        log.info("note: there is no '", path.string(), "': running statistics of layers start anew");
+        log.info("note: there is no '", path.string(), "': running statistics of layers are reset");
     }
   }
   for (size_t e = 0; e < solver.sparse_model_file.size(); ++e) {

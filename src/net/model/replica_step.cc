@@ -146,7 +146,7 @@ void Replica::run_of_model(Context& ctx, const PlannedCall& call, const StepOf& 
       return weights_.update(ctx);
     }
     default:
-      throw Error(Kind::bug, cat("nobody runs '", name_of(call.part), "' of a step"));
+      throw Error(Kind::bug, cat("no handler runs '", name_of(call.part), "' of a step"));
   }
 }
 

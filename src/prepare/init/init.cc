@@ -63,8 +63,7 @@ std::string command_of(const InitOptions& options) {
 
 void expect_none(const std::string& path) {
   if (path.empty() || !fs::exists(path)) return;
-  throw Error(Kind::io,
-              cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
+  throw Error(Kind::io, cat("'", path, "' already exists; remove it, or name another config with --out"));
 }
 
 /// `of`: " of --eval", or nothing. Errors: Error(usage) for input that can be read only once.
@@ -73,7 +72,7 @@ void expect_to_be_read_again(const fs::path& path, const char* of) {
     throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
   if (fs::exists(path) && !fs::is_directory(path) && !fs::is_regular_file(path))
     throw Error(Kind::usage, cat("'", path.string(), "'", of,
-                                 " is a pipe or a device, and --init reads the rows several times: name a file"));
+                                 " is a pipe or a device, but --init reads the rows several times: name a file"));
 }
 
 /// The files of a table.
@@ -107,7 +106,7 @@ class Initializer {
       const TableFiles eval = table_files(options.eval, log, " of --eval");
       if (eval.parquet != parquet_)
         throw Error(Kind::usage, cat("'", options.eval, "' of --eval is ", eval.parquet ? "Parquet" : "text", ", and '",
-                                     options.data, "' is not: both must be of one format"));
+                                     options.data, "' is not: both must have the same format"));
       eval_ = eval.paths;
     }
     choose_paths();
@@ -178,15 +177,15 @@ class Initializer {
       throw Error(Kind::data,
                   cat("label '", options_.label, "': all rows have the value '", pass_.labels.counts.begin()->first,
                       "' but for ", pass_.without_label, " with '", *pass_.label_marks.begin(),
-                      "', which means none; if it is a label, give it another text"));
+                      "', which means missing; if it is a label, use another text"));
     if (!options_.eval.empty()) return;
     std::set<std::string> labels;
     for (const LabelFacts* facts : {&pass_.labels, &pass_.held_out_labels})
       for (const auto& [text, count] : facts->counts) labels.insert(text);
     if (labels.size() > 1 && std::min(pass_.labels.counts.size(), pass_.held_out_labels.counts.size()) < 2)
       throw Error(Kind::data,
-                  cat("'", options_.data, "' has ", rows, " rows, and the tenth that is held out, ", pass_.eval_rows,
-                      ", or the rest does not have both labels; give evaluation rows with --eval FILE"));
+                  cat("'", options_.data, "' has ", rows, " rows, and the held-out tenth, ", pass_.eval_rows,
+                      ", or the rest does not have both labels; name evaluation rows with --eval FILE"));
   }
 
   void decide() {
@@ -234,7 +233,7 @@ class Initializer {
     plan_.distinct.push_back(guess.is_list_in_text() ? facts.lists[guess.form].distinct : facts.distinct());
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
-      guess.why = cat("left out: ", why);
+      guess.why = cat("omitted: ", why);
     };
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
     if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
@@ -329,21 +328,19 @@ class Initializer {
     }
     if (!any_list)
       throw Error(Kind::usage,
-                  "--template din needs a column of lists, such as the items that a user had before, and there is "
-                  "none; try --template wdl");
+                  "--template din needs a column of lists, such as a user's earlier items, but there is none; try "
+                  "--template wdl");
     if (!plan_.history)
-      throw Error(
-          Kind::usage,
-          "--template din needs a list, such as the items that a user had before, and a column with one of the "
-          "same ids, such as the item that is offered; there are no two columns of which most values of the one "
-          "stand in lists of the other; try --template wdl");
+      throw Error(Kind::usage,
+                  "--template din needs a list, such as a user's earlier items, and a column with one of the same ids, "
+                  "such as the offered item; no two columns share most values in this way; try --template wdl");
   }
 
   void report(InitResult& result) const {
     const auto say = [&](const std::string& line) { result.report.push_back(line); };
     if (plan_.layout)
       say(cat(options_.data, ": cells between ", delimiter_words(plan_.layout->delimiter),
-              plan_.layout->header ? ", names in the first line" : ", no header: columns go by their numbers",
+              plan_.layout->header ? ", names in the first line" : ", no header: columns are numbered",
               plan_.layout->grammar.trim ? ", blanks around cells are dropped" : "", ", ", pass_.columns.size(),
               " columns"));
     else
@@ -364,13 +361,13 @@ class Initializer {
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
     if (plan_.history)
       say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));
-    const char* const skipped = options_.eval.empty() ? "left out" : "skipped in training";
+    const char* const skipped = options_.eval.empty() ? "skipped" : "skipped in training";
     if (pass_.bad_rows > 0) say(cat(pass_.bad_rows, " bad rows are ", skipped, ": ", pass_.first_bad));
     if (pass_.without_label > 0) say(cat(pass_.without_label, " rows without a label are ", skipped));
     if (pass_.eval_bad_rows > 0)
-      say(cat(pass_.eval_bad_rows, " bad rows to evaluate on are skipped: ", pass_.first_bad_eval));
+      say(cat(pass_.eval_bad_rows, " bad evaluation rows are skipped: ", pass_.first_bad_eval));
     if (pass_.eval_without_label > 0)
-      say(cat(pass_.eval_without_label, " rows to evaluate on without a label are skipped"));
+      say(cat(pass_.eval_without_label, " evaluation rows without a label are skipped"));
     if (options_.eval.empty())
       say(cat("rows: ", pass_.train_rows, " to train on in ", paths_.train, ", ", pass_.eval_rows,
               " to evaluate on in ", paths_.eval,
@@ -379,7 +376,7 @@ class Initializer {
     else
       say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
     if (!options_.eval.empty() && fs::equivalent(options_.eval, options_.data))
-      say("note: these are the rows to train on too: metrics of them say little of other rows; leave --eval out, and a "
+      say("note: these are also the training rows, so their metrics say little about other rows; without --eval a "
           "tenth of the rows is held out");
     const InitSchedule schedule = schedule_of(plan_);
     say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",

@@ -26,7 +26,7 @@ void PrintTo(const OnnxRow& row, std::ostream* out) { *out << row.section; }
 
 /// Types without an ONNX equivalent, with the expected text of the error.
 const std::map<std::string, std::string>& types_without_onnx() {
-  static const std::map<std::string, std::string> types = {{"PReLU_Dice", "PReLU can be exported"}};
+  static const std::map<std::string, std::string> types = {{"PReLU_Dice", "use PReLU"}};
   return types;
 }
 

@@ -93,7 +93,7 @@ TEST(BagPacking, NamesTheBagThatDoesNotFit) {
     return message_of(Kind::usage, [&] { BagPacking(threads, view, 0, 1, section, shape); });
   };
   EXPECT_NE(message(falling).find("the offsets of slot 1 of sample 0 decrease"), std::string::npos);
-  EXPECT_NE(message(long_bag).find("slot 1 of sample 0 has 6 keys, and the model takes up to 5"), std::string::npos);
+  EXPECT_NE(message(long_bag).find("slot 1 of sample 0 has 6 keys, but the model accepts up to 5"), std::string::npos);
 }
 
 }  // namespace

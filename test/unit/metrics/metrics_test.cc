@@ -46,7 +46,7 @@ TEST(Metrics, MergedPartsGiveTheValueOfTheWhole) {
     const auto spoiled = type.measure();
     spoiled->add({std::vector<float>{NAN}, std::vector<float>{1}, Groups{1}});
     merged->merge(spoiled->state());
-    EXPECT_TRUE(std::isnan(merged->value())) << type.name << " of a prediction that is no number, elsewhere";
+    EXPECT_TRUE(std::isnan(merged->value())) << type.name << " of a prediction that is not a number, elsewhere";
   }
 }
 

@@ -44,7 +44,7 @@ TEST_F(Counted, NeedsALabelAndAWeightInOneSample) {
   add({-1, -1, 0}, {-1, -1, 2});
   EXPECT_EQ(why(), "every label is missing");
   add({-1, 0, 0}, {-1, 1, 0});
-  EXPECT_EQ(why(), "every sample that has a label has weight 0 (\"sample_weight\" is column 'w')");
+  EXPECT_EQ(why(), "every sample with a label has weight 0 (\"sample_weight\" is column 'w')");
   EXPECT_FALSE(loss().counted);
   add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // row 5 is padding
   EXPECT_FALSE(loss().counted);

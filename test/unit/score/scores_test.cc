@@ -64,7 +64,7 @@ TEST(UndefinedMetrics, NameSamplesThatHaveNoGroup) {
   EXPECT_EQ(scores.facts().without_group, 2);
   EXPECT_EQ(scores.undefined(),
             (std::map<std::string, std::string>{
-                {"GroupedAUC", "no evaluation sample has a group: the slot that \"group_by\" names holds no key"}}));
+                {"GroupedAUC", "no evaluation sample has a group: the slot named by \"group_by\" holds no key"}}));
 }
 
 TEST(UndefinedMetrics, OfSeveralRanksCountTheSamplesOfAll) {

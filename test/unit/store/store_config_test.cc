@@ -67,8 +67,8 @@ TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
   EXPECT_EQ(model.tables[1].dim, 16);
   EXPECT_EQ(model.tables[0].default_value, 0.5);
   EXPECT_EQ(model.tables[1].default_value, 0);
-  for (const char* said : {"/models/0/hit_rate_threshold", "misses are always answered right",
-                           "/volatile_db/initial_cache_rate", "RocksDB is not there yet"})
+  for (const char* said : {"/models/0/hit_rate_threshold", "misses are always answered correctly",
+                           "/volatile_db/initial_cache_rate", "RocksDB is not supported yet"})
     EXPECT_TRUE(contains(read.notes, said)) << said << read.notes;
 }
 
@@ -77,10 +77,10 @@ TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
     return message_of(Kind::config, [&] { read_text_as_store(with_text(kPs, from, to)); });
   };
   EXPECT_TRUE(contains(message_with("persistent_db", "peristent_db"), "did you mean \"persistent_db\"?"));
-  EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is no database"));
-  EXPECT_TRUE(contains(message_with("hashmap", "redis"), "Redis is not there yet"));
+  EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is not a database"));
+  EXPECT_TRUE(contains(message_with("hashmap", "redis"), "Redis is not supported yet"));
   EXPECT_TRUE(contains(message_with("gpucacheper", "gpucachper"), "gpucach"));
-  EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, and there are 2 sparse_files"));
+  EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, but there are 2 sparse_files"));
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ TEST(Store, ADeltaThatBuildsOnOtherRowsOrIsDamagedChangesNothing) {
   Store store({});
   store.load({.name = "m", .version = "1", .run = "r", .iteration = 10, .tables = {source_of("t", 2, table)}});
   EXPECT_NE(message_of(Kind::data, [&] { store.apply_delta("m", prefix + "_delta_20"); })
-                .find("has 2 rows with the update, and that says 7"),
+                .find("has 2 rows with the update, but that says 7"),
             std::string::npos);
   File file(std::fopen(formats::sparse_model_name(prefix + "_delta_21/", 0, 21).c_str(), "r+"));
   std::fputc(9, file.get());

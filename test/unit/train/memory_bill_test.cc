@@ -69,7 +69,7 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   EXPECT_NE(text_of(report).find("Rows when training on the CPU: 0.75 GiB in memory, "), std::string::npos)
       << text_of(report);
   EXPECT_EQ(text_of(report).find("on a GPU: "), std::string::npos) << "how much that has is not known";
-  EXPECT_NE(text_of(report).find(" GiB on the disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
+  EXPECT_NE(text_of(report).find(" GiB on disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
             std::string::npos)
       << text_of(report);
   config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
@@ -79,20 +79,20 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   const std::vector<std::string> small = budgets_too_small(report.memory, {});
   ASSERT_EQ(small.size(), 1u);
   EXPECT_TRUE(small[0].starts_with("Rows when training on the CPU: ")) << small[0];
-  EXPECT_NE(small[0].find(" GiB for each rank are needed"), std::string::npos) << small[0];
+  EXPECT_NE(small[0].find(" GiB per rank are needed"), std::string::npos) << small[0];
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
   report.memory = memory_bill(config, 1, {});
   // 8 million rows, each with 192 bytes of vector and states, 50 of key, index and marks and one access count: 1.25 GiB
   // hold 69 % of them.
   EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there (0.26 of them keys, index and "
-                                 "statistics), 0.75 GiB in memory of the host, 0.44 GiB on the disk"),
+                                 "statistics), 0.75 GiB in memory of the host, 0.44 GiB on disk"),
             std::string::npos)
       << text_of(report);
   // A table's own budget replaces the solver's.
   config.embeddings[0].section.table_memory = OwnTableMemory{.disk = "/own"};
   report.memory = memory_bill(config, 1, {});
   ASSERT_EQ(report.memory.budgets.size(), 1u);
-  EXPECT_NE(text_of(report).find(" GiB on the disk in '/own'"), std::string::npos) << text_of(report);
+  EXPECT_NE(text_of(report).find(" GiB on disk in '/own'"), std::string::npos) << text_of(report);
   config.embeddings[0].section.table_memory->disk = "";
   config.solver.table_memory.gpu = {};
   EXPECT_TRUE(memory_bill(config, 1, {}).budgets.empty());
@@ -135,7 +135,7 @@ TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
   config.solver.table_memory.gpu.bytes = int64_t{1} << 28;
   report.memory = memory_bill(config, 1, {});
   EXPECT_NE(text_of(report).find("0.25 GiB there (0.25 of them keys, index and statistics), 0.94 GiB in memory of the "
-                                 "host; 0.49 GiB of rows have no room: that is too little, and \"host\" needs about "),
+                                 "host; 0.49 GiB of rows do not fit: \"host\" needs about "),
             std::string::npos)
       << text_of(report);
 }

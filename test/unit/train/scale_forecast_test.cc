@@ -82,10 +82,10 @@ TEST(ScaleForecast, WordsOfAClusterAreRead) {
   EXPECT_DOUBLE_EQ(cluster_from("hosts=2,network=45:20").between.seconds, 20e-6);
   const std::pair<const char*, const char*> wrong[] = {
       {"hosts=2", "several hosts need network="},
-      {"hosts=0,network=ib400", "'0' is no number above 0"},
-      {"hosts=1.5,network=ib400", "no whole number"},
+      {"hosts=0,network=ib400", "'0' is not a number above 0"},
+      {"hosts=1.5,network=ib400", "not a whole number"},
       {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
-      {"hosts=2,network=ibfast", "'fast' is no number above 0"},
+      {"hosts=2,network=ibfast", "'fast' is not a number above 0"},
       {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
       {"gpus=2,links=wire", "lacks microseconds"}};
   for (const auto& [text, says] : wrong)

@@ -104,7 +104,7 @@ TEST(ExplainStep, SaysItsRulesWithReasonAndFigure) {
       << text;
   EXPECT_NE(text.find("skip known before the wgrads\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Measured: H100, DLRM in fp16"), std::string::npos) << text;
-  EXPECT_NE(text.find("behind the prefetch point of step k"), std::string::npos) << text;
+  EXPECT_NE(text.find("after the prefetch point of step k"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ TEST(OptimizerSection, OlderSpellings) {
   const Read r = read(R"({"type": "Adam", "learning_rate": true, "global_update": false,
                           "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}})");
   EXPECT_EQ(r.text(),
-            "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the "
+            "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: set the rate in the "
             "*_hparam object\n");
   EXPECT_EQ(r.section.hyper.learning_rate, 0.005);
   EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "")

@@ -94,10 +94,10 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
   };
   EXPECT_EQ(problems_of(R"({"disk_limit": "1GB"})", of_solver), "");
   EXPECT_NE(problems_of(R"({"disk_limit": "1GB"})", {})
-                .find("/layers/1/table_memory/disk_limit: limits rows on a disk, "
-                      "and no \"disk\" is named"),
+                .find("/layers/1/table_memory/disk_limit: limits rows on disk, "
+                      "but no \"disk\" is set"),
             std::string::npos);
-  EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps those of this table in memory"),
+  EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps this table's rows in memory"),
             std::string::npos);
 }
 

@@ -117,8 +117,8 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
   others.join();
   // The others continue without the process, as if it had not returned, and log why.
   expect_joined({&at(0), &at(1)});
-  EXPECT_NE(lines_.find("process 2 has not come back in time after the restart"), std::string::npos) << lines_;
-  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its other end is another program, belongs to another job, or does "
+  EXPECT_NE(lines_.find("process 2 has not returned in time after the restart"), std::string::npos) << lines_;
+  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its peer is another program, belongs to another job, or does "
                         "not know the secret that the processes made when they first joined"),
             std::string::npos)
       << lines_;

@@ -185,7 +185,8 @@ TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
   using fs::perms;
   for (const perms open : {perms::group_read, perms::others_read, perms::others_write}) {
     fs::permissions(file, perms::owner_read | open);
-    EXPECT_NE(why_not(variables).find("others than its owner may read or change it: chmod 600"), std::string::npos);
+    EXPECT_NE(why_not(variables).find("users other than its owner can read or change it: use chmod 600"),
+              std::string::npos);
   }
   fs::permissions(file, perms::owner_read | perms::owner_write);
   EXPECT_EQ(launch_of(variables)->secret, "a secret of some length");
@@ -193,7 +194,7 @@ TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
   fs::permissions(file, perms::owner_read);
   EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET_FILE has a secret of 5 characters"), std::string::npos);
   variables["HCTR_JOB_SECRET_FILE"] = folder.path().string();
-  EXPECT_NE(why_not(variables).find("is no file"), std::string::npos);
+  EXPECT_NE(why_not(variables).find("is not a file"), std::string::npos);
 }
 
 TEST(Launcher, NodeLists) {

@@ -139,7 +139,7 @@ TEST(TcpJoin, TheSecretMustBeTheSame) {
                 std::string::npos)
           << all[1].error;
       EXPECT_NE(all[0].error.find("process 1 has not reported"), std::string::npos) << all[0].error;
-      EXPECT_NE(all[0].error.find("1 connection, from 127.0.0.1, was closed: its other end "), std::string::npos)
+      EXPECT_NE(all[0].error.find("1 connection, from 127.0.0.1, was closed: its peer "), std::string::npos)
           << all[0].error;
       for (const Process& process : all)
         for (const std::string& secret : secrets)
@@ -187,7 +187,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   char more = 0;
   EXPECT_THROW(socket.receive_bytes({&more, 1}, end), Error) << "it has said more to a stranger";
   guest.join();
-  EXPECT_NE(all[0].error.find("a program answers that does not know the job's secret"), std::string::npos)
+  EXPECT_NE(all[0].error.find("a program answered that does not know the job's secret"), std::string::npos)
       << all[0].error;
 }
 
@@ -235,9 +235,9 @@ TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
           EXPECT_THROW(join_job(all[0].launch, "1", soon, log), Error);
         }
         const bool open = address[0] == '2';
-        EXPECT_EQ(lines.find("1anybody who reaches port ") != std::string::npos, open && !has_secret && !again)
+        EXPECT_EQ(lines.find("1any process that reaches port ") != std::string::npos, open && !has_secret && !again)
             << lines;
-        EXPECT_EQ(lines.find("at all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
+        EXPECT_EQ(lines.find("on all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
                       std::string::npos,
                   open)
             << lines;

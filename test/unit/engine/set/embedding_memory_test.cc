@@ -99,7 +99,7 @@ TEST(EmbeddingSetMemory, WhatAnAllocatorRefusesIsAnErrorAndTheSetGoesOn) {
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), Kind::device) << error.what();
-      EXPECT_NE(std::string(error.what()).find("the caller's allocator refuses"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the caller's allocator refused"), std::string::npos) << error.what();
     }
     memory.most = INT64_MAX;
     run_step(set, small, {}, numbers);
@@ -206,7 +206,7 @@ TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
   changed.disk = folder.path();
   changed.disk_bytes = 1 << 30;
   changed.tables[0].optimizer.rows = EmbeddingOptimizer::Rows::global;
-  expect_said("use local or lazy_global; or leave out disk", [&] { step(changed); });
+  expect_said("use local or lazy_global; or remove disk", [&] { step(changed); });
   expect_said("key 5001 is outside the rows 0 to 4999", [&] {
     EmbeddingSet set(options);
     const int64_t key = 5001;

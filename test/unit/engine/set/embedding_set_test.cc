@@ -779,17 +779,17 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
     return set.forward(2, both, outputs);
   };
   expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
-  expect_error(Kind::usage, "are of 2 keys, and there are 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::usage, "are of 2 keys, but there are 3", [&] { with(keys, few, keys); });
   expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
                [&] { with(keys, offsets, outside); });
   EXPECT_EQ(set.rows("items"), 0);
   const EmbeddingSet::Batch first = with(keys, offsets, keys), second = with(keys, offsets, keys);
-  expect_error(Kind::usage, "there may be 2", [&] { with(keys, offsets, keys); });
+  expect_error(Kind::usage, "expected at most 2", [&] { with(keys, offsets, keys); });
   expect_error(Kind::usage, "comes first", [&] { set.release(second); });
-  expect_error(Kind::usage, "while a batch is between", [&] { (void)set.rows("items"); });
+  expect_error(Kind::usage, "cannot be accessed between", [&] { (void)set.rows("items"); });
   set.release(first);
   set.release(second);
-  expect_error(Kind::usage, "has ended, or never was", [&] { set.release(second); });
+  expect_error(Kind::usage, "has ended, or never existed", [&] { set.release(second); });
   EXPECT_EQ(set.rows("items"), 3);
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
@@ -839,9 +839,9 @@ TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
     expect_error(Kind::usage, text, [&] { const EmbeddingSet set(options); });
   };
   refuses("two embedding tables", [](auto& o) { o.tables.push_back(o.tables[0]); });
-  refuses("which is not among the tables", [](auto& o) { o.features[0].table = "item"; });
+  refuses("which does not exist", [](auto& o) { o.features[0].table = "item"; });
   refuses("dim is 0", [](auto& o) { o.tables[0].dim = 0; });
-  refuses("when_full without most_rows",
+  refuses("when_full needs most_rows",
           [](auto& o) { o.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru; });
   refuses("row numbers", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
   refuses("lazy_global", [](auto& o) { o.tables[0].optimizer.rows = SetRows::lazy_global; });

@@ -158,7 +158,7 @@ TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   for (int t = 0; t < 24; ++t) step({&split}, 3000);
   const TableSavedLater later(split, folder_.path(), 1, {});
   EXPECT_TRUE(later.later().rows.empty());
-  EXPECT_NE(later.later().refused.find("rows that leave meanwhile may need "), std::string::npos)
+  EXPECT_NE(later.later().refused.find("rows evicted until then may need "), std::string::npos)
       << later.later().refused;
   for (int t = 0; t < 6; ++t) step({&split}, 3000);
 }

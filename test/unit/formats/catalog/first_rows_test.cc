@@ -145,8 +145,8 @@ TEST_F(FirstRows, AColumnThatNeverChangesOrIsEmptyIsWarnedOf) {
   EXPECT_EQ(seen[0].std, 1);
   EXPECT_EQ(seen[1].mean, 0);
   EXPECT_EQ(seen[1].values, 0);
-  EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only that is subtracted");
-  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardised");
+  EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only the mean is subtracted");
+  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardized");
 }
 
 TEST_F(FirstRows, OnlyColumnsWithoutStatedNumbersAreLearned) {

@@ -106,7 +106,7 @@ TEST_F(SavedState, OfAnotherShapeIsAnErrorThatNamesBoth) {
   const StateReader from = reader().in("layer").in("fc");
   EXPECT_EQ(message_of(Kind::data, [&] { from.array("weights", "f32", {3, 2}, to.data()); }),
             cat("'", (folder_ / "rank_0.state").string(),
-                "', 'layer/fc/weights' is f32 [2,3], and this run needs f32 [3,2]"));
+                "', 'layer/fc/weights' is f32 [2,3], but this run needs f32 [3,2]"));
   EXPECT_EQ(message_of(Kind::data, [&] { from.array("bias", "f32", {1}, to.data()); }),
             cat("'", (folder_ / "rank_0.state").string(), "', 'layer/fc/bias': the checkpoint does not hold it"));
   EXPECT_NE(message_of(Kind::data, [&] { from.number("steps"); }).find("does not hold it"), std::string::npos);
@@ -254,11 +254,11 @@ TEST_F(SavedChanges, NeedTheirOwnBase) {
   Manifest manifest = read_manifest(base_path());
   manifest.files[0].arrays[0].from_base = {1, "", 0};
   write_manifest(base_path(), manifest);
-  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say in which"),
+  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say which"),
             std::string::npos);
   for (const char* name : {"../x", "", ".hidden", "a/b"}) {
     write_manifest(path(), {{}, {}, manifest.files, Manifest::Base{.name = name}});
-    EXPECT_NE(message_of(Kind::data, load).find("no folder beside it"), std::string::npos) << name;
+    EXPECT_NE(message_of(Kind::data, load).find("not a folder next to it"), std::string::npos) << name;
   }
 }
 

@@ -34,7 +34,7 @@ TEST_F(ParquetMissing, NanInADenseColumnIsWhatANullIs) {
   for (const Column& dense : {column(ParquetType::f64, double{}), column(ParquetType::f32, float{}),
                               numbers<Half>("d0", ParquetType::f16, {Half(4), Half(nan), Half(6)})}) {
     write(keys, dense);
-    EXPECT_SAYS(error(one_slot()), "is NaN, which is missing as a null is; \"default\" or \"default_dense\"");
+    EXPECT_SAYS(error(one_slot()), "is NaN, which counts as missing; \"default\" or \"default_dense\"");
     DataSection section = one_slot();
     parquet_of(section).default_dense = -3;
     EXPECT_EQ(read(section, 3).dense, (std::vector<float>{4, -3, 6}));
@@ -49,7 +49,7 @@ TEST_F(ParquetMissing, InfinityStaysABadRecordWhateverTheDefault) {
   write(keys, numbers<double>("d0", ParquetType::f64, {1, -infinity, 3}));
   DataSection section = one_slot();
   parquet_of(section).default_dense = 0;
-  EXPECT_SAYS(error(section), "the value -inf is no finite float");
+  EXPECT_SAYS(error(section), "the value -inf is not a finite float");
 }
 
 TEST_F(ParquetMissing, NanDoesNotPoisonALearnedMean) {

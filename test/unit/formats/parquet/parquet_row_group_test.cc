@@ -176,7 +176,7 @@ TEST_F(ParquetRowGroupTest, AfterAFailureThoseBeforeGoOnAndThoseBehindFail) {
           ++whole;
         else {
           EXPECT_GT(piece, bad);
-          EXPECT_SAYS(message, "'fake': row group 1: rows before could not be read");
+          EXPECT_SAYS(message, "'fake': row group 1: earlier rows could not be read");
           group.fail(piece);
         }
       });

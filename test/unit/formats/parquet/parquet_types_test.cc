@@ -44,8 +44,8 @@ struct ParquetTypes : ParquetRig {
 TEST_F(ParquetTypes, IntegersInOneFileAndTextInAnotherAreRefusedWithoutARule) {
   write_both(integers, words);
   const std::string message = error_of_both(one_slot());
-  EXPECT_SAYS(message, "column 's0' is of the type string in '");
-  EXPECT_SAYS(message, "second.parquet', and of another in '");
+  EXPECT_SAYS(message, "column 's0' has the type string in '");
+  EXPECT_SAYS(message, "second.parquet', but another one in '");
   EXPECT_SAYS(message,
               "part.parquet' (int64): equal values would get different keys; store 's0' with one type, or state");
   write_both(words, integers);
@@ -137,14 +137,14 @@ TEST_F(ParquetTypes, WholeFloatsAreTheIntegers) {
 
 TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   write(numbers<double>("s0", ParquetType::f64, {17, 17.5}));
-  EXPECT_SAYS(error(one_slot()), "column 's0' (double): expected a whole number, as ids are, found 17.5");
-  EXPECT_SAYS(error(with_keys(KeyRule::hash)), "expected a whole number, as ids are, found 17.5");
+  EXPECT_SAYS(error(one_slot()), "column 's0' (double): expected an integer id, found 17.5");
+  EXPECT_SAYS(error(with_keys(KeyRule::hash)), "expected an integer id, found 17.5");
   write(lists<double>("s0", ParquetType::f64, {{17}, {2, 0.25}}));
   EXPECT_SAYS(error(one_slot()), "found 0.25");
   write(numbers<double>("s0", ParquetType::f64, {17, 9007199254740992.0}));
-  EXPECT_SAYS(error(one_slot()), "the id 9007199254740992 is not certain");
+  EXPECT_SAYS(error(one_slot()), "the id 9007199254740992 is ambiguous");
   write(numbers<float>("s0", ParquetType::f32, {17, 16777216.0f}));
-  EXPECT_SAYS(error(one_slot()), "rounded to it from 16777216 on; store ids as integers or text");
+  EXPECT_SAYS(error(one_slot()), "to it from 16777216 on; store ids as integers or text");
   write(numbers<double>("s0", ParquetType::f64, {1, std::numeric_limits<double>::infinity()}));
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
@@ -162,7 +162,7 @@ TEST_F(ParquetTypes, ALabelByItsTextHasOneFormInAllFiles) {
   const auto message = [&] {
     return message_of([&] { Rig(section, folder / "list", {.batch = 6, .repeat = false}).next(); });
   };
-  EXPECT_SAYS(message(), "column 'y' is of the type bool in '");
+  EXPECT_SAYS(message(), "column 'y' has the type bool in '");
   EXPECT_SAYS(message(), "equal values would be different texts of \"positive\": store 'y' with one type");
   write_labels(folder / "second.parquet", words_of_truth);
   EXPECT_EQ(message(), "");

@@ -187,7 +187,7 @@ TEST_P(SampledSet, APassThatKeepsNothingIsAnError) {
     FAIL() << "an empty pass was repeated";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Kind::data);
-    EXPECT_NE(std::string(error.what()).find("\"negative_sampling\" has left out every sample"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("\"negative_sampling\" has dropped every sample"), std::string::npos)
         << error.what();
   }
 }

@@ -234,7 +234,7 @@ TEST(ReaderOfRows, BuffersThatAreNotHeldCannotBeReleased) {
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {
   OneFile file(10);
   EXPECT_SAYS(message_of([&] { Rig rig(file.section, file.path, {.batch = 4, .from = {.file = 1}}); }),
-              "cannot go on in file 2 of a set of 1");
+              "cannot resume in file 2 of a set of 1");
   Rig behind(file.section, file.path, {.batch = 4, .repeat = false, .from = {.record = 100, .rows = 7}});
   EXPECT_FALSE(behind.reader->next()) << "there is nothing behind the end";
 }

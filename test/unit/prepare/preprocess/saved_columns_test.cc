@@ -71,8 +71,8 @@ TEST_F(SavedColumnsTest, AreReadWithAWarningFromFilesWithoutChecksums) {
   bytes.replace(0, 8, "HCTRVOC1");
   write_text(vocabulary(), bytes);
   EXPECT_EQ(error_of_reading(), std::nullopt);
-  EXPECT_SAYS(warnings, "preprocess.json' is from a version that wrote no checksum");
-  EXPECT_SAYS(warnings, "vocabulary.bin' is from a version that wrote no checksum");
+  EXPECT_SAYS(warnings, "preprocess.json' comes from a version that wrote no checksum");
+  EXPECT_SAYS(warnings, "vocabulary.bin' comes from a version that wrote no checksum");
   EXPECT_EQ(numbering_of_data((options.folder / "train.txt").string()), numbering);
 }
 
