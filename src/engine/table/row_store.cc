@@ -12,8 +12,8 @@
 namespace hctr {
 namespace {
 
-/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
-/// before the rows in both are counted.
+/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk, a batch
+/// is also inserted before the rows in both places are counted.
 int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
   if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(spec.row_limit, kMostRows);
   return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
@@ -27,14 +27,14 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
     const int64_t more = rows + budget.host_room() / numbers;
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
-  if (budget.has_disk() && numbers > 0)  // memory holds no more; addresses may be limited too
+  if (budget.has_disk() && numbers > 0)  // memory has no room for more; addresses may be limited too
     rows = std::min(rows,
                     (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);
   const int64_t fitting = std::max(rows, least);
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
-/// Whether memory has room for all rows of direct keys.
+/// Whether all rows of direct keys fit in memory.
 bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
   const RowMemory& budget = budget_of(runtime, spec);
   const bool two_memories = runtime.device().is_cuda() || budget.limits().device != 0;
@@ -47,20 +47,20 @@ bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
          numbers + rest + granules <= budget.host_room() + device;
 }
 
-/// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
-/// all of them fit: then they need no index.
+/// Whether rows of the table may be on disk. Rows replicated on every rank stay in memory; so do rows of direct keys if
+/// all of them fit: they then need no index.
 bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
   return budget_of(runtime, spec).has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
          (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
 }
 
-/// Of the list of keys that have no row in memory: in the worst case all of a batch.
+/// Bytes of the list of keys without a row in memory: in the worst case a whole batch.
 int64_t lookup_bytes(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, bool on_disk) {
   if (!on_disk || !runtime.device().is_cuda()) return 0;
   return (std::max(batch_keys, spec.eval_key_capacity) + 1) * static_cast<int64_t>(sizeof(ops::MissingKey));
 }
 
-/// Errors: Error(config) where no row can be on a disk.
+/// Errors: Error(config) if rows cannot be on disk.
 void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec& spec) {
   if (!spec.changes_every_row()) return;
   const SettingWords& words = setting_words(limits);
@@ -113,11 +113,11 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     budget_.join(this);
     return;
   }
-  // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
+  // If not all rows fit, a table takes only the memory that batches need, because other tables must start, too.
   const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
   const int64_t wanted = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
-  // A hint takes no memory of the host.
+  // A hint takes no host memory.
   int64_t rows = account_.most_on_device_alone(std::min(wanted, ring_keys()), wanted);
   if (on_disk_) {
     refuse_where_all_rows_change(budget_.limits(), spec);
@@ -167,7 +167,7 @@ void RowStore::set_steps_before(int64_t steps) {
 }
 
 int RowStore::row_bits() const {
-  constexpr int kOfAPass = 8;  // of the sort
+  constexpr int kOfAPass = 8;  // radix sort: bits per pass
   const int most = std::bit_width(static_cast<uint64_t>(most_rows()));
   if (!sorts_bits_in_use_) return most;
   const int in_use = std::bit_width(static_cast<uint64_t>(arrays_.capacity()));
@@ -175,7 +175,7 @@ int RowStore::row_bits() const {
 }
 
 void RowStore::sort_bits_in_use() {
-  if (on_disk_) return;  // memory grows when the work of the step is recorded already
+  if (on_disk_) return;  // memory grows while the step is being recorded
   sorts_bits_in_use_ = true;
   recorded_bits_ = row_bits();
 }

@@ -1,5 +1,5 @@
-// Tables with direct keys whose rows memory has no room for: all exist from the start, in memory or on the disk, and an
-// index finds them. A checkpoint has them in the order of their keys, as that of a table in memory.
+// Tables with direct keys whose rows do not all fit in memory: all exist from the start, in memory or on disk, and an
+// index finds them. A checkpoint has them in the order of their keys, like that of a table in memory.
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +29,7 @@ void RowStore::set_owners(int64_t first, int64_t count) {
 
 void RowStore::create_rows_in_tiers() {
   const int64_t rows = ranges_.rows(), in_memory = std::min(rows, arrays_.capacity());
-  // Rows leave memory before others come back to it, so that all of them may be on the disk for a moment.
+  // Rows are evicted before others return, so that all of them may be on disk for a moment.
   if (const int64_t bytes = rows * tier_->disk().record_bytes(); bytes > budget_.disk_room())
     throw Error(Kind::io,
                 cat(arrays_.label(), ": the ", rows, " rows of ", setting_words(budget_.limits()).row_numbers,

@@ -1,4 +1,4 @@
-// A store with rows on a disk: it gets memory for those that come, or has others leave.
+// A store with rows on disk: allocates memory for rows that return, or evicts others.
 #include <algorithm>
 
 #include "core/device/profiler.h"
@@ -24,11 +24,11 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   if (fits && !tier_->has_work(*coming)) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
-  // The batch is reserved and not closed, which waiting does not know.
+  // The batch is reserved but not closed; waiting must not expect it.
   const uint32_t batches = index_.reserved_batches();
   const bool adds = new_keys == NewKeys::get_rows;
   if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
-  // What evaluations look up is no step's.
+  // Rows fetched for evaluations belong to no step.
   if (!adds || (!fits && tier_->consume_lookups())) check_finished(index_.state());
   if (!fits) {
     if (at_most > arrays_.capacity()) {
@@ -38,7 +38,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t keys =
         std::min(index_.progress().rows + tier_->rows_at_end(*coming), arrays_.capacity()) + ring_keys();
     index_.grow(keys);
-    // Steps that are queued do not search it, and nothing else is.
+    // Queued steps do not search the index, and nothing else is queued.
     if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   tier_->bring(ctx, *coming);
@@ -59,12 +59,12 @@ void RowStore::make_room(const RowDiskTier::Arrivals& coming, const BatchRows& b
   const auto leave = [&](RowDiskTier::Stay stay) {
     return tier_->leave(missing, coming.count(), batch.rows, batch.count, stay);
   };
-  // Which rows leave depends on the batches alone, not on what is queued still.
+  // The choice of evicted rows depends only on the batches, not on what is still queued.
   if (missing > 0 && !leave(RowDiskTier::Stay::recent)) {
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
   }
-  if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
+  if (!fits()) close_gaps(batch);  // with an admission gate, new keys get rows only at the end
 }
 
 void RowStore::check_finished(const ops::IndexState& now) const {
@@ -96,7 +96,7 @@ int64_t RowStore::close_up() {
   if (tier_) tier_->drop_refused_rows();
   if (!free_places().empty())
     remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-      // Those of a batch that was refused are not rows of finished steps.
+      // Rows of a rejected batch are not rows of finished steps.
       const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
       ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished, memory);
     });

@@ -1,4 +1,5 @@
-// Memory for more rows, and for their keys in the index: got on the host, before the batch that may need it is queued.
+// Memory for more rows and for their keys in the index. The host allocates it before it queues the batch that may need
+// it.
 #include <algorithm>
 #include <cstddef>
 
@@ -8,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// The memory that a full table gets next.
+/// The rows that a full table grows to.
 int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 }  // namespace
@@ -32,19 +33,19 @@ int64_t RowStore::reserve_memory() {
   Progress now = index_.progress();
   const int64_t queued = index_.queued(now);
   int64_t at_most = in_all_tiers(now) + (queued + 1) * batch_keys_;
-  if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
-  // With a disk, bring_rows() gets memory, or has rows leave.
+  if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each removal
+  // With a disk, bring_rows() allocates memory or evicts rows.
   const int64_t in_memory = tier_ ? std::min(now.rows + (queued + 1) * batch_keys_, arrays_.capacity()) : at_most;
   if (in_memory > arrays_.capacity() || !index_.has_room(in_memory)) {
     now = index_.wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept())
-      return at_most;  // reserve_rows() refuses them
+      return at_most;  // reserve_rows() reports the error
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     int64_t ample = std::min(std::max(now.rows + ring_keys(), half_more(arrays_.capacity())), most_rows());
-    // Host memory is slow to get: rows that may never come take little of it.
+    // Allocating host memory is slow: allocate little for rows that may never be needed.
     if (ample > arrays_.capacity() && account_.rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), arrays_.capacity() + arrays_.capacity() / 8));
-    // Keys that get no row need entries too, until the limit is detected.
+    // Keys without a row need entries too, until the limit is detected.
     if (!tier_ && now.rows + ring_keys() > arrays_.capacity())
       grow(needed, ample, arrays_.capacity(), [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), index_.most_keys(),
@@ -58,7 +59,7 @@ int64_t RowStore::reserve_memory() {
 void RowStore::reserve_import(int64_t rows) {
   if (!keys_.empty() || tier_) return;
   const int64_t keys = index_.wait_for_all().rows + rows + batch_keys_, wanted = std::min(keys, most_rows());
-  // What there is no memory for now, reserve_memory() asks for later, and says so.
+  // If memory is short now, reserve_memory() tries again later, and reports errors.
   grow(arrays_.capacity(), wanted, arrays_.capacity(), [this](int64_t most) { grow_rows(most); });
   grow(index_.most_keys(), keys, index_.most_keys(), [this](int64_t most) { index_.grow(most); });
 }
@@ -98,7 +99,7 @@ void RowStore::grow_rows(int64_t rows) {
   make_device_room(rows, moves);
   arrays_.grow_besides_numbers(rows);
   if (policy_.removes_rows() || on_disk_)
-    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
+    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal uses the memory of the index
   if (moves && !uses_) start_uses(rows);
   const int64_t on_device = account_.rows_on_device(rows);
   arrays_.grow_numbers(rows, on_device);

@@ -1,4 +1,4 @@
-// Rows leave a device for its host, where the budget has no room for what else belongs there.
+// Moves rows from a device to its host if the device's budget is too small for data that must be there.
 #include <algorithm>
 
 #include "engine/table/row_store.h"
@@ -21,16 +21,16 @@ int64_t RowStore::move_to_host(int64_t wanted) {
 
 void RowStore::make_device_room(int64_t rows, bool moving) {
   const auto missing = [&] { return account_.missing_on_device(rows, moving); };
-  // What is missing has the uses of this table already, and so has what moving its rows frees.
+  // The missing bytes include the uses of this table, and so do the bytes freed by moving rows.
   const auto counted = [&] { return moving ? account_.bytes_to_start(rows) : 0; };
   const auto most = [&] {
     const int64_t own = most_to_host();
     return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
   };
-  // Nothing moves in vain: a table that has no room for many more rows at once tries fewer.
+  // Nothing moves in vain: if a table lacks room for the full growth, it tries fewer rows.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
-  if (enough && missing() > 0) move_to_host(missing());  // the uses of more rows may take a piece more
+  if (enough && missing() > 0) move_to_host(missing());  // the uses of more rows may take one more granule
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());
 }

@@ -85,7 +85,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
     copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
-  } catch (const Error&) {  // the rows are as they were, and the index is to be too
+  } catch (const Error&) {  // rows are unchanged; restore the index, too
     index_.build();
     throw;
   }
@@ -93,8 +93,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   ops::plan_moves(ctx, rows, memory, moves);
   for (Column& column : arrays_.columns()) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
-    // Freed rows are zeroed, since rows that are assigned later expect new memory. With a disk, where rows come and go,
-    // all numbers of rows are written when they get a key.
+    // Freed rows are zeroed, because rows assigned later expect zeros. With a disk, all numbers of rows are written
+    // when they get a key.
     if (column.numbers && arrays_.init().all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Takes the first rows of an array.
+/// Loads the first rows of an array.
 void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_array, int64_t rows) {
   from.array(column.name, column.type, column.shape(rows_in_array),
              [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
@@ -25,7 +25,7 @@ void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_arr
 }  // namespace
 
 void RowStore::save_state(StateWriter& to) {
-  if (tier_) close_up();                       // arrays have row after row
+  if (tier_) close_up();                       // arrays must be contiguous
   const ops::IndexState now = index_.state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, arrays_.label(), ": ", now.rows,
               " rows, of which ", now.ready, " are ready");
@@ -42,7 +42,8 @@ void RowStore::save_state(StateWriter& to) {
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
   if (which.base || !changes_.are_marked() || (changes_.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
   changes_.set_base({which.iteration, rows}, own_disk());
-  if (!changes_.go_by_place() || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
+  // rows of direct keys have the same places in all checkpoints
+  if (!changes_.go_by_place() || !ranges_.empty()) return;
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   changes_.set_base_places(now.rows, on_disk, {}, tier_->disk());
 }
@@ -53,7 +54,7 @@ std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // Other ranks wait for a step for --comm-timeout alone.
+  // Other ranks wait for a step no longer than --comm-timeout.
   std::shared_ptr<DiskSnapshot> snapshot = tier_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;
   return snapshot;

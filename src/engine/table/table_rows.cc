@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // of vectors, moved at a time
+constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // bytes of vectors moved at a time
 
 template <class T>
 std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
@@ -22,7 +22,7 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
   return out;
 }
 
-/// The rows of a block that are on the disk: at[i] is where in the block rows[i] belongs.
+/// The rows of a block that are on disk: rows[i] belongs to position at[i] of the block.
 struct RowsOnDisk {
   const RowStore& store;
   std::vector<size_t> at{};
@@ -40,7 +40,7 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  /// `on_disk`: rows that come from there, under this name in their store.
+  /// `on_disk`: rows that are on disk, under this name in their store.
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table,
                             const RowsOnDisk& on_disk, std::string_view name) {
     ops::gather_rows(ctx, rows, table, tensor(count));
@@ -112,7 +112,7 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   const auto slots =
       device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
   std::vector<SlotKey> all;
-  for (size_t i = 0; i < keys.size(); ++i)  // of the pieces of a row, which come and go together, the first
+  for (size_t i = 0; i < keys.size(); ++i)  // only the first piece of a row: pieces are added and removed together
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
   if (const DiskRows* const disk = store_.disk())
@@ -138,9 +138,11 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 }
 
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
-  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);       // key, slot, place in the order
+  // key, slot, position in the order
+  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
-  // Of a block: on the device, the host, on the way to rank 0, merged there and in a file, while arrays grow.
+  // Copies of a block: on the device, on the host, in transit to rank 0, merged there, in a file, and while arrays
+  // grow.
   const int64_t copies = 12 + 4 * ranks;
   const int64_t on_disk = store_.disk() ? store_.disk()->rows() : 0,
                 states = with_states ? spec_.optimizer.states() : 0;
@@ -173,7 +175,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.direct();
   const int64_t first_row = store_.index().first_row;
-  std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
+  std::vector<int64_t> keys, order;  // none if direct keys have their rows in order
   std::vector<int32_t> slots;
   if (by_index) {
     keys = device_array(stream, store_.index().row_keys + first_row, count);
@@ -186,7 +188,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
-  std::vector<bool> has_changed;  // on the disk, then of all
+  std::vector<bool> has_changed;  // of rows on disk, then of all
   if (const DiskRows* const disk = store_.disk())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
@@ -204,7 +206,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     std::erase_if(order, [&](int64_t row) { return !has_changed[static_cast<size_t>(row)]; });
     if (order.empty()) return;
   }
-  /// Owner and row of the i-th in the order of (slot, key).
+  /// Owner and row of the i-th row in the order of (slot, key).
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     if (order.empty()) {
       const int32_t row = changed ? (*changed)[static_cast<size_t>(i)] : static_cast<int32_t>(i + 1);
@@ -230,7 +232,7 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx, block, data.state_dim);
   Staging<int32_t> last_steps(ctx, with_states ? block : 0, 1);
   ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
-  // What is kept for the disk alone does not go into models.
+  // Statistics kept only for the disk are not saved in models.
   if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
   if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
   Staging<int32_t> last_seen(ctx, stats.last_seen ? block : 0, 1), occurrences(ctx, stats.occurrences ? block : 0, 1);
@@ -305,7 +307,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   const auto n = static_cast<int64_t>(order.size());
   const ops::HashIndex& index = store_.index();
   const ops::RowData& data = store_.data();
-  store_.finished_rows();  // waits: prepare may not insert meanwhile
+  store_.finished_rows();  // waits: prepare() may not insert concurrently
   store_.reserve_rows();
 
   // Sorted by slot, the keys form a batch of one sample.
