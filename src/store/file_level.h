@@ -12,13 +12,13 @@
 
 namespace hctr {
 
-/// A folder with a RowFile for each namespace and "catalog.json", which says which commit is the last, the rows that
-/// each file has in it, and the note of the owner. Replacing that file is the commit, of all tables at once: a process
-/// killed at any point leaves what the last commit has made, whole. One process at a time has the folder.
+/// A folder with a RowFile for each namespace and "catalog.json", which has the number of the last commit, the rows of
+/// each file, and the note of the owner. Replacing the catalog commits all tables at once: a process killed at any
+/// point leaves the state of the last commit. Only one process at a time uses the folder.
 class FileLevel : public StoreLevel {
  public:
-  /// Opens the folder, or makes it. Reads each file once, front to back. Errors: Error(io), also when another process
-  /// has it; Error(data) naming what is damaged.
+  /// Opens or creates the folder. Reads each file once, sequentially. Errors: Error(io), also if another process uses
+  /// it; Error(data) naming the damaged file.
   explicit FileLevel(const fs::path& folder);
 
   std::string name() const override { return "file"; }
@@ -30,11 +30,10 @@ class FileLevel : public StoreLevel {
   void commit(const std::string& note) override;
   void roll_back() override;
 
-  /// Reads every row and compares it with its checksum. Returns the rows. Errors: Error(data) naming the first that is
-  /// damaged.
+  /// Compares every row with its checksum. Returns the number of rows. Errors: Error(data) naming the first damaged
+  /// one.
   int64_t verify();
-  /// Writes files that have free records anew, without them. Returns the bytes that this has freed. No other call may
-  /// be under way.
+  /// Rewrites files without their free records. Returns the bytes freed. No other call may run concurrently.
   int64_t compact();
 
  private:
@@ -48,11 +47,11 @@ class FileLevel : public StoreLevel {
   fs::path folder_;
   FileLock lock_;
   uint64_t committed_ = 0;
-  int64_t files_ = 0;  // that were ever made, for names
+  int64_t files_ = 0;  // number of files created so far, for their names
   std::string note_;
   mutable std::mutex mutex_;
   std::map<std::string, Member> members_;
-  std::vector<fs::path> dropped_;  // files to remove once the catalog does not name them
+  std::vector<fs::path> dropped_;  // files to remove once the catalog no longer names them
 };
 
 }  // namespace hctr

@@ -190,7 +190,7 @@ void read_model(const PsModel& from, size_t number, StoreConfig& config, Problem
 }  // namespace
 
 StoreConfig read_ps_config(const Json& json, Problems& problems) {
-  // Pages of the original spell it so in samples, and the original reads nothing of it.
+  // HugeCTR's documentation has this spelling in examples, but HugeCTR ignores it.
   if (json.find("peristent_db")) problems.error("/peristent_db", "unknown key; did you mean \"persistent_db\"?");
   Json known;
   if (json.object())

@@ -1,4 +1,4 @@
-// A limit of work in a second.
+// Limits the rate of work.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ class RateLimit {
  public:
   /// 0: none.
   explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
-  /// Waits until `amount` more may be done.
+  /// Waits until the rate allows `amount` more.
   void wait_for(int64_t amount) {
     if (per_second_ <= 0) return;
     const auto now = std::chrono::steady_clock::now();

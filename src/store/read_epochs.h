@@ -1,4 +1,4 @@
-// When memory that readers without locks may still use can be freed.
+// Frees memory once no lock-free reader uses it.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,9 @@
 
 namespace hctr {
 
-/// Readers announce themselves for the length of a call; what a writer retires is freed once no reader that may have
-/// seen it is left (K. Fraser, "Practical lock-freedom", 2004, chapter 5: epochs). Any number of readers; one thread at
-/// a time retires.
+/// Readers register for the duration of a call; retired memory is freed once all readers that may have seen it have
+/// finished (K. Fraser, "Practical lock-freedom", 2004, chapter 5: epochs). Any number of readers; one thread at a time
+/// retires memory.
 class ReadEpochs {
  public:
   ReadEpochs() : readers_(kReaders) {}
@@ -26,7 +26,7 @@ class ReadEpochs {
     std::atomic<uint64_t>& slot_;
   };
 
-  /// After readers can no longer find it. Frees what is free by now.
+  /// Called when new readers can no longer find the memory. Frees memory without remaining readers.
   void retire(std::shared_ptr<void> memory);
 
  private:

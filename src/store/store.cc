@@ -219,7 +219,7 @@ int64_t StoreView::get_pooled(size_t table, std::span<const int64_t> keys, std::
                         : pooling == Pooling::mean ? ops::Combiner::mean
                                                    : ops::Combiner::sqrtn;
   for (size_t b = 0; b + 1 < offsets.size(); ++b) {
-    // As ops::pool does it, so that vectors are equal bit for bit.
+    // In the same order as ops::pool, so that vectors are equal bit for bit.
     const int32_t ends[2] = {0, static_cast<int32_t>(offsets[b + 1] - offsets[b])};
     const float weight = ops::KeyBatch{.offsets = ends}.weight(combiner, 0);
     float* const to = vectors + static_cast<int64_t>(b) * stride;

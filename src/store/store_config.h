@@ -1,4 +1,4 @@
-// store.json, and the ps.json of HugeCTR's parameter server: what a store consists of, and which models it has.
+// Reads store.json, or the ps.json of HugeCTR's parameter server: the levels and models of a store.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// A table as store.json has it; which of its fields are given says where its rows come from.
+/// A table in store.json; the fields that are set determine the source of its rows.
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
   int64_t dim = 0;
@@ -21,7 +21,7 @@ struct StoreTableSection {
 struct StoreModelSection {
   std::string name;
   std::string version = "1";
-  std::string model;    ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
+  std::string model;    ///< a run folder, a checkpoint, or a snapshot_prefix: the source of all tables
   std::string updates;  ///< a snapshot_prefix whose deltas "store load" applies
   bool miss_is_error = false;
   std::vector<StoreTableSection> tables;
@@ -40,9 +40,9 @@ struct StoreConfig {
 /// The schema of store.json.
 const Schema<StoreConfig>& store_schema();
 
-/// Reads either kind: one with "supportlonglong" is a ps.json. Unknown keys are errors with the nearest one that there
-/// is. `notes` gets what has no effect here, and what is read otherwise than the original did. Errors: Error(config)
-/// with every problem; Error(io).
+/// Reads either kind: a file with "supportlonglong" is a ps.json. Unknown keys are errors that name the nearest valid
+/// one. `notes` gets fields without effect here, and differences from HugeCTR. Errors: Error(config) with every
+/// problem; Error(io).
 StoreConfig read_store_config(const std::filesystem::path&, std::vector<std::string>& notes);
 /// The same of a ps.json that is parsed already.
 StoreConfig read_ps_config(const Json&, Problems&);

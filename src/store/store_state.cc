@@ -11,9 +11,9 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
+constexpr size_t kRowsOfUpdate = 1024;  // rows changed between two checks of the rate
 
-/// By the size of a model file; 0: not known.
+/// From the size of a model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;
@@ -123,7 +123,7 @@ void Store::State::load(const StoreModel& from) {
   next->on_miss = from.on_miss;
   next->progress->iteration = from.iteration;
   std::vector<std::shared_ptr<StoreTable>> made;
-  const auto found = models_.find(from.name);  // of this thread alone, as long as it has `changing`
+  const auto found = models_.find(from.name);  // only this thread changes it, because it holds `changing`
   try {
     for (const StoreTableSource& source : from.tables) {
       if (source.dim < 1) throw Error(Kind::config, cat("table '", source.name, "' needs its dim, at least 1"));
@@ -202,7 +202,7 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
   return copy;
 }
 
-/// What is wrong with an update is found before it changes anything.
+/// Checks an update before it changes anything.
 void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
   int64_t rows = table.rows();
   for (const auto& [slot, change] : changes) {
@@ -239,7 +239,7 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
   VersionPointer version = active(model);
   if (iteration <= version->progress->iteration) return false;
   for (size_t t = 0; t < changes.size(); ++t) check_change(*version->tables[t], changes[t], rows_after[t]);
-  // Other versions keep their tables as they are.
+  // Tables of other versions do not change.
   const auto own = std::make_shared<Version>(*version);
   for (size_t t = 0; t < changes.size(); ++t)
     if (!changes[t].empty() && is_shared(*version, own->tables[t])) own->tables[t] = copy_of(*own->tables[t]);
@@ -254,7 +254,7 @@ bool Store::State::apply(std::string_view model, int64_t iteration, std::vector<
       own->tables[t]->begin_update();
       under_way.tables.push_back(own->tables[t].get());
     }
-  // The lowest level first: what it has not taken, no other level shows.
+  // The lowest level first, so that no level shows rows that the lowest one rejected.
   int64_t updated = 0, removed = 0;
   const int64_t before = own->progress->iteration;
   for (size_t l = levels.size(); l-- > 0;) {

@@ -1,4 +1,4 @@
-// What a store consists of: levels, and the versions of models whose tables are in them.
+// The state of a store: levels, and versions of models with tables in these levels.
 #pragma once
 
 #include <map>
@@ -48,13 +48,13 @@ struct Store::State {
  private:
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
   void fill(StoreTable&, const StoreTableSource&);
-  /// The table of another version of the model that has this content.
+  /// The table of another version of the model with this content.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);
   bool is_shared(const Version&, const std::shared_ptr<StoreTable>&) const;
   void change(StoreTable&, size_t level, const ChangesOfTable&);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
-  /// Makes the files' changes lasting, with what they mean.
+  /// Commits the files' changes, with the description of the store.
   void commit();
   std::string note() const;
   void read_note(const std::string&);

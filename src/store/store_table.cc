@@ -57,7 +57,7 @@ int64_t StoreTable::get(int32_t slot, std::span<const int64_t> keys, float* rows
   return missing;
 }
 
-/// Rows that an update has replaced meanwhile must not come back.
+/// Rows that an update has replaced since must not reappear.
 void StoreTable::offer(const Tables& tables, size_t answered_by, std::span<const int64_t> keys,
                        std::span<const int32_t> places, const float* rows, int64_t stride, uint64_t updates) {
   const std::unique_lock lock(changing_, std::try_to_lock);
