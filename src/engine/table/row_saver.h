@@ -48,7 +48,7 @@ class RowSaver {
   /// Reads the bytes from `first` on of a column of listed rows.
   void read(const RowColumn&, std::span<const int64_t> rows, int64_t first, std::span<std::byte> to) const;
   void copy(const RowColumn&, std::span<const int64_t> rows, std::byte* to) const;
-  /// Whether memory suffices to write so many rows later in a given order; `rows_in_memory` of them are in memory.
+  /// Whether memory suffices to write this many rows later in a given order; `rows_in_memory` of them are in memory.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
   /// Writes the columns of listed rows later; empty: all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;

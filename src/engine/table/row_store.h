@@ -82,7 +82,7 @@ class RowStore : private RowMemoryUser {
   /// Allocates the memory that reserve_rows() would need, without changing rows; may be called any number of times.
   /// Returns the maximum number of rows after the next batch. Errors: Error(device).
   int64_t reserve_memory();
-  /// Before an import of so many rows in batches: allocates exactly the memory that they need, if it is free.
+  /// Before an import of this many rows in batches: allocates exactly the memory that they need, if it is free.
   void reserve_import(int64_t rows);
   /// The most keys of one batch.
   int64_t batch_keys() const { return batch_keys_; }
@@ -254,7 +254,7 @@ class RowStore : private RowMemoryUser {
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
-  /// Frees device memory for so many rows: their numbers, or those of other rows, move to the host. Errors:
+  /// Frees device memory for this many rows: their numbers, or those of other rows, move to the host. Errors:
   /// Error(device) naming the minimum.
   void make_device_room(int64_t rows, bool moving);
   int64_t move_to_host(int64_t bytes) override;

@@ -79,7 +79,7 @@ class EmbeddingTable {
   /// See RowStore.
   void sort_bits_in_use() { store_.sort_bits_in_use(); }
   bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
-  /// Host, before reserve_rows(): allocates memory for a batch of so many keys in this buffer, if
+  /// Host, before reserve_rows(): allocates memory for a batch of this many keys in this buffer, if
   /// TableSpec::most_key_capacity lets batches grow. If there was not enough, waits for queued work and changes
   /// addresses. Errors: Error(device).
   void reserve_batch(int buffer, int64_t keys);
@@ -132,7 +132,7 @@ class EmbeddingTable {
   /// their bag in a mean; with direct keys they contribute the initial values of their rows. Shapes as prepare and
   /// forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
-  /// Host: allocates memory for find() and lookup() of so many keys, if batches grow. Waits for queued work if there
+  /// Host: allocates memory for find() and lookup() of this many keys, if batches grow. Waits for queued work if there
   /// was not enough. Errors: Error(device).
   void reserve_lookup(int64_t keys);
   bool lookup_reserved(int64_t keys) const { return keys <= eval_keys_; }
@@ -206,7 +206,7 @@ class EmbeddingTable {
     return store_.capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
   /// Maximum host memory of the next export_rows(), for all rows that have memory, including the gathering of rows from
-  /// so many ranks.
+  /// this many ranks.
   int64_t bytes_to_export(bool with_states, int ranks) const;
   /// The same for device memory, for blocks gathered there.
   int64_t device_bytes_to_export(bool with_states) const;
@@ -247,7 +247,7 @@ class EmbeddingTable {
   /// get their initial values. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key) occurs
   /// twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
-  /// Before an import of so many rows, in any number of calls: reserves memory for exactly these, if it is free and
+  /// Before an import of this many rows, in any number of calls: reserves memory for exactly these, if it is free and
   /// batches add none (TableSpec::loads_only).
   void reserve_import(int64_t rows) {
     if (spec_.loads_only) store_.reserve_import(rows);

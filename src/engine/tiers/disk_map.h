@@ -36,9 +36,9 @@ class DiskMap {
   static constexpr int64_t bytes_of(size_t entries) { return static_cast<int64_t>(entries * sizeof(DiskRow)); }
   int64_t bytes() const { return bytes_of(entries()); }
   bool in_file() const { return file_ != nullptr; }
-  /// The entries needed for so many more rows: the current number, or a multiple of it.
+  /// The entries needed for this many more rows: the current number, or a multiple of it.
   size_t entries_for(int64_t more_rows) const;
-  /// Moves the rows to a table of so many entries, a power of two; it is in a file in `folder` unless that is empty.
+  /// Moves the rows to a table of this many entries, a power of two; it is in a file in `folder` unless that is empty.
   /// Errors: those of ScratchMemory; std::bad_alloc; nothing has changed then.
   void resize(size_t entries, const fs::path& folder);
 

@@ -23,9 +23,9 @@ class DiskPlaces {
 
   /// Takes at most `count` places: in empty segments, then at most `more` after the end of the file.
   std::vector<uint32_t> take_in_order(int64_t count, int64_t more);
-  /// Takes `count` free places anywhere, and appends them to `to`. So many must be free.
+  /// Takes `count` free places anywhere, and appends them to `to`. At least this many must be free.
   void take_any(int64_t count, std::vector<uint32_t>& to);
-  /// Takes `count` free places before `end`. So many must be free.
+  /// Takes `count` free places before `end`. At least this many must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
   /// From now on, places that are in use now are not free before release(), even if they are returned.
@@ -33,7 +33,7 @@ class DiskPlaces {
   void release();
   /// Removes the free places at the end of the file, and returns their number.
   int64_t drop_end();
-  /// The segments with the fewest used places that together have so many free ones; only segments that are at least a
+  /// The segments with the fewest used places that together have this many free ones; only segments that are at least a
   /// quarter free and not being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 

@@ -39,7 +39,7 @@ class DiskRows : private RowDiskUser {
   DiskRows(const DiskRows&) = delete;
   DiskRows& operator=(const DiskRows&) = delete;
 
-  /// The maximum size of the map for so many rows.
+  /// The maximum size of the map for this many rows.
   static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
   /// Bytes of the map that count in the budget of host memory, and in that of the disk.
@@ -128,7 +128,7 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  /// The growth of the map for so many more rows, on the host or, if that has no room, on disk; both 0: it does not
+  /// The growth of the map for this many more rows, on the host or, if that has no room, on disk; both 0: it does not
   /// grow. While it grows, the smaller map exists too.
   struct MapGrowth {
     size_t entries = 0;
@@ -141,11 +141,11 @@ class DiskRows : private RowDiskUser {
   // Room in the budget, including what is promised to this table.
   int64_t disk_room() const { return budget_.disk_room() + promised_disk_; }
   int64_t host_room() const { return budget_.host_room() + promised_host_; }
-  /// Bytes by which the file must grow for so many more rows.
+  /// Bytes by which the file must grow for this many more rows.
   int64_t disk_growth(int64_t more_rows) const {
     return (more_rows - std::min(more_rows, places_.free())) * record_bytes_;
   }
-  /// Whether so many more rows fit in the budget.
+  /// Whether this many more rows fit in the budget.
   bool has_room(int64_t count) const;
   /// Finds room for them as far as possible: of ended snapshots, then of free places of other tables, last by waiting
   /// for snapshots.
@@ -154,7 +154,7 @@ class DiskRows : private RowDiskUser {
   void count_places(int64_t before);
   /// Reports to the budget what is promised to this table now: the possible growth during the snapshot.
   void count_promises();
-  /// Places for so many more rows, if the budget has them: in order, or any free ones.
+  /// Places for this many more rows, if the budget has them: in order, or any free ones.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);
   void give_back(std::span<const uint32_t> places);
   /// Returns places that could not be written, and drops those after the end of the file.

@@ -16,7 +16,7 @@ class FetchedRecords {
  public:
   explicit FetchedRecords(int64_t record_bytes) : record_bytes_(static_cast<size_t>(record_bytes)) {}
 
-  /// Grows to so many records; never shrinks.
+  /// Grows to this many records; never shrinks.
   void grow(int64_t records);
   int64_t room() const { return static_cast<int64_t>(slots_.size()); }
   static constexpr int64_t bytes_beside_record() { return kBytesOfEntry; }

@@ -25,7 +25,8 @@ class FreeRows {
     numbers_ = std::move(all);
     taken_ = 0;
   }
-  /// Takes the lowest `count` numbers; so many must be free. The result is valid until the next add() or clear().
+  /// Takes the lowest `count` numbers; at least this many must be free. The result is valid until the next add() or
+  /// clear().
   std::span<const int32_t> take(size_t count) {
     taken_ += count;
     return std::span(numbers_).subspan(taken_ - count, count);

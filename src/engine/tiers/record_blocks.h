@@ -26,7 +26,7 @@ class RecordBlocks {
   };
   /// Of a block.
   size_t rows() const { return static_cast<size_t>(block_rows_); }
-  /// Records that may be read ahead with so many rows in memory.
+  /// Records that may be read ahead with this many rows in memory.
   int64_t most_ahead(int64_t rows_in_memory) const;
   /// Bytes of all blocks.
   int64_t bytes(int64_t rows_in_memory) const { return blocks(rows_in_memory) * block_rows_ * record_bytes_; }
@@ -35,7 +35,7 @@ class RecordBlocks {
   /// The least recently used block, of as many as there may be.
   Block next_leaving(int64_t rows_in_memory);
 
-  /// A block of so many rows in this memory, and the maximum number of rows in so many bytes.
+  /// A block of this many rows in this memory, and the maximum number of rows in this many bytes.
   Block in(std::byte* memory, size_t rows) const;
   size_t rows_in(size_t bytes) const;
 

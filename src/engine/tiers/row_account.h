@@ -37,7 +37,7 @@ class RowAccount {
     disk_ = &disk;
     records_ = &records;
   }
-  /// From now on uses are counted, with buffers of so many bytes.
+  /// From now on uses are counted, with buffers of this many bytes.
   void set_uses(int64_t bytes) { uses_ = bytes; }
 
   /// Updates the counts in the budget for rows with memory.
@@ -50,9 +50,9 @@ class RowAccount {
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
   /// The maximum from `least` to `most` of rows whose numbers all fit on the device; `least` itself may not fit.
   int64_t most_on_device_alone(int64_t least, int64_t most) const;
-  /// Device bytes missing for so many rows; 0 or less: none.
+  /// Device bytes missing for this many rows; 0 or less: none.
   int64_t missing_on_device(int64_t rows, bool moving) const;
-  /// Throws the Error(device) for that, with the minimum budget, if moving rows to the host can free so many bytes.
+  /// Throws the Error(device) for that, with the minimum budget, if moving rows to the host can free this many bytes.
   [[noreturn]] void throw_missing_on_device(int64_t rows, int64_t missing, int64_t movable) const;
   /// Errors: Error(device) with the minimum budget if the host cannot hold the numbers of the rows after the first
   /// `on_device`, rows that move there, and everything else.
@@ -65,7 +65,7 @@ class RowAccount {
   /// The maximum bytes of numbers that can move from the device to the host.
   int64_t most_to_host() const;
   /// The rows whose numbers stay on the device so that, after bytes_to_start() is taken, `wanted` more bytes are free
-  /// there, or as many as possible; none: nothing can move. A negative `wanted` allows to use up so many free bytes.
+  /// there, or as many as possible; none: nothing can move. A negative `wanted` allows to use up this many free bytes.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
   /// Whether uses must be counted once rows move to the host, and the device bytes for that.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }
@@ -81,7 +81,7 @@ class RowAccount {
   Besides besides_numbers(int64_t rows, bool moving) const;
   /// Device memory in addition to numbers that is allocated now.
   int64_t besides_with_memory() const;
-  /// Bytes left for numbers on the device, after this. Negative: so many are missing.
+  /// Bytes left for numbers on the device, after this. Negative: this many are missing.
   int64_t room_for_numbers(const Besides&) const;
   /// Additional bytes of numbers on the device if those of the first rows are there.
   int64_t more_numbers(int64_t rows) const;

@@ -57,15 +57,15 @@ class RowIndex {
   /// Those of them that the device had not prepared by then.
   int64_t queued(const Progress& then) const { return static_cast<int64_t>(batches_ - then.batches); }
 
-  /// Entries for so many keys. At most three quarters of them are used, so that searches stay short.
+  /// Entries for this many keys. At most three quarters of them are used, so that searches stay short.
   static int64_t entries_for(int64_t keys);
   int64_t entries() const { return entry_count_; }
   /// The number of keys that the entries suffice for.
   int64_t most_keys() const { return entry_count_ / 4 * 3; }
-  /// Whether there are entries for so many keys, in addition to marks of removed keys.
+  /// Whether there are entries for this many keys, in addition to marks of removed keys.
   bool has_room(int64_t keys) const;
   bool has_marks() const { return marks_ > 0; }
-  /// Allocates entries for so many keys and enters every row again, unless there are enough. Waits for it.
+  /// Allocates entries for this many keys and enters every row again, unless there are enough. Waits for it.
   void grow(int64_t keys);
   /// Empties the index, and enters every row that is not evicted. Waits for it.
   void build();
@@ -75,7 +75,7 @@ class RowIndex {
   /// After index_remove() is queued on the stream: reads the number of entries with marks. Waits for it.
   void read_marks(StreamRef);
 
-  /// The memory of entries can be used as scratch before the index is rebuilt. Allocates so many bytes of it.
+  /// The memory of entries can be used as scratch before the index is rebuilt. Allocates this many bytes of it.
   void reserve_scratch(size_t bytes) { entries_.grow(bytes); }
   std::byte* scratch() const { return entries_.data(); }
   /// Allocated bytes of entries, or scratch; the granularity of allocations.

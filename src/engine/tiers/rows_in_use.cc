@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kHalveAfter = 8;  // calls: after these, rows used by few batches differ from those used by many
 
-/// An array with a number per row, with memory for so many rows.
+/// An array with a number per row, with memory for this many rows.
 RowColumn column_of_uses(const RowArrays& arrays, std::string name, int64_t bytes, int64_t rows) {
   RowColumn made{
       .memory = ReservedBuffer(arrays.runtime().device(), static_cast<size_t>((arrays.most_rows() + 1) * bytes)),

@@ -14,9 +14,9 @@
 
 namespace hctr {
 
-/// The maximum number of swaps at a time, for a table with addresses for so many rows. A swap reads and writes one row
-/// of the host. At 30 million a second of each, these take 9 ms for each array of rows: a few per cent of the 128 steps
-/// between two calls, while rows still find their places.
+/// The maximum number of swaps at a time, for a table with addresses for this many rows. A swap reads and writes one
+/// row of the host. At 30 million a second of each, these take 9 ms for each array of rows: a few per cent of the 128
+/// steps between two calls, while rows still find their places.
 constexpr int64_t most_swaps(int64_t rows) { return std::min(int64_t{1} << 17, rows); }
 
 /// Swaps rows on the host that batches use often with rows on the device that they rarely use.
