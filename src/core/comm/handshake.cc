@@ -10,13 +10,14 @@
 namespace hctr {
 namespace {
 
-constexpr std::string_view kProtocol = "HCTRJOB3";  // the number is that of what is said in core/comm/join_text.h, too
+// the number is also the version of the texts in core/comm/join_text.h
+constexpr std::string_view kProtocol = "HCTRJOB3";
 constexpr char kAccepted = '+', kRefused = '-';
 constexpr size_t kNonceBytes = 32;
 
 enum class Side : char { connecting = '>', accepting = '<' };
 
-/// The code by which one side proves that it knows the secret. Fields of variable size have their size in front.
+/// The code by which one side proves that it knows the secret. The size of each variable-length field precedes it.
 Digest proof_of(const JobKey& key, Side side, ConnectionKind kind, std::string_view nonce_of_accepting,
                 std::string_view nonce_of_connecting) {
   std::string text(kProtocol);
@@ -80,7 +81,7 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
       accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));
     } catch (const Error& error) {
       const bool over = TcpClock::now() >= end;
-      if (!over || why.empty()) why = error.what();  // an attempt that was cut short says less than those before
+      if (!over || why.empty()) why = error.what();  // an attempt cut short has a less useful error than earlier ones
       if (over) throw Error(Kind::comm, place() + why);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       continue;

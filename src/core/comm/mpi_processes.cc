@@ -1,8 +1,8 @@
 // Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
 //
-// MPI does not say that a host is silent, and its launcher says so late. So processes watch each other as those that
-// TCP has joined do. The watch lives while MPI is finalized, which waits for all: where one is gone by then, the watch
-// ends this process, if the surroundings can.
+// MPI does not report a silent host, and its launcher reports it late. So processes watch each other like those joined
+// by TCP. The watch runs until MPI is finalized, which waits for all processes: if one is lost by then, the watch ends
+// this process, if the surroundings can.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
@@ -34,19 +34,19 @@ namespace fs = std::filesystem;
 
 using std::chrono::seconds;
 
-constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum size of a message: MPI counts in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
-// Between looks at a message.
+// Interval between polls of a message.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-constexpr uint64_t kWaitsAsleep = 1000;  // on a busy machine, before a process tries to yield again
+constexpr uint64_t kWaitsAsleep = 1000;  // waits on a busy machine before a process tries to yield again
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
 }
 
-/// The plug-in, or why there is none.
+/// The plug-in, or the reason why it cannot be used.
 struct Loaded {
   const MpiPlugin* plugin = nullptr;
   std::string why_not = {};
@@ -74,7 +74,7 @@ const Loaded& loaded_mpi() {
   return loaded;
 }
 
-/// What a process tells the others when they join.
+/// The information that a process sends to the others when they join.
 struct Member {
   int32_t ranks = 0;
   char host[256] = "";
@@ -141,9 +141,9 @@ class MpiProcesses : public Processes {
     wait_for(peers, wait);
   }
 
-  /// Who has heard it from the watch ends without a word to MPI, which could wait for a host that is gone: the launcher
-  /// sees the exit code. MPI ends those that the watch does not reach, and this process with them: only where it may
-  /// end.
+  /// A process that the watch has notified ends without calling MPI, which could wait for a lost host: the launcher
+  /// sees its exit code. MPI ends processes that the watch does not reach, together with this one, if this process may
+  /// be ended.
   void abort(int exit_code) noexcept override {
     ended_ = true;
     if (watch_) watch_->tell_to_end(exit_code);
@@ -172,7 +172,7 @@ class MpiProcesses : public Processes {
                    "within a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
-  /// What the watch knows of somebody who is gone.
+  /// Throws the watch's error about a lost process.
   void throw_loss() const {
     if (!watch_) return;
     if (const auto failure = watch_->failure()) throw *failure;
@@ -185,8 +185,8 @@ class MpiProcesses : public Processes {
     }
   }
 
-  /// Polls, since MPI has no wait with a time limit: first without a pause, unless others want the core, then with
-  /// pauses of an eighth of the wait so far, which is the most that they can add to it.
+  /// Polls, because MPI has no wait with a time limit: first without pauses, unless others compete for the core, then
+  /// with pauses of an eighth of the time waited so far, which bounds the additional delay.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
@@ -231,8 +231,8 @@ class MpiProcesses : public Processes {
 
   seconds limit_;
   std::string limit_setting_;
-  std::function<void(int exit_code)> end_process_;  // null: this process goes on
-  bool ended_ = false;                              // the others were told to
+  std::function<void(int exit_code)> end_process_;  // null: this process continues
+  bool ended_ = false;                              // the others have been notified
   OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;

@@ -13,7 +13,7 @@ std::optional<Launch> launch_of_this_process(const Environment& environment, boo
                     [&] { return find_launch(environment, over_tcp); });
 }
 
-/// MPI cannot be had: the processes that its launcher has started join over TCP, where the environment says how.
+/// If MPI is not available, the processes started by its launcher join over TCP, if the environment has an address.
 Launch without_mpi(const Launch& launch, const Environment& environment, const std::string& why) {
   if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
     if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;

@@ -29,10 +29,11 @@ JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
   return {made, launch.job, !made.empty()};
 }
 
-/// Why the job cannot start.
+/// The reason why the job cannot start.
 struct Refusal {
   Error error;
-  std::string to_others;  ///< without a secret anybody may ask: this text has no name and no version of process 0
+  /// without a secret any program may ask: this text contains neither name nor version of process 0
+  std::string to_others;
 };
 
 /// Process 0: waits for all others.
@@ -92,11 +93,11 @@ class Host {
     std::string host, address;
     int port = 0;
     TcpSocket data, control;
-    int launched = 0;  // the number that the launcher gave
+    int launched = 0;  // its number from the launcher
   };
 
-  /// Where no secret was set: the one that was made, and none, until all have said that they keep it. It is kept here
-  /// before anybody else has it, so that whoever has it can come back.
+  /// If no secret was set: the generated one, and no secret until all have acknowledged it. It is stored here before it
+  /// is sent, so that any process that has it can return.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -132,8 +133,8 @@ class Host {
                      "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
                    : "or has another secret or none");
   }
-  /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
-  /// try to connect until their own time is over.
+  /// The job cannot start: sends the reason to the connected processes, and to those that connect within a few seconds,
+  /// so that they do not wait for their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -158,7 +159,7 @@ class Host {
                                 "). Have all been started, and does a firewall block the port?",
                                 acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
   }
-  /// After a restart: the others take the numbers of those that have not come.
+  /// After a restart: the others take the numbers of missing processes.
   void leave_out_missing(const Log& log) {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
@@ -170,7 +171,7 @@ class Host {
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Takes a connection. One that says no greeting is closed.
+  /// Accepts a connection. Closes it if it sends no greeting.
   void take(Accepted accepted) {
     const auto greeting = greeting_from(accepted.greeting);
     if (!greeting) return;
@@ -206,13 +207,13 @@ class Host {
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
     if (!is_control) member.port = greeting->port;
-    try_to_send(accepted.socket, kWelcome);  // whoever is refused hears of it at once
+    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason at once
     place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
       socket.send_text(text, TcpClock::now() + seconds(2));
-    } catch (const Error&) {  // it ends by its own limit
+    } catch (const Error&) {  // it ends by its own time limit
     }
   }
 
@@ -247,11 +248,11 @@ class Host {
   TcpClock::time_point end_;
   std::optional<TcpClock::time_point> lost_after_;
   AgreedSecret& agreed_;
-  bool open_;  // to those that know no secret
+  bool open_;  // accepts processes without a secret
   TcpListener listener_;
   Acceptor acceptor_;
   std::vector<Member> members_;
-  int refused_ = 0;  // the process with which the job cannot start
+  int refused_ = 0;  // the process that prevents the start
 };
 
 /// The other processes.
@@ -266,7 +267,7 @@ class Guest {
     try {
       job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
-      next_message(job.data[0]);  // process 0 has given up, and says here why
+      next_message(job.data[0]);  // process 0 has given up, and sends the reason
       throw;
     }
     if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));
@@ -281,7 +282,7 @@ class Guest {
     }
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
-      // It answers once it is connected with those before it.
+      // It answers once it is connected with the processes before it.
       job.data[p] = connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host),
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));
@@ -295,7 +296,8 @@ class Guest {
   TcpSocket to_host(ConnectionKind kind) {
     TcpSocket socket = connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_, agreed_), kind,
                                          end_, kHandshakeLimit);
-    // Others reach this process as process 0 does; where that is by a loopback address, by that of process 0.
+    // Others reach this process at the address that process 0 sees; if that is a loopback address, at process 0's
+    // address.
     const std::string own = socket.own_address();
     if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
     socket.send_text(greeting(), end_);
@@ -315,7 +317,7 @@ class Guest {
   std::string next_message(const TcpSocket& from) const {
     std::string text = in_context(
         [&] { return at_host(); },
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which has a reason to say at `end`
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which sends its reason at `end`
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;
