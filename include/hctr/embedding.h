@@ -116,8 +116,8 @@ class HCTR_API EmbeddingSet {
   /// other calls. Waits.
   void reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features);
 
-  /// dw = the gradient of each weight of the weighted features, given the gradients of their vectors; null for other
-  /// features. Shapes: [count].
+  /// dw = the gradient with respect to each key's weight in weighted features, from the gradients of their vectors;
+  /// null for other features. Shapes: [count].
   void weight_gradients(Batch, std::span<const FeatureVectors<const float>> gradients, std::span<float* const> dw);
   /// Updates the rows of the batch with the gradients of its vectors. Ends the batch. Collective; all ranks pass the
   /// same step, and the same value of `skip`.

@@ -22,7 +22,7 @@ struct Attempt;
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
-/// Whose encoding of the data is used if the config's differs from the one saved with a model.
+/// The encoding to use if the config's differs from the one saved with a model.
 enum class EncodingChoice { same, config, model };
 
 /// The options of every command that uses a model.

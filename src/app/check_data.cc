@@ -118,7 +118,7 @@ std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection
   return all;
 }
 
-/// What training or an evaluation would refuse, as nothing matches.
+/// Problems that training or an evaluation would reject because nothing matches.
 std::vector<std::string> problems_of(const InspectOptions& options, const Source& source, const Inspection& found) {
   std::vector<std::string> problems;
   for (size_t s = 0; s < found.slots.size(); ++s)

@@ -59,8 +59,7 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
-/// What workers share with this process, in memory that has no name: nobody else but root and who may debug them reads
-/// it.
+/// Shared by workers and this process, in unnamed memory that only root and debuggers of these processes can read.
 struct SharedWithWorkers {
   Attempt attempt;
   AgreedSecret secret;

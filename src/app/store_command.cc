@@ -80,7 +80,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   if (config.folder.empty() && (what == "verify" || what == "compact"))
     throw Error(Kind::usage, cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files"));
   Store store(config.options());
-  // What is in memory alone is loaded by each command; files have what store load has left in them.
+  // Each command loads models that are only in memory; files keep the models of store load.
   if (what == "load" || config.folder.empty()) load_models(store, config, around);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");

@@ -1,4 +1,4 @@
-// What is done with a saved model.
+// Evaluation, prediction and export of a saved model.
 #include <atomic>
 #include <memory>
 #include <string>

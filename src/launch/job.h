@@ -35,8 +35,8 @@ class Job {
 
   using Body = std::function<void(Communicator&, Device)>;
   /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
-  /// error of any rank. When a rank has failed and another does not end in time, tells the other processes to end, and
-  /// the surroundings end this one; if they cannot, waits for that rank.
+  /// error of any rank. When a rank has failed and another does not end in time, ends the other processes, and the
+  /// surroundings end this one; if they cannot, waits for that rank.
   ///
   /// May be called again: each rank keeps its communicator and its thread (the caller's, if this process has one rank).
   /// Once a rank has failed, later calls throw that error without calling body.
@@ -79,7 +79,7 @@ class Job {
   const std::function<void()>* for_caller_ = nullptr;
 };
 
-/// After a fatal error of this process: tells all others to end with its exit code. The surroundings report the error
+/// After a fatal error of this process: ends all others with its exit code. The surroundings report the error
 /// and end this process; if they cannot, returns.
 void end_job(Processes& others, const Error&, const Surroundings&);
 

@@ -57,7 +57,7 @@ class SharedSet {
   void look_up(Context&, int64_t samples, std::span<const ops::FeatureBags>,
                std::span<const FeatureVectors<float>> outputs);
 
-  // Of table t, with nothing queued.
+  // These apply to table t, with nothing queued.
   int64_t rows(size_t t);
   EmbeddingMemory memory(size_t t);
   std::map<std::string, int64_t> counts(size_t t);

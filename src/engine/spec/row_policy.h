@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a table does when a batch adds more keys than its row limit allows.
+/// The action of a table when a batch adds more keys than its row limit allows.
 enum class WhenFull {
   error,      ///< stop before the batch changes anything
   evict_lru,  ///< the least recently used rows are evicted

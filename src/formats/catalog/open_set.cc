@@ -29,7 +29,7 @@ void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   slots = std::move(each);
 }
 
-/// What makes of typed values the samples that their texts make.
+/// The options with which typed values give the same samples as their texts.
 ParquetOptions as_table(const CsvOptions& csv) {
   ParquetOptions options{.labels = csv.labels,
                          .dense = csv.dense,

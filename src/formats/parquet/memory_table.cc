@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// What one of the interface's structs holds, until this goes.
+/// Owns the content of one of the interface's structs.
 template <class T>
 class Taken {
  public:
