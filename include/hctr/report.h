@@ -26,7 +26,7 @@ struct RunReportSummary {
 };
 
 /// Writes a self-contained HTML file with numbers, drawings and style. Data that a run lacks become notes on the page.
-/// Errors: Error(usage) when a folder is no run folder; Error(io).
+/// Errors: Error(usage) when a folder is not a run folder; Error(io).
 HCTR_API RunReportSummary report_runs(const RunReportOptions&);
 
 }  // namespace hctr

@@ -31,7 +31,7 @@ struct JobOptions {
   std::vector<std::string> changes;  ///< fields of the config, "solver.batchsize=1024"; later changes of a field win
   DeviceChoice device = DeviceChoice::automatic;
   EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from a saved model is an error
-  bool allow_unmatched = false;                    ///< a slot or label whose values match nothing is no error
+  bool allow_unmatched = false;                    ///< a slot or label whose values match nothing is not an error
   bool strict = false;                             ///< warnings about the config become errors
   bool sync_launches = false;                      ///< waits after every GPU kernel, to find a faulty one
   std::optional<int> threads;                      ///< CPU threads for operators; none: all usable cores

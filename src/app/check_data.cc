@@ -133,7 +133,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   return problems;
 }
 
-/// Adds what is no problem, and may not be meant.
+/// Adds what is not a problem, and may not be meant.
 void add_notes(const InspectOptions& options, const Inspection& found, std::string& text, Json& json) {
   if (found.samples == 0 || options.section->follow) return;
   Json notes(Json::Array{});

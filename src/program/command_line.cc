@@ -88,7 +88,7 @@ CommandOption add_number(CLI::App& app, const std::string& name, Values& values,
   return CommandOption(option);
 }
 
-/// "; did you mean \"--train\"?" for the first argument that is no option of a program or of its subcommands.
+/// "; did you mean \"--train\"?" for the first argument that is not an option of a program or of its subcommands.
 std::string option_meant(const CLI::App& app) {
   std::vector<std::string> names;
   const auto add_names = [&](const CLI::App& of) {

@@ -28,7 +28,7 @@ int64_t free_on_disk(const fs::path& folder) {
   return static_cast<int64_t>(space.available);
 }
 
-/// The bytes of "20GB", "1.5 GiB"; none: it is no such text.
+/// The bytes of "20GB", "1.5 GiB"; none: it is not such a text.
 std::optional<int64_t> bytes_of(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

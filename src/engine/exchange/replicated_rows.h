@@ -82,7 +82,7 @@ class ReplicatedRows {
   std::vector<int32_t> seen();
   /// The current number of rows, at least 1. All-reduces skip unassigned rows.
   int64_t rows_now() const;
-  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is no row.
+  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is not a row.
   Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;

@@ -15,7 +15,7 @@
 namespace hctr {
 
 /// The values of a vocabulary and the numbers of their records, from 0. A record is one value, written as a cell of a
-/// data file: a byte order mark is no part of it, nor are quotes around it, nor blanks where the grammar trims them.
+/// data file: a byte order mark is not part of it, nor are quotes around it, nor blanks where the grammar trims them.
 class VocabularyFile {
  public:
   VocabularyFile(const fs::path& path, const TextGrammar& grammar) {

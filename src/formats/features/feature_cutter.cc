@@ -56,7 +56,7 @@ bool CsvLines::read_on() {
   return true;
 }
 
-/// Errors: Error(data) for a file that is no text. A byte order mark is dropped.
+/// Errors: Error(data) for a file that is not a text. A byte order mark is dropped.
 void CsvLines::look_at_start() {
   if (const std::string why = why_no_rows(text_); !why.empty())
     throw Error(Kind::data, cat("'", path_.string(), "': ", why));

@@ -273,7 +273,7 @@ ParquetField memory_field(const ArrowSchema& schema) {
   const ArrowSchema& items = field.list && schema.n_children == 1 ? *schema.children[0] : schema;
   const ArrowSchema& values = items.dictionary ? *items.dictionary : items;
   field.type = memory_type(values.format).type;
-  // Lists of categories, and categories that are no plain numbers or texts, are no columns that are read.
+  // Lists of categories are not supported, nor are categories other than plain numbers or texts.
   if (items.dictionary && (field.list || memory_type(values.format).seconds != 0 ||
                            field.type == ParquetType::boolean || field.type == ParquetType::null))
     field.type = ParquetType::other;

@@ -162,7 +162,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
-/// The problem of a float that is no id.
+/// The problem of a float that is not an id.
 std::string ParquetRows::why_no_id(ParquetType type, double number) {
   char digits[32];
   const bool whole = number == std::floor(number) && std::isfinite(number);

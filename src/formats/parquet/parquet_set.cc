@@ -32,7 +32,7 @@ struct PieceSource {
 
 class ParquetCutter : public Cutter {
  public:
-  /// Errors: Error(data) when `from` is no position between two pieces.
+  /// Errors: Error(data) when `from` is not a position between two pieces.
   ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<ParquetRead> columns, FilePosition from)
       : file_(std::move(file)), path_(std::move(path)), columns_(std::move(columns)) {
     const ParquetFileInfo& info = file_->info();

@@ -38,7 +38,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   const bool texts = a == ValueForm::text || b == ValueForm::text;
   if (!texts) return true;                                             // true counts as 1
   if (!keys) return false;                                             // the type decides
-  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // a text that is no number is a bad record
+  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // a text that is not a number is a bad record
   return a != ValueForm::truth && b != ValueForm::truth;               // "true" is not "1"
 }
 

@@ -42,7 +42,7 @@ struct LayerFacts {
 
 struct TableFacts {
   std::string name;
-  bool by_element = false;  ///< vector size is no multiple of four: other kernels pool and update them
+  bool by_element = false;  ///< vector size is not a multiple of four: other kernels pool and update them
   bool on_disk = false;     ///< rows may be on disk: the host takes part in look-ups
   // On several ranks, as in engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;

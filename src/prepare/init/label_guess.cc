@@ -20,7 +20,7 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// The notation of numbers that are not all plain; none if they are, or are no numbers. Errors: Error(usage) for more
+/// The notation of numbers that are not all plain; none if they are, or are not numbers. Errors: Error(usage) for more
 /// than two numbers that may be read in two ways.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {

@@ -50,7 +50,7 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   }
 }
 
-/// Errors: Error(data) naming the first value that is no finite float, or not representable in the written type.
+/// Errors: Error(data) naming the first value that is not a finite float, or not representable in the written type.
 void expect_finite(const FeatureColumn& feature, const FeatureValues& values, int64_t rows_before) {
   const bool half = feature.type == FeatureType::f16;
   for (size_t row = 0; row < values.reals.size(); ++row) {
