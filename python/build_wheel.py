@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes a wheel of a build: python/build_wheel.py BUILD_FOLDER OUT_FOLDER     (build/cpu dist)
 
-A CPU build gives huge_ctr: the package, the library, the programs, hctr_model.py, and of the system's libraries those
-that a clean environment may lack (OpenBLAS, zstd, yaml-cpp). A CUDA build gives huge_ctr_cuda: its library alone, which
-huge_ctr finds at import. Needs nothing but Python, strip and ldd; the same files give the same wheel.
+A CPU build gives huge_ctr: the package, the library, the programs, hctr_model.py, and the system libraries that a clean
+environment may lack (OpenBLAS, zstd, yaml-cpp). A CUDA build gives huge_ctr_cuda: only its library, which huge_ctr
+finds at import. Needs only Python, strip and ldd; the same files give the same wheel.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The programs of the wheel, as commands of the environment. They find their libraries in the package."""
+"""Entry points that run the programs of the wheel. These find their libraries in the package."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ran on GPUs: test/gpu_runs.json, an entry for each run of test/limited.py --record, newest first.
+"""Test runs on GPUs: test/gpu_runs.json, an entry for each run of test/limited.py --record, newest first.
 
     test/gpu_runs.py merge FILE [FILE ...]    takes entries of another machine; an entry replaces older ones of the same tests on the same device
     test/gpu_runs.py page                     writes docs/gpu_runs.md
@@ -35,7 +35,7 @@ def key(run):
 
 
 def merged(runs, others):
-    """Entries of both; of equal tests on equal devices the newest."""
+    """The entries of both; for equal tests on equal devices, the newest."""
     newest = {}
     for run in sorted(runs + others, key=lambda run: run["date"]):
         newest[key(run)] = run

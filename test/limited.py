@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Runs tests of a program that is built, in several processes, until a time limit, and keeps all that they print.
+"""Runs tests of a built program, in several processes, until a time limit, and keeps all output.
 
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*cuda*' --jobs 8 --seconds 300
     test/limited.py build/cuda/bin/integration_tests OUT --filter '*TwoGpus*' --alone --rounds 3
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*Softmax*' --under 'compute-sanitizer --tool racecheck --error-exitcode 9'
 
-For machines that one has for minutes: what failed, what did not run, and the output of whatever failed are known whenever the time is over. Prints each
-test that failed with its output, the end of what a process said that ended otherwise or was stopped, and the counts. OUT gets the whole output of each
-process, and not_run.txt. --record FILE adds what became of them, on which device and of which commit, to a file of the form of test/gpu_runs.json
-(test/gpu_runs.py merges it). Exit code 1 if a test failed or did not run.
+For machines that are available only for minutes: at any time it is known which tests failed or did not run, with the
+output of failures. Prints each failed test with its output, the last output of processes that crashed or were stopped,
+and the counts. OUT gets the whole output of each process, and not_run.txt. --record FILE adds the results, with the
+device and the commit, to a file in the form of test/gpu_runs.json (test/gpu_runs.py merges it). Exit code 1 if a test
+failed or did not run.
 """
 import argparse
 import concurrent.futures
@@ -23,12 +24,12 @@ import time
 
 import gpu_runs
 
-ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may have commas
-# Between the line of a test's begin and that of its end, or the end of the output.
+ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may contain commas
+# The output of one test: from the line of its begin to the line of its end, or to the end of the output.
 OF_A_TEST = r"^\[ RUN      \] {}\n(.*?)(?=^\[ +(?:OK|FAILED|SKIPPED) +\] {}|\Z)"
 
 
-# Variables that would choose other tests, or repeat them otherwise.
+# Without variables that would select or repeat tests.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
 
 
@@ -47,7 +48,7 @@ def tests_of(program, pattern):
 
 
 def run(given, number, names, end):
-    """Runs these tests in one process; returns what became of each, and the output."""
+    """Runs these tests in one process; returns the result of each, and the output."""
     log = given.out / f"{number}.log"
     command = shlex.split(given.under) + [given.program, "--gtest_filter=" + ":".join(names), f"--gtest_repeat={given.rounds}"]
     code = "not started, the time was over"
@@ -68,7 +69,7 @@ def run(given, number, names, end):
 
 def output_of(text, name):
     found = re.findall(OF_A_TEST.format(re.escape(name), re.escape(name)), text, re.MULTILINE | re.DOTALL)
-    return max(found, key=len, default="")  # of several rounds the one that said most
+    return max(found, key=len, default="")  # of several rounds, the longest message
 
 
 def main():
@@ -91,7 +92,7 @@ def main():
         sys.exit(f"no test of {given.program} fits '{given.filter}'")
     parts = [[name] for name in names] if given.alone else [names[i::given.jobs] for i in range(given.jobs) if names[i::given.jobs]]
     counts, failed = {"passed": 0, "skipped": 0, "failed": 0, "not run": 0}, False
-    missing = []  # not run, or not to their end
+    missing = []  # not run, or not completed
     wrong = []
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, given, i, part, end) for i, part in enumerate(parts)]):

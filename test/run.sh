@@ -15,16 +15,15 @@ elif [ -n "$gpu" ]; then
   options=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS=)
 else
   main=cuda
-  # Nothing here runs it: compiling for one architecture is enough, without optimizations of the assembler or names for a
-  # debugger.
+  # Nothing here runs it: compiling for one architecture suffices, without assembler optimizations or debug names.
   options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=-Xptxas -O1" "-DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG")
 fi
 
-# Test programs run side by side, but where they would share a GPU.
+# Test programs run concurrently, unless they would share a GPU.
 jobs=$(nproc)
 [ -z "$gpu" ] || jobs=1
 
-# Clang, where it has its sanitizers, compiles sanitized code in two thirds of GCC's time.
+# If Clang has its sanitizers: it compiles sanitized code in two thirds of GCC's time.
 sanitized_options=()
 if [ ! -e build/cpu-asan/CMakeCache.txt ] &&
    echo 'int main() {}' | clang++ -x c++ -std=c++20 -fsanitize=address,undefined -o /dev/null - 2>/dev/null; then
@@ -49,9 +48,9 @@ build "$main" ${options[@]+"${options[@]}"}
 if [ "${1:-}" = --fast ]; then
   run_tests "$main"
 else
-  # Many tests wait, for a peer or a disk: meanwhile the sanitized programs are built.
+  # Many tests wait for a peer or a disk: meanwhile the sanitized programs are built.
   log=$(mktemp)
-  # Its session has a share of the processors of its own, whatever "nice" says, until its group is made as nice.
+  # A new session gets its own share of the processors, despite "nice", until its autogroup is made nice too.
   setsid nice -n 19 bash -c "$(declare -f build); { echo 19 >/proc/self/autogroup; } 2>/dev/null || true; build cpu-asan ${sanitized_options[*]-}" >"$log" 2>&1 &
   building=$!
   trap 'kill -- "-$building" 2>/dev/null || true; rm -f "$log"' EXIT

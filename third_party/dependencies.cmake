@@ -1,4 +1,4 @@
-# Finds what the build needs and says what it found. README.md beside this file says why each was chosen.
+# Finds the dependencies of the build and reports them. README.md in this folder gives the reasons for each.
 #
 # HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS, HCTR_KAFKA, HCTR_GRPC: ON requires, OFF leaves out, AUTO uses it where found.
 
@@ -17,7 +17,7 @@ option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
 option(HCTR_UNITY "Compile the sources of a folder together: a whole build takes less time, a small change more" OFF)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 
-# ccache keeps objects that read a precompiled header only when told that macros in it count like those of other headers.
+# ccache caches objects that use a precompiled header only with this setting.
 find_program(HCTR_CCACHE ccache)
 if(HCTR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HCTR_CCACHE})
@@ -34,7 +34,7 @@ find_library(YAML_CPP_LIBRARY yaml-cpp REQUIRED)
 find_path(NLOHMANN_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 
-# Matrix products on the CPU: OpenBLAS, else any library with the CBLAS interface.
+# GEMMs on the CPU: OpenBLAS, otherwise any library with the CBLAS interface.
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu REQUIRED)
 find_library(CBLAS_LIBRARY NAMES openblas cblas blas REQUIRED)
 # Loaded by this name when the first product needs it (src/ops/gemm/blas.h).

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# With --lint also clang-tidy. With --all also those it uses where they are, and goes on without what cannot be had; Arrow comes with pip (pyarrow), unless
-# HCTR_PARQUET=OFF is in the environment. Says nothing and touches no network when all are there. A package whose headers were put in place by other means (a site-wide /usr/local, a cluster image) counts as there.
+# With --lint also clang-tidy. With --all also optional ones, skipping those that cannot be installed; Arrow is installed
+# by pip (pyarrow), unless HCTR_PARQUET=OFF is set. Prints nothing and uses no network if all are installed. A package
+# whose headers were installed by other means (/usr/local, a cluster image) counts as installed.
 set -euo pipefail
 
 # package : a file, looked for under the usual prefixes, or a program (bin:NAME), that shows the package is there
@@ -32,7 +33,7 @@ wants=(
   "libgrpc++-dev:include/grpcpp/generic/async_generic_service.h"
 )
 
-# For Parquet data: the wheel brings Arrow's headers and libraries. Nobody has to have it.
+# For Parquet data: the wheel has Arrow's headers and libraries. It is optional.
 want_arrow() {
   [ "${HCTR_PARQUET:-}" != OFF ] || return 0
   python3 -c "import pyarrow" >/dev/null 2>&1 && return

@@ -28,7 +28,7 @@ def files(under=()):
 
 
 def comment_of(line, marker):
-    """The text of the comment in one line of code, or None. A marker inside a string is no comment."""
+    """The text of the comment in one line of code, or None. A marker inside a string does not count."""
     inside, i = None, 0
     while i < len(line):
         if inside:
@@ -48,10 +48,13 @@ def comments(name, lines):
     marker = "//" if suffix in CODE else "#" if suffix in HASH or name.startswith(".ci/") else None
     if marker is None or name.endswith("requirements.txt"):
         return
-    start, parts, docstring = 0, [], False
+    start, parts, docstring, literal = 0, [], False, False
     for number, line in enumerate(lines + [""], 1):
         text = None
-        if suffix == ".py" and (docstring or line.strip().startswith('"""')):
+        opens = line.strip().startswith('"""')
+        if suffix == ".py" and not docstring and (literal or not opens and '"""' in line):  # a string that is no docstring
+            literal ^= line.count('"""') == 1
+        elif suffix == ".py" and (docstring or opens):
             text = line.strip().removeprefix('"""').removesuffix('"""').strip()
             docstring = line.count('"""') == (0 if docstring else 1)
         elif not line.startswith("#!"):
@@ -115,10 +118,13 @@ def items(kind, under=()):
 
 
 def code_of(name, number):
-    """The line of code that a comment belongs to: its own, or the next one that is no comment."""
+    """The line of code that a comment belongs to: its own, or the next line that is not a comment; of a docstring the
+    line above it."""
     marker = "//" if pathlib.Path(name).suffix in CODE else "#"
-    lines = (ROOT / name).read_text(encoding="utf-8").split("\n")[number - 1:]
-    return next((line.strip() for line in lines if line.strip() and not line.strip().startswith(marker)), "")
+    lines = (ROOT / name).read_text(encoding="utf-8").split("\n")
+    if name.endswith(".py") and comment_of(lines[number - 1], marker) is None:
+        return next((line.strip() for line in reversed(lines[:number]) if line.strip().startswith(("def ", "class "))), "")
+    return next((line.strip() for line in lines[number - 1:] if line.strip() and not line.strip().startswith(marker)), "")
 
 
 def main():

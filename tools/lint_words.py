@@ -32,7 +32,7 @@ HABITS = [
 
 
 def changed_lines(since):
-    """File to the numbers of its lines that differ from the commit."""
+    """Maps each file to the numbers of its lines that differ from the commit."""
     diff = subprocess.run(["git", "diff", "-U0", "--no-color", since], cwd=tree.ROOT, capture_output=True, text=True).stdout
     lines, name = {}, None
     for line in diff.split("\n"):

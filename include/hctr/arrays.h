@@ -1,4 +1,4 @@
-// The types of elements in memory of a caller.
+// The element types of a caller's arrays.
 #pragma once
 
 namespace hctr {

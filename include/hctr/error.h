@@ -11,17 +11,17 @@ namespace hctr {
 
 /// The kind of an error. Each kind has an exit code.
 enum class Kind {
-  usage,        ///< the command line
-  config,       ///< the JSON file
-  data,         ///< the content of a data or model file
-  io,           ///< a file that cannot be opened, read or written
-  device,       ///< a GPU or its driver; memory or threads that the system refuses
+  usage,        ///< wrong command line or arguments
+  config,       ///< wrong JSON config
+  data,         ///< wrong content of a data or model file
+  io,           ///< a file cannot be opened, read or written
+  device,       ///< a GPU or its driver failed; the system refused memory or threads
   comm,         ///< another rank
   bug,          ///< a contract between functions of this program was broken
   interrupted,  ///< the user stopped the program
 };
 
-/// "config", "data", ...: the word used in messages.
+/// The word of the kind in messages: "config", "data", ....
 HCTR_API std::string_view kind_name(Kind);
 
 /// The process exit code of a kind: usage 2, config 3, data 4, io 5, device 6, comm 7, bug 1, interrupted 130.

@@ -1,4 +1,4 @@
-// The byte layouts of the files this program shares with others: data sets, file lists, model files.
+// The byte layouts of the files that this program shares with others: data sets, file lists, model files.
 //
 // All numbers are little-endian and packed without padding. Layouts marked "HugeCTR" are those of HugeCTR 2.x and do
 // not change. Files marked "ours" have a "schema" number, which is raised when older readers would misread them.
@@ -17,29 +17,28 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 //
 //   file    = block(NormHeader) block(sample) * number_of_records
 //   sample  = f32 label[label_dim], f32 dense[dense_dim], then per slot: i32 nnz, key[nnz]
-//   key     = u32 or i64, the same width in the whole file; the header does not tell which
+//   key     = u32 or i64, the same width in the whole file; the header does not state which
 //   block   = payload                                               error_check 0, "check": "None"
 //           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
 //
-// Slots follow each other in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the
-// first.
+// Slots are in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the first input.
 
 struct NormHeader {
-  int64_t error_check = 0;        ///< 0: blocks bare; 1: every block framed, this header too
+  int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block is framed, including this header
   int64_t number_of_records = 0;  ///< samples in this file
   int64_t label_dim = 0;
   int64_t dense_dim = 0;
-  int64_t slot_num = 0;  ///< of a sample, over all sparse inputs
+  int64_t slot_num = 0;  ///< per sample, over all sparse inputs
   int64_t reserved[3] = {0, 0, 0};
 };
 static_assert(sizeof(NormHeader) == 64);
 
-inline constexpr int64_t kFrameLengthBytes = 4;  ///< in front of a framed payload
+inline constexpr int64_t kFrameLengthBytes = 4;  ///< precedes a framed payload
 inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 
 // ---- File list (HugeCTR) -------------------------------------------------------------------------------------------
 //
-//   Text. Line 1: the number of files N, at least 1. Then N paths, one a line. Further lines are ignored.
+//   Text. Line 1: the number of files N, at least 1. Then N paths, one per line. Further lines are ignored.
 
 // ---- Key set (HugeCTR 2.3) -----------------------------------------------------------------------------------------
 //
@@ -55,9 +54,9 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 //            v2.2         key and slot_id as wide as the keys of the data set
 //            v2.2.1-v3.0  key as wide as the keys of the data set, slot_id u64
 //            v3.1         a folder: `key` i64, `slot_id` u64 (not for Distributed), `emb_vector` f32
-//   states   of the optimizer (v3.0), those of one kind behind the other, as Adam's m, then its v; f32, or f16 of
-//            runs in mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse
-//            file. HugeCTR saves a whole table instead, in the order of row numbers, which its model files do not keep
+//   states   optimizer states (v3.0), one kind after the other, for example Adam's m, then v; f32, or f16 for runs in
+//            mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse file.
+//            HugeCTR instead saves a whole table in the order of row numbers, which its model files do not keep
 //   .ntp.json   {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...]}, ...]}; ours add "name" and more numbers
 
 // The files in a folder of version 3.1.
@@ -84,18 +83,18 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 //   {"schema": 1, "run": id, "iteration": n, "updates": n, "tables": [{"name", "embedding_vec_size", "identity"}, ...],
 //    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}
 //
-//   Written last, so that a set of model files with a valid manifest is whole. "name": what follows the prefix, so that
-//   a set may be moved, and renamed to another prefix. "updates": those that were not skipped, which is t of Adam.
+//   Written last, so that a set of model files with a valid manifest is complete. "name": the part after the prefix, so
+//   that a set may be moved, and renamed to another prefix. "updates": the number that were not skipped, Adam's t.
 //   "tables": by the number in file names. "data": number of files of the training data, bytes, and a hash of sizes.
-//   The last "crc32" is that of the text before it.
+//   The last "crc32" covers the text before it.
 
 inline constexpr int64_t kModelManifestSchema = 1;
 /// The folder of a delta, `<prefix>_delta_<iteration>`, whose files have this folder as their prefix.
 inline std::string delta_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_delta_" + std::to_string(iteration);
 }
-/// `<embedding>_removed_<iteration>.keys`: for each key that is gone, int64 slot (0 where rows belong to keys alone)
-/// and int64 key, sorted by both.
+/// `<embedding>_removed_<iteration>.keys`: for each removed key, int64 slot (0 if rows belong to keys alone) and int64
+/// key, sorted by both.
 inline std::string removed_keys_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
   return prefix + std::to_string(embedding) + "_removed_" + std::to_string(iteration) + ".keys";
 }
@@ -106,16 +105,16 @@ inline std::string model_manifest_name(const std::string& prefix, std::string_vi
 
 // ---- Access statistics of a table's rows (ours): <sparse model file>.marks -----------------------------------------
 //
-//   file = head RowAccess[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
+//   file = head RowAccess[rows], for a table that records when, or how often, the keys of its rows occurred. Sorted by
 //   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
-//   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, filled up with spaces. "steps": training steps
-//   that the statistics have counted; "marks": which of the two there are, the other one is 0
+//   ["last_seen", "occurrences"]} as a line of kAccessStatsHeadBytes, padded with spaces. "steps": training steps
+//   that the statistics have counted; "marks": which of the two are recorded, the other one is 0
 
 struct RowAccess {
   int64_t key = 0;
-  int32_t slot = 0;          ///< 0 where rows belong to keys alone
+  int32_t slot = 0;          ///< 0 if rows belong to keys alone
   uint32_t last_seen = 0;    ///< the step, counted from 0 and modulo 2^32, of the last batch that held the key
-  uint64_t occurrences = 0;  ///< of the key in all batches since it has its row; stays at 2^32 - 1
+  uint64_t occurrences = 0;  ///< of the key in all batches since its row was added; stays at 2^32 - 1
 };
 static_assert(sizeof(RowAccess) == 24);
 
@@ -123,12 +122,12 @@ inline constexpr int64_t kAccessStatsSchema = 1;
 inline constexpr size_t kAccessStatsHeadBytes = 256;
 inline constexpr const char* kAccessStatsEnding = ".marks";
 
-// ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
+// ---- Ground truth of a generated data set (ours): <eval_source>.truth.json -----------------------------------------
 //
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
 //    "made_with": {...}}
 //
-//   What a model that knew the hidden probabilities would reach on the evaluation samples. With several labels these
+//   The metrics on the evaluation samples of a model that knows the hidden probabilities. With several labels these
 //   are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...] holds
 //   each
 

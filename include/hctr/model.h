@@ -25,18 +25,19 @@ class StoreView;
 struct ModelTensor {
   enum class Role { dense, keys, scores, labels };
   Role role;
-  std::string name;            ///< the "top" of the config; of scores that of the loss
+  std::string name;            ///< the "top" in the config; for scores, the loss's
   std::vector<int64_t> shape;  ///< -1 stands for the samples. Keys: [-1, slots]; others: [-1, columns]
-  /// Of keys: the most keys that each slot of a sample can have; of a longer bag the config decides which ones count.
+  /// For keys: the maximum number of keys in each slot of a sample; the config decides which keys of a longer bag
+  /// count.
   std::vector<int64_t> most_keys{};
 };
 
-/// Memory of the caller that holds one input of a batch.
+/// The caller's memory for one input of a batch.
 struct InputView {
   std::string_view name;
   const void* data = nullptr;           ///< dense: f32 [samples, columns]; keys: see `offsets`
   ElementType type = ElementType::f32;  ///< of `data`; keys: one of the others
-  /// Dense, and keys without offsets: elements from one sample to the next; 0: as many as a sample has.
+  /// Dense values, and keys without offsets: elements between the starts of two samples; 0: contiguous.
   int64_t stride = 0;
   /// [samples * slots + 1]: slot s of sample b has the keys [offsets[b * slots + s], offsets[b * slots + s + 1]). Null:
   /// every slot has one key, data is [samples, slots].
@@ -48,7 +49,7 @@ struct InputView {
   void* stream = nullptr;  ///< of a GPU: the cudaStream_t after whose queued work the data are there
 };
 
-/// Memory of the caller for the scores of one output: f32 [samples, columns].
+/// The caller's memory for the scores of one output: f32 [samples, columns].
 struct OutputView {
   std::string_view name;
   float* data = nullptr;
@@ -60,17 +61,17 @@ struct OutputView {
 struct EvaluationSummary;
 
 struct LoadOptions {
-  /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest; or the file of a
-  /// dense model.
+  /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> for one that is not the newest; or the file of
+  /// a dense model.
   std::string model;
-  std::filesystem::path config = {};      ///< empty: the one that is saved with the model
+  std::filesystem::path config = {};      ///< empty: the one saved with the model
   std::vector<std::string> changes = {};  ///< fields of the config: "solver.mixed_precision=1024"
   DeviceChoice device = DeviceChoice::automatic;
-  std::optional<int> threads = {};  ///< of a CPU, for each call of score(); nothing: all usable cores
-  /// Samples that are computed at a time; a larger batch is cut. Memory for activations grows with it.
+  std::optional<int> threads = {};  ///< on a CPU, for each call of score(); none: all usable cores
+  /// Maximum samples per batch; larger ones are split. Activations take memory in proportion.
   int64_t most_samples = 65536;
-  std::function<void(std::string_view line)> note = {};  ///< gets warnings and notes; empty: nobody does
-  /// Of these the environment is used, and set_environment(), when the BLAS library is loaded.
+  std::function<void(std::string_view line)> note = {};  ///< receives warnings and notes; empty: they are dropped
+  /// Uses the environment, and set_environment() when it loads the BLAS library.
   Surroundings surroundings = {};
   /// Where given, the rows are those of this view of a store, with its updates, and the model has no tables of its own:
   /// it reads no files of tables, and each call of score() looks its keys up, all in one state of the store. The view
@@ -79,42 +80,42 @@ struct LoadOptions {
 };
 
 /// Dense values are those that the first layers read, after the transforms of the config's dense columns. Keys are
-/// those of the tables: texts hashed, slots with their offsets, as the reader makes them.
+/// the tables' keys: texts hashed, slot offsets added, as the reader makes them.
 ///
-/// It holds weights and tables, and no gradients or optimizer states; each call of score() that runs at a time has
-/// memory for activations of its own, which later calls use again. On a CPU a sample gets the same score, bit for bit,
-/// alone and in a batch of any size, with any number of threads; on a GPU in batches of one size, as products of other
-/// sizes are summed in other orders.
+/// It holds weights and tables, but no gradients or optimizer states. Each concurrent call of score() has separate
+/// memory for activations, which later calls reuse. On a CPU a sample gets the same score, bit for bit, alone and in a
+/// batch of any size, with any number of threads; on a GPU only in batches of the same size, since GEMMs of other sizes
+/// sum in other orders.
 class HCTR_API Model {
  public:
-  /// Loads a model. Errors: Error(io) when there is none; Error(config), Error(data) when its files do not fit;
+  /// Loads a model. Errors: Error(io) if there is none; Error(config), Error(data) if its files do not fit;
   /// Error(device).
   explicit Model(const LoadOptions&);
   ~Model();
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
-  // Of the model that is loaded. Any thread.
+  // Describe the loaded model. Any thread.
   std::vector<ModelTensor> inputs() const;
   std::vector<ModelTensor> outputs() const;
   std::string name() const;  ///< "the final model of run 'runs/a', iteration 60"
   int64_t iteration() const;
   std::string device() const;
 
-  /// Computes the scores of a batch, and returns when they are in the memory of the caller. Every input is needed once;
-  /// outputs that are not wanted may be left out. Any thread, any number at a time. Errors: Error(usage) for a missing
-  /// or unknown name, a type that does not fit, or offsets that decrease; Error(device). The memory of outputs is
-  /// undefined then.
+  /// Computes the scores of a batch, and returns when they are in the caller's memory. Requires every input once;
+  /// unwanted outputs may be omitted. Any thread, any number concurrently. Errors: Error(usage) for a missing or
+  /// unknown name, a type that does not fit, or decreasing offsets; Error(device). The memory of outputs is undefined
+  /// then.
   void score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
 
-  /// Rows of a source in its order: of each output its scores, [rows, columns]. NaN for a bad record that was left out.
+  /// Rows of a source, in order: the scores of each output, [rows, columns]; NaN for a skipped bad record.
   using ScoredRows = std::function<void(int64_t rows, std::span<const OutputView> scores)>;
-  /// Scores all samples of a source in the format of the model's config, which need no labels: a file, a list, a
-  /// folder, a pattern, or a table in memory. Any thread, any number at a time. Errors: those of reading data;
-  /// Error(device); what `rows` throws.
+  /// Scores all samples of a source in the format of the model's config; needs no labels. A source is a file, a list, a
+  /// folder, a pattern, or a table in memory. Any thread, any number concurrently. Errors: those of reading data;
+  /// Error(device); whatever `rows` throws.
   void predict(const std::string& source, const ScoredRows& rows) const;
-  /// The inputs that samples of such a source become, as score() takes them, in batches. `partial`: columns of slots
-  /// may be missing, which then have no keys. Errors: those of reading data.
+  /// Converts the samples of such a source to inputs for score(), in batches. `partial`: columns of slots may be
+  /// missing; these slots then have no keys. Errors: those of reading data.
   using Encoded = std::function<void(int64_t samples, std::span<const InputView> inputs)>;
   void encode(const std::string& source, bool partial, const Encoded& samples) const;
 

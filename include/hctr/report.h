@@ -1,4 +1,4 @@
-// A page that shows what happened in training runs.
+// Writes a page that shows what happened in training runs.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace hctr {
 
-/// JobOptions::config is not used: each run folder has its own.
+/// JobOptions::config is ignored: each run folder has its own.
 struct RunReportOptions : JobOptions {
   std::vector<std::filesystem::path> runs;  ///< run folders, in the order of the page
   std::filesystem::path out;                ///< an HTML file
-  bool scores = true;                       ///< score evaluation samples with each final model, where both are there
-  bool importance = false;                  ///< measure features by permuting them
-  int64_t rows = 100000;                    ///< the most evaluation samples to score
+  bool scores = true;                       ///< scores evaluation samples with each final model, if both exist
+  bool importance = false;                  ///< measures feature importance by permutation
+  int64_t rows = 100000;                    ///< maximum number of evaluation samples to score
 };
 
 struct RunReportSummary {
-  std::vector<std::string> notes;  ///< what could not be shown, and why
-  bool interrupted = false;        ///< ended by JobOptions::stop; there is no page then
+  std::vector<std::string> notes;  ///< missing parts of the page, with the reasons
+  bool interrupted = false;        ///< ended by JobOptions::stop; then there is no page
 };
 
-/// Writes one HTML file that needs nothing else: numbers, drawings and style are in it. What a run lacks is a note on
-/// the page. Errors: Error(usage) when a folder is no run folder; Error(io).
+/// Writes a self-contained HTML file with numbers, drawings and style. Data that a run lacks become notes on the page.
+/// Errors: Error(usage) when a folder is not a run folder; Error(io).
 HCTR_API RunReportSummary report_runs(const RunReportOptions&);
 
 }  // namespace hctr

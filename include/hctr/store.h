@@ -1,4 +1,4 @@
-// Tables of embeddings for inference: rows by key from levels of memory and files, with updates and versions.
+// Embedding tables for inference: rows by key from levels in memory and files, with updates and versions.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ struct StoreRedisOptions {
 struct StoreLevelOptions {
   enum class Kind { memory, redis, file, rocksdb };
   Kind kind = Kind::memory;
-  /// Of memory: at most so many rows of each table, the others are read from the file below; 0: all.
+  /// For memory: the maximum number of rows per table; others are read from the file below. 0: all rows.
   int64_t most_rows = 0;
   std::filesystem::path folder{};  ///< of file; one process at a time has it
   StoreRocksOptions rocksdb{};
@@ -77,47 +77,48 @@ struct StoreLevelOptions {
 struct StoreOptions {
   /// In the order in which they are asked: memory, redis, and file or rocksdb; each may be left out.
   std::vector<StoreLevelOptions> levels = {StoreLevelOptions{}};
-  int64_t update_rows_per_second = 0;  ///< the most rows that updates change in a second; 0: no limit
+  int64_t update_rows_per_second = 0;  ///< maximum number of rows that updates change per second; 0: no limit
 };
 
-/// What a key without a row gives.
+/// The result for a key without a row.
 enum class OnMiss {
-  default_vector,  ///< every element is StoreTableSource::default_value; counted
+  default_vector,  ///< every element is StoreTableSource::default_value; the key is counted
   error            ///< Error(data) naming the key
 };
 
-/// Passes rows on: slots [n] or empty, keys [n], rows [n, dim].
+/// Receives rows: slots [n] or empty, keys [n], rows [n, dim].
 using StoreRowSink =
     std::function<void(std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> rows)>;
 
-/// Where the rows of a table come from: one of these is given.
+/// The source of a table's rows: exactly one of these is set.
 struct StoreTableSource {
   std::string name;
   int64_t dim = 0;
-  bool by_slot = false;                ///< rows belong to slot and key
-  float default_value = 0;             ///< of each element, for keys without a row
-  std::filesystem::path model_file{};  ///< of ours or of HugeCTR: a file of rows, or a folder with key and emb_vector
-  std::filesystem::path file{};        ///< Parquet with columns key and vector, or .safetensors with such arrays
-  std::filesystem::path keys{}, vectors{};          ///< NumPy
+  bool by_slot = false;     ///< rows belong to slot and key
+  float default_value = 0;  ///< value of each element, for keys without a row
+  /// from huge_ctr or HugeCTR: a file of rows, or a folder with key and emb_vector
+  std::filesystem::path model_file{};
+  std::filesystem::path file{};             ///< Parquet with columns key and vector, or .safetensors with such arrays
+  std::filesystem::path keys{}, vectors{};  ///< NumPy
   std::function<void(const StoreRowSink&)> rows{};  ///< by call
   bool in_level = false;  ///< the lowest level has them: another program wrote them there under HugeCTR's names
   std::string content{};  ///< equal for equal rows, as a checksum: such tables are shared by versions; empty: unknown
 };
 
-/// A version of a model, to be loaded.
+/// A version of a model to load.
 struct StoreModel {
   std::string name, version;
-  std::string run{};       ///< the id of the run that trained it; deltas must be of it. Empty: deltas of any
-  int64_t iteration = -1;  ///< that its rows are of; the first delta builds on it. -1: not known
+  std::string run{};       ///< the id of the training run, from which deltas must come; empty: any run
+  int64_t iteration = -1;  ///< iteration of its rows, on which the first delta builds; -1: unknown
   OnMiss on_miss = OnMiss::default_vector;
   ShowProgress progress{};  ///< of the rows that are loaded; null: nothing is shown
   std::vector<StoreTableSource> tables;
 };
 
-/// Rows of a table that an update changes.
+/// The rows of a table changed by an update.
 struct StoreTableUpdate {
   std::string table;
-  int32_t slot = 0;  ///< of a table whose rows belong to slot and key
+  int32_t slot = 0;  ///< for a table whose rows belong to slot and key
   std::span<const int64_t> keys{};
   const float* rows = nullptr;  ///< [keys, dim]
   std::span<const int64_t> removed{};
@@ -126,8 +127,8 @@ struct StoreTableUpdate {
 struct StoreTableStatistics {
   std::string model, version, table;
   int64_t rows = 0;
-  int64_t asked = 0, unique = 0;  ///< keys of requests, with and without duplicates of a request
-  int64_t defaults = 0;           ///< of the unique ones, those without a row
+  int64_t asked = 0, unique = 0;  ///< keys of requests; those keys without duplicates within a request
+  int64_t defaults = 0;           ///< unique keys without a row
   struct Level {
     std::string name;
     int64_t rows = 0, bytes = 0, asked = 0, found = 0;
@@ -139,10 +140,10 @@ struct StoreTableStatistics {
 struct StoreModelStatistics {
   std::string model, version;
   bool active = false;
-  int64_t iteration = -1;                                   ///< of its rows, with the updates so far
-  int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< since this process has the model
-  double age_seconds = -1;  ///< since the newest applied delta was written; -1: none was
-  int64_t waiting = 0;      ///< deltas that update() saw and has not applied
+  int64_t iteration = -1;                                   ///< iteration of its rows, including updates so far
+  int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< since this process loaded the model
+  double age_seconds = -1;  ///< seconds since the newest applied delta was written; -1: none applied
+  int64_t waiting = 0;      ///< deltas found by update() but not applied
 };
 
 class Store;
@@ -158,35 +159,35 @@ StoreCache cache_on(const Store&, std::string_view, const StoreCacheOptions&, co
 /// says, others load and activate versions.
 class HCTR_API Store {
  public:
-  /// With a level of files: opens what is there, with the versions and updates that it had. Errors: Error(config),
-  /// Error(io), Error(data).
+  /// With a level of files: opens its existing versions, with their updates. Errors: Error(config), Error(io),
+  /// Error(data).
   explicit Store(const StoreOptions&);
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
 
-  /// Loads a version beside those that are there; it answers once it is activated, and at once where the model has no
-  /// other. Tables with the content of one that another version of the model has, unchanged, are shared with it.
-  /// Errors: Error(usage) where there is such a version; Error(data) naming what does not fit; Error(io). Nothing has
-  /// changed then.
+  /// Loads a version in addition to existing ones. It serves requests once it is activated, or at once if the model has
+  /// no other version. Tables with the same content as an unchanged table of another version are shared with it.
+  /// Errors: Error(usage) if the version exists; Error(data) naming what does not fit; Error(io). Nothing has changed
+  /// then.
   void load(const StoreModel&);
   bool has(std::string_view model, std::string_view version = {}) const;
-  /// Requests from now on get this version; a newer or an older one. Views go on with the one they have.
+  /// Later requests use this version, newer or older. Existing views keep theirs.
   void activate(std::string_view model, std::string_view version);
   /// Waits for an update that runs. Errors: Error(usage) for the active version, unless it is the last.
   void unload(std::string_view model, std::string_view version);
 
-  /// The active version, as long as the view lives. Errors: Error(usage) naming the models there are.
+  /// A view of the active version, which the view keeps. Errors: Error(usage) naming the existing models.
   StoreView view(std::string_view model) const;
 
-  /// Applies a delta of training (docs/continuous_training.md) to the active version, whole. Returns false where it is
-  /// applied already. Errors: Error(data) where it does not build on what is there, or is damaged: nothing has changed
-  /// then; Error(io).
+  /// Applies a delta of training (docs/continuous_training.md) to the active version, completely or not at all. Returns
+  /// false if it has been applied already. Errors: Error(data) if it does not build on this version, or is damaged;
+  /// Error(io).
   bool apply_delta(std::string_view model, const std::filesystem::path& folder);
-  /// Applies those at a snapshot_prefix that are newer, in their order. Returns how many.
+  /// Applies newer deltas at a snapshot_prefix, in order. Returns their number.
   int64_t update(std::string_view model, const std::string& prefix);
-  /// Applies an update by call, whole. `iteration`: that the rows are of then; one that is not newer than what is there
-  /// is not applied: returns false.
+  /// Applies rows given by the caller, completely or not at all. `iteration`: the new iteration of the rows. Returns
+  /// false without changes if it is not newer than the current one.
   bool apply(std::string_view model, int64_t iteration, std::span<const StoreTableUpdate>);
 
   /// Of a store whose lowest level another process updates: takes over what that has committed. Returns whether it has.
@@ -234,7 +235,7 @@ class HCTR_API StoreView {
   };
   std::string version() const;
   std::vector<Table> tables() const;
-  /// The number of a table. Errors: Error(usage) naming those there are.
+  /// The index of a table. Errors: Error(usage) naming the existing tables.
   size_t table(std::string_view name) const;
 
   /// A StoreReading of this call alone.

@@ -1,4 +1,4 @@
-// How many keys of scored samples a model does not know, and how many values a vocabulary lacks.
+// Counts keys of scored samples that a model does not know, and values that a vocabulary lacks.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 
 namespace hctr {
 
-/// Counts, for a slot of scored samples, of keys, values and groups that match nothing.
+/// For a slot of scored samples: the numbers of keys, values and groups that match nothing.
 struct SlotMatches {
   std::string slot;                 ///< its column, or "<top>[<index>]"
   int64_t keys = 0, unmatched = 0;  ///< keys, and those without a row in a table that reads the slot: zero vectors
   bool has_rows = true;             ///< false: keys have no rows of their own, and are not counted
-  /// For a slot with a vocabulary: all values, and the out-of-vocabulary ones, which share one key.
+  /// For a slot with a vocabulary: the number of all values, and of out-of-vocabulary ones, which share one key.
   bool has_vocabulary = false;
   int64_t values = 0, unlisted = 0;
-  /// Of the slot that GroupedAUC takes groups from: the samples, and those without a value in it, which it leaves out.
+  /// For the slot that defines the groups of GroupedAUC: the number of samples, and of samples without a value, which
+  /// GroupedAUC ignores.
   bool of_groups = false;
   int64_t samples = 0, without_group = 0;
 

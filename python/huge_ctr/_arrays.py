@@ -1,4 +1,4 @@
-"""Arrays of samples as inputs of the library."""
+"""Converts arrays of samples to inputs of the library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROLES = {s.DENSE: "dense", s.KEYS: "keys", s.SCORES: "scores", s.LABELS: "labels
 
 
 def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
-    """The struct of an array, and what it points to."""
+    """The C struct of an array, and the objects that it points to."""
     shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
     strides = (c.c_int64 * max(values.ndim, 1))(*[step // values.itemsize for step in values.strides])
     made = s.Array(values.ctypes.data, _DTYPES[values.dtype.name], values.ndim, shape, strides, -1)
@@ -25,7 +25,8 @@ def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
 
 
 class Inputs:
-    """The inputs of a batch. `given`: by name an array, or (keys, offsets) of bags; `tensors`: name to (role, columns).
+    """Makes the inputs of a batch. `given`: an array by name, or (keys, offsets) for bags; `tensors`: name to (role,
+    columns).
 
     Shapes: dense, labels and weights float32 [samples, columns], or [samples] of one column; keys integers [samples,
     slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Arrays of NumPy and tensors of DLPack.

@@ -1,4 +1,4 @@
-"""Columns in Arrow's C data interface, which the library reads where they lie."""
+"""Columns in Arrow's C data interface, which the library reads in place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = c.c_void_p, [c.py_object, 
 
 
 class Column:
-    """A column to be: its format, buffers (arrays, or None), child, dictionary; or a pair of capsules."""
+    """A column to export: its format, buffers (arrays, or None), child, dictionary; or a pair of capsules."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Column:
 
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
-    """Of a vector of numbers or booleans. No copy where it is contiguous and in this machine's byte order."""
+    """From a vector of numbers or booleans. Copies only if it is not contiguous or in another byte order."""
     if values.dtype == np.bool_:
         return Column(len(values), b"b", [*_bitmap(valid), np.packbits(values, bitorder="little")], _nulls(valid))
     if not values.dtype.isnative:
@@ -60,7 +60,7 @@ def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
 
 
 def seconds(values: np.ndarray) -> Column:
-    """Of numpy.datetime64, whose NaT are nulls."""
+    """From numpy.datetime64; NaT become nulls."""
     unit = np.datetime_data(values.dtype)[0]
     if unit not in ("s", "ms", "us", "ns"):
         values, unit = values.astype("datetime64[s]"), "s"
@@ -70,7 +70,7 @@ def seconds(values: np.ndarray) -> Column:
 
 
 def texts(values: Sequence[Any]) -> Column:
-    """Of texts; None and NaN are nulls; other values are what str() makes of them."""
+    """From texts; None and NaN become nulls, other values are converted with str()."""
     count = len(values)
     encoded, valid = [b""] * count, np.ones(count, np.bool_)
     for i, value in enumerate(values):
@@ -90,14 +90,14 @@ def texts(values: Sequence[Any]) -> Column:
 
 
 def categories(codes: np.ndarray, values: Column) -> Column:
-    """Of codes, negative for nulls, and what they stand for."""
+    """From codes, negative for nulls, and the values of the codes."""
     column = numbers(codes, _some(codes >= 0))
     column.dictionary = values
     return column
 
 
 def lists(lengths: np.ndarray, items: Column, valid: Optional[np.ndarray] = None) -> Column:
-    """Of lists, one behind the other in `items`."""
+    """From lists, concatenated in `items`."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return Column(len(lengths), b"+L", [*_bitmap(valid), ends], _nulls(valid), child=items)
@@ -109,12 +109,12 @@ def nothing(length: int) -> Column:
 
 
 def of_capsules(length: int, capsules: Any) -> Column:
-    """What `__arrow_c_array__()` of a column has returned."""
+    """From the result of a column's `__arrow_c_array__()`."""
     return Column(length, b"", capsules=capsules)
 
 
 def _some(valid: np.ndarray) -> Optional[np.ndarray]:
-    """None where all are valid."""
+    """The validity bitmap; None if all are valid."""
     return None if valid.all() else valid
 
 
@@ -126,14 +126,14 @@ def _bitmap(valid: Optional[np.ndarray]) -> list:
     return [None if valid is None else np.packbits(valid, bitorder="little")]
 
 
-# What the library holds: the memory of arrays that it has not released.
+# Arrays that the library has not yet released, kept alive here.
 _alive: dict = {}
 _numbers = itertools.count(1)
 
 
 @s.ARRAY_RELEASE
 def _release_array(array):
-    """Of the struct of a table: also its children, which may be other programs'."""
+    """Releases the struct of a table, and its children, which may belong to other programs."""
     one = array.contents
     for i in range(one.n_children):
         child = one.children[i].contents
@@ -155,7 +155,7 @@ def _release_schema(schema):
 
 
 def _moved(struct: Any, capsule: Any, name: bytes) -> Any:
-    """The struct in a capsule, which has it no more."""
+    """Moves the struct out of a capsule."""
     pointer = c.cast(_capsule_pointer(capsule, name), c.POINTER(struct))
     own = struct()
     c.memmove(c.byref(own), pointer, c.sizeof(struct))
@@ -164,7 +164,7 @@ def _moved(struct: Any, capsule: Any, name: bytes) -> Any:
 
 
 def _build(name: bytes, column: Column, keep: list) -> tuple:
-    """Schema and array of a column; `keep`: what they point to."""
+    """Schema and array of a column; `keep`: the objects that they point to."""
     if column.capsules is not None:
         schema, array = (
             _moved(struct, capsule, struct_name)

@@ -1,4 +1,4 @@
-"""Long calls: the work runs in a thread of its own, while the caller's runs callbacks and can be interrupted."""
+"""Runs long calls in a separate thread, while the caller's thread runs callbacks and can be interrupted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import queue
 import threading
 from typing import Any, Callable, Optional
 
-_AFTER_INTERRUPT = 0.05  # seconds until a stop is said again
+_AFTER_INTERRUPT = 0.05  # seconds until a stop is requested again
 
 
 class Conversation:
-    """Between the thread that works and the one that has called it."""
+    """Passes messages between the working thread and the calling thread."""
 
     def __init__(self) -> None:
         self._events: queue.SimpleQueue = queue.SimpleQueue()
@@ -18,24 +18,26 @@ class Conversation:
         self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
-        """By the thread that works: what function(about) says in the thread of the caller; False ends the work."""
+        """Called by the working thread: returns the result of function(about), run in the caller's thread; False
+        ends the work."""
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
         while True:
             try:
                 return answer.get(timeout=_AFTER_INTERRUPT)
             except queue.Empty:
-                if self._interrupted:  # which may have come with the question, that is lost then
+                if self._interrupted:  # an interrupt may have arrived with the question, whose answer is lost then
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
-        """Runs work(), with callbacks here. KeyboardInterrupt: stop(), and raises it when the work has ended."""
+        """Runs work(), with callbacks in this thread. On KeyboardInterrupt calls stop(), and raises it when the work
+        has ended."""
         result: list = []
 
         def body() -> None:
             try:
                 result.append(work())
-            except BaseException as error:  # goes to the caller
+            except BaseException as error:  # re-raised in the caller
                 self._raised.insert(0, error)
             self._events.put(None)
 
@@ -55,7 +57,7 @@ class Conversation:
                     break
                 self._answer(event)
             except queue.Empty:
-                if not thread.is_alive():  # its last word has come with an interrupt, and is lost
+                if not thread.is_alive():  # its last message came with an interrupt, and is lost
                     break
             except KeyboardInterrupt as error:  # maybe several
                 self._interrupted = self._interrupted or error
@@ -74,7 +76,7 @@ class Conversation:
                 goes_on = function(about) is not False
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # of a callback: the work ends, then it is raised
+        except BaseException as error:  # from a callback: the work ends, then it is raised
             self._raised.append(error)
         finally:
             answer.put(goes_on)

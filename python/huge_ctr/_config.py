@@ -1,4 +1,4 @@
-"""Configs as users have them: a dict, a file, JSON text, or an object with to_json()."""
+"""Reads the user's forms of a config: a dict, a file, JSON text, or an object with to_json()."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import ConfigError, FileError
 
 
 def config_dict(config: Any) -> tuple[dict, str]:
-    """The config as a dict of its own, and its name for messages. Raises ConfigError, FileError."""
+    """A copy of the config as a dict, and its name for messages. Raises ConfigError, FileError."""
     if hasattr(config, "to_json") and not isinstance(config, (str, os.PathLike)):
         config = config.to_json()
     if isinstance(config, Mapping):
@@ -35,7 +35,7 @@ def _dumped(config: Mapping) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, and paths."""
+    """Converts NumPy's numbers and arrays, and paths."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, os.PathLike):
@@ -57,7 +57,7 @@ def data_layer(config: Mapping) -> dict:
 
 
 def columns_of(config: Mapping) -> Optional[list[str]]:
-    """The columns that the Data layer names; None: not known."""
+    """The columns that the Data layer names; None: unknown."""
     data = data_layer(config)
     section = data.get("csv") or data.get("parquet")
     if not isinstance(section, dict):
@@ -74,5 +74,5 @@ def columns_of(config: Mapping) -> Optional[list[str]]:
 
 
 def set_changes(config: dict, changes: Mapping[str, Any]) -> list[str]:
-    """Changes as the program's --set has them: "solver.max_iter=100"."""
+    """Changes in the form of --set: "solver.max_iter=100"."""
     return [f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in changes.items()]

@@ -1,4 +1,4 @@
-"""What the estimators of scikit-learn have in common."""
+"""The common base of the scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CTREstimator(BaseEstimator):
         self.config = config
         self.verbose = verbose
 
-    # ---- What scikit-learn asks ----
+    # ---- Methods that scikit-learn requires ----
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,7 +151,7 @@ class CTREstimator(BaseEstimator):
         return int(self.random_state.randint(0, 2**31 - 1))
 
     def _table(self, X: Any, reset: bool) -> dict:
-        """The columns of X by name. Frames keep their types; arrays are checked as scikit-learn does."""
+        """The columns of X by name. Frames keep their types; arrays are checked by scikit-learn's rules."""
         if (isinstance(X, Mapping) and not hasattr(X, "nnz")) or hasattr(X, "get_column") or hasattr(X, "column_names"):
             names, rows, _ = _reader(X if isinstance(X, dict) else X)
             if reset:
@@ -193,7 +193,8 @@ class CTREstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Of each column of X its share of what scores lose, or move by, where it has the values of other rows."""
+        """The importance of each column of X: its share of the loss in score, or of the change, when its values are
+        permuted."""
         check_is_fitted(self, "model_")
         if "_importances_" not in self.__dict__:
             self._importances_ = self._importances()
@@ -214,7 +215,7 @@ class CTREstimator(BaseEstimator):
 
 
 def _of_column(name: str) -> tuple[str, ...]:
-    """What its features are called."""
+    """The names of the features."""
     return name, f"{name} (number)", f"{name} (category)"
 
 
@@ -248,7 +249,7 @@ def _column_of_array(values: np.ndarray) -> np.ndarray:
 
 
 def _set(config: dict, path: str, value: Any) -> None:
-    """solver.display, layers.0.shuffle, ..."""
+    """Flattens to solver.display, layers.0.shuffle, ..."""
     at: Any = config
     *folders, name = path.split(".")
     for folder in folders:

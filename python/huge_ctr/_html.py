@@ -1,4 +1,4 @@
-"""Pictures of trainers and models for notebooks: the graph, and the curves."""
+"""Drawings of trainers and models for notebooks: the graph, and the curves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def model_page(model: Any) -> str:
 
 
 def curves(history: Any) -> str:
-    """A drawing of the loss, and one of each metric."""
+    """A drawing of the loss, and one for each metric."""
     loss = [(at.iteration, at.mean_loss) for at in history.displays if at.mean_loss == at.mean_loss]
     drawn = [curve("training loss", loss, _COLORS[0])] if len(loss) > 1 else []
     names = history.evaluations[-1].metrics if history.evaluations else {}
@@ -122,7 +122,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for node in nodes:
         for bottom in node.bottoms:
             readers.setdefault(bottom, []).append(node)
-    for _ in nodes:  # at most as many times as the longest way has layers
+    for _ in nodes:  # at most as many times as the longest path has layers
         moved = False
         for node in reversed(nodes):
             behind = [one.level for top in node.tops for one in readers.get(top, [])]

@@ -32,9 +32,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def library_path() -> Path:
-    """The library that is loaded: $HUGE_CTR_LIBRARY, that of the CUDA add-on, or that of this package.
+    """The path of the library: $HUGE_CTR_LIBRARY, the CUDA add-on's, or this package's.
 
-    Raises LibraryMissing where there is none.
+    Raises LibraryMissing if there is none.
     """
     named = os.environ.get("HUGE_CTR_LIBRARY")
     if named:
@@ -153,12 +153,12 @@ def library() -> c.CDLL:
 
 
 def _load_bundled(folder: Path) -> None:
-    """Loads what the wheel has of the system's libraries, so that those of the library are found by their names.
+    """Loads the wheel's copies of system libraries, so that the library finds its dependencies by name.
 
-    Not OpenBLAS: the library does that, and says then how many threads it has.
+    Except OpenBLAS: the library loads it, and then sets its number of threads.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
-    for _ in range(len(left)):  # those that need others come after them
+    for _ in range(len(left)):  # libraries that need others are loaded after them
         for one in list(left):
             try:
                 c.CDLL(str(one))
@@ -186,7 +186,7 @@ def _log_line(_user, level, line):
 
 
 def common_options() -> dict:
-    """The log, and the environment of this process as the C library has it."""
+    """The log callback, and the environment of this process as the C library sees it."""
     libc = c.CDLL(None)
     return {
         "log": _log_line,
@@ -206,7 +206,8 @@ def path_bytes(path: Any) -> Optional[bytes]:
 
 
 class Handle:
-    """A handle of the library, destroyed with it. Of this process alone: after os.fork() the child has none."""
+    """A handle of the library, destroyed with this object. Only valid in this process: a child of os.fork() cannot
+    use it."""
 
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer
@@ -232,12 +233,12 @@ class Handle:
     def __del__(self):
         try:
             self.close()
-        except Exception:  # the interpreter ends
+        except Exception:  # the interpreter is shutting down
             pass
 
 
 def make(function: str, destroy: str, what: str, *arguments: Any) -> Handle:
-    """A handle that a function of the library makes."""
+    """Calls a function of the library that makes a handle."""
     pointer = _handle()
     call(function, *arguments, c.byref(pointer))
     return Handle(pointer, destroy, what)

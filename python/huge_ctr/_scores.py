@@ -1,4 +1,4 @@
-"""Scores and samples as they come from the library, a batch at a time."""
+"""Collects scores and samples that the library returns batch by batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._arrays import view
 
 
 class Scores:
-    """Rows of scores as they come."""
+    """Collects rows of scores."""
 
     def __init__(self, outputs: Mapping[str, tuple[int, int]], rows: Optional[int]):
         self._columns = {name: columns for name, (_, columns) in outputs.items()}
@@ -47,7 +47,7 @@ def plain(arrays: dict[str, np.ndarray]) -> Any:
 
 
 def joined(blocks: list, slots: int) -> Any:
-    """Batches of an input as one: bags where a batch has bags."""
+    """Concatenates the batches of an input; as bags if a batch has bags."""
     if all(offsets is None for _, offsets in blocks):
         return np.concatenate([values for values, _ in blocks])
     keys, ends, at = [], [np.zeros(1, np.int64)], 0

@@ -1,4 +1,4 @@
-"""What the columns of a table are taken for: numbers, categories, lists, or nothing."""
+"""Guesses the role of a table's columns: numbers, categories, lists, or unused."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 from .errors import UsageError
 from .frames import _is_pandas
 
-_LOOKED_AT = 200_000  # rows whose values are counted
+_LOOKED_AT = 200_000  # rows that are sampled to count values
 _ID_NAME = re.compile(r"(^|_)(id|ids|user|item|zip|code|device|site|app|brand|category|cat)(_|$)|id$", re.I)
 
 
 @dataclass
 class Columns:
-    """What each column is taken for."""
+    """The role of each column."""
 
     label: str
     rows: int
     numbers: list[str] = field(default_factory=list)  # standardized
-    skewed: list[str] = field(default_factory=list)  # the same of their logarithm
+    skewed: list[str] = field(default_factory=list)  # those with a skewed distribution, which get a logarithm
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # why
-    distinct: float = 0  # different values of all slots, about
+    distinct: float = 0  # estimated distinct values over all slots
     most_items: int = 1  # of a list
     weight: Optional[str] = None
 
@@ -42,7 +42,7 @@ class Columns:
         leave_out: Iterable[str] = (),
         weight: Optional[str] = None,
     ) -> "Columns":
-        """Looks at the first rows of a table: pandas, Polars, PyArrow, or a dict of columns.
+        """Inspects the first rows of a table: pandas, Polars, PyArrow, or a dict of columns.
 
         A column in `categorical` and `numeric` is used as both. Raises UsageError for unknown names.
         """
@@ -61,7 +61,7 @@ class Columns:
                 continue
             found._take(name, values_of(name), stated, rows)
         if not (found.numbers or found.skewed or found.categories or found.lists):
-            raise UsageError("every column but the label was left out: state categorical= or numeric=")
+            raise UsageError("every column except the label was omitted: state categorical= or numeric=")
         return found
 
     def _take(self, name: str, values: np.ndarray, stated: dict, rows: int) -> None:
@@ -105,7 +105,8 @@ class Columns:
             return self._leave(name, "an id of its own for each row") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "it counts the rows")
-        # Floats that are whole may have fractions in other rows, unless gaps have made floats of integers.
+        # A float column of whole numbers may have fractions in other rows, unless missing values turned integers into
+        # floats.
         names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
         few = count * 5 <= len(values) and count <= 1000
         return {"numeric", "categorical"} if names_things and few else {"numeric"}
@@ -115,18 +116,18 @@ class Columns:
         return set()
 
     def lines(self) -> list[str]:
-        """How each column is taken, for people."""
+        """Describes the role of each column."""
         kinds = (("number", self.numbers), ("number, by its logarithm", self.skewed), ("category", self.categories))
         said: dict[str, list[str]] = {}
         for word, names in (*kinds, ("list", self.lists)):
             for name in names:
                 said.setdefault(name, []).append(word)
         lines = [f"{name}: {' and '.join(words)}" for name, words in said.items()]
-        return lines + [f"{name}: left out: {why}" for name, why in self.left_out.items()]
+        return lines + [f"{name}: omitted: {why}" for name, why in self.left_out.items()]
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """Names, rows, and a function that gives the first values of a column."""
+    """Names, rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
     if hasattr(table, "column_names"):  # of PyArrow
@@ -168,7 +169,7 @@ def _distinct(values: np.ndarray) -> int:
 
 
 def _is_skewed(values: np.ndarray) -> bool:
-    """Most values are small, some are large, none is negative."""
+    """Whether most values are small, some are large, and none is negative."""
     if values.dtype.kind not in "iuf":
         return False
     values = values[~np.isnan(values)] if values.dtype.kind == "f" else values

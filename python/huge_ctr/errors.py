@@ -1,28 +1,28 @@
-"""What goes wrong, by kind: each error says place and value, and what would have worked."""
+"""Exceptions by kind. A message names the place and the value, and says what would have worked."""
 
 from __future__ import annotations
 
 
 class HugeCtrError(Exception):
-    """Of the engine. Its subclasses are the kinds of errors; `kind` is the exit code of the programs."""
+    """The base of the engine's errors. Its subclasses are the kinds; `kind` is the exit code of the programs."""
 
     kind = 1
 
 
 class UsageError(HugeCtrError, ValueError):
-    """A call that does not fit: an unknown name, a wrong shape or type. Nothing has changed."""
+    """Wrong arguments: an unknown name, a wrong shape or type. Nothing has changed."""
 
     kind = 2
 
 
 class ConfigError(HugeCtrError, ValueError):
-    """The config, with every problem found and the place of each."""
+    """A wrong config, with every problem found and the place of each."""
 
     kind = 3
 
 
 class DataError(HugeCtrError, ValueError):
-    """Data or model files: file, row, column and value."""
+    """Wrong data or model files: file, row, column and value."""
 
     kind = 4
 
@@ -34,29 +34,29 @@ class FileError(HugeCtrError, OSError):
 
 
 class DeviceError(HugeCtrError, RuntimeError):
-    """A GPU, or memory and threads that the system refuses."""
+    """A GPU failed, or the system refused memory or threads."""
 
     kind = 6
 
 
 class CommunicationError(HugeCtrError, RuntimeError):
-    """Another process or rank of a job."""
+    """Another process or rank of a job failed."""
 
     kind = 7
 
 
 class InterruptedWork(HugeCtrError, RuntimeError):
-    """Ended by a callback or a signal."""
+    """A callback or a signal ended the call."""
 
     kind = 130
 
 
 class ForkError(UsageError):
-    """A model, trainer or table of a process before os.fork(), whose threads the child does not have."""
+    """A model, trainer or table was made before os.fork(); the child does not have its threads."""
 
 
 class LibraryMissing(HugeCtrError, ImportError):
-    """There is no libhuge_ctr.so, or it is of another version."""
+    """libhuge_ctr.so is missing, or has another version."""
 
 
 KINDS = {

@@ -1,4 +1,4 @@
-"""Tables of users as sources of the library: pandas, Polars, PyArrow, NumPy, dicts."""
+"""Tables as sources of the library: pandas, Polars, PyArrow, NumPy, dicts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .errors import DataError, UsageError
 
 
 class Frame:
-    """A table in the memory of this process, which the library reads where it lies.
+    """A table in the memory of this process, which the library reads in place.
 
-    data: a pandas or Polars DataFrame, a PyArrow Table, anything with `__arrow_c_stream__()`, or a mapping of column
-        names to vectors of equal length: NumPy arrays, Series, Arrow arrays, lists. Numbers, booleans, texts,
-        categories, and lists of numbers or texts; None, NaN and NaT are missing values. No copy is made of contiguous
-        numbers, of Arrow's arrays and of the codes of categories; texts that are Python objects are copied.
-    columns: those that are read; left out: all.
+    data: a pandas or Polars DataFrame, a PyArrow Table, anything with `__arrow_c_stream__()`, or a mapping of
+        column names to vectors of equal length: NumPy arrays, Series, Arrow arrays, lists. Numbers, booleans, texts,
+        categories, and lists of numbers or texts; None, NaN and NaT are missing values. Contiguous numbers, Arrow's
+        arrays and the codes of categories are not copied; texts that are Python objects are.
+    columns: the columns to read; default: all.
 
-    Raises UsageError for what is no table and for columns of different lengths.
+    Raises UsageError if it is not a table, and for columns of different lengths.
     """
 
     def __init__(self, data: Any, columns: Optional[Iterable[str]] = None):
@@ -48,11 +48,11 @@ class Frame:
 
     @property
     def source(self) -> str:
-        """Its name where a config or a call takes a path, in this process: "memory:/1"."""
+        """Its name, usable as a path in configs and calls of this process: "memory:/1"."""
         return _library.library().hctr_frame_source(self._handle.pointer).decode()
 
     def close(self) -> None:
-        """Frees what the library holds; whoever reads the table goes on."""
+        """Releases the library's copy; readers of the table are not affected."""
         self._handle.close()
 
     def __len__(self) -> int:
@@ -64,14 +64,14 @@ def is_table(data: Any) -> bool:
 
 
 def as_frame(data: Any, columns: Optional[Iterable[str]] = None) -> Frame:
-    """`data`, or a Frame of it."""
+    """`data` if it is a Frame, otherwise a Frame of it."""
     return data if isinstance(data, Frame) else Frame(data, columns)
 
 
 def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: bool = False) -> tuple[str, Any]:
-    """What the library reads, and what has to live meanwhile. `data`: a path, or a table.
+    """The path for the library, and the objects to keep alive meanwhile. `data`: a path, or a table.
 
-    read_parquet: files that end in .parquet are read by PyArrow, and not by the library.
+    read_parquet: whether PyArrow reads files that end in .parquet, instead of the library.
     """
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
@@ -146,7 +146,7 @@ def _column_of(values: Any) -> _arrow.Column:
 
 
 def host_array(values: Any) -> np.ndarray:
-    """An array of NumPy that shares the memory of a tensor. Raises UsageError for tensors of a GPU."""
+    """A NumPy array that shares the memory of a tensor. Raises UsageError for tensors on a GPU."""
     device = values.__dlpack_device__()[0] if hasattr(values, "__dlpack_device__") else 1
     if int(device) not in (1, 3):
         raise UsageError("a tensor on a GPU: bring it to the host first, as with .cpu()")
@@ -159,7 +159,7 @@ def host_array(values: Any) -> np.ndarray:
 
 
 def _array_of(values: Any) -> np.ndarray:
-    """Of a list. Texts, lists and mixed values stay objects."""
+    """From a list. Texts, lists and mixed values stay objects."""
     values = list(values)
     if values and all(isinstance(one, (bool, int, float, np.number, np.bool_)) for one in values):
         return np.array(values)
@@ -223,7 +223,7 @@ def _of_pandas(series: Any) -> _arrow.Column:
     if name == "DatetimeTZDtype":
         return _arrow.seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     kind = getattr(dtype, "kind", "O")
-    if kind in "biuf":  # of nullable numbers
+    if kind in "biuf":  # from nullable numbers
         valid = ~np.asarray(series.isna())
         plain = np.dtype(getattr(dtype, "numpy_dtype", "float64"))
         return _arrow.numbers(series.fillna(0).to_numpy(plain), None if valid.all() else valid)
@@ -232,7 +232,8 @@ def _of_pandas(series: Any) -> _arrow.Column:
 
 
 def _arrow_of_pandas(series: Any) -> Any:
-    """By PyArrow, which is much faster with texts; None without it, and for objects that it does not take."""
+    """Converts with PyArrow, which is much faster for texts; None without it, and for objects that it does not
+    support."""
     try:
         import pyarrow
     except ImportError:

@@ -1,4 +1,4 @@
-"""Models as objects: each layer of docs/layers.md is a function of this module, by its type.
+"""Models as objects: this module has a function for each layer type of docs/layers.md.
 
 from huge_ctr import layers as L
 data = L.Data(labels=["click"], dense=["price"], slots=["user", "item"], source="train.csv", eval_source="new.csv")
@@ -7,7 +7,7 @@ x = L.Concat(L.Reshape(vectors, leading_dim=32), data.dense)
 x = L.Dropout(L.ReLU(L.InnerProduct(x, num_output=64)), rate=0.2)
 loss = L.BinaryCrossEntropyLoss(L.InnerProduct(x, num_output=1), data.label)
 model = L.Model(data, loss, learning_rate=0.001, solver={"batchsize": 512, "num_epochs": 2})
-huge_ctr.train(model)            # or model.to_json() for everything that takes a config
+huge_ctr.train(model)            # or model.to_json() wherever a config is accepted
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import ConfigError
 
-# Types whose fields stand in an object of their own in a config, but for those that are named here as outside.
+# Layer types whose fields are in a nested object of the config, and the fields that stay outside of it.
 _OBJECTS = {
     "BatchNorm": "bn_param",
     "ELU": "elu_param",
@@ -37,7 +37,7 @@ _EMBEDDING = "DistributedSlotSparseEmbeddingHash"
 
 
 class Tensor:
-    """A top of a layer: what other layers take as a bottom."""
+    """A top of a layer, to be used as a bottom of other layers."""
 
     def __init__(self, name: str, layer: Optional["Layer"] = None):
         self.name, self.layer = name, layer
@@ -50,7 +50,7 @@ class Tensor:
 
 
 class Layer:
-    """One layer: type, bottoms, number of tops, and the fields that a config gives it."""
+    """One layer: type, bottoms, number of tops, and its config fields."""
 
     def __init__(self, type: str, bottoms: Sequence[Tensor], tops: int, name: Optional[str], fields: Mapping[str, Any]):
         self.type, self.bottoms, self.name, self.fields = type, list(bottoms), name, dict(fields)
@@ -81,7 +81,7 @@ def make(type: str, *bottoms: Tensor, name: Optional[str] = None, tops: int = 1,
 
 
 def Slice(x: Tensor, ranges: Sequence[Sequence[int]], name: Optional[str] = None) -> list[Tensor]:
-    """Columns [begin, end) of each range; a top for each."""
+    """Columns [begin, end) of each range, one top each."""
     made = make("Slice", x, name=name, tops=len(ranges), ranges=[list(one) for one in ranges])
     return made if isinstance(made, list) else [made]
 
@@ -113,7 +113,7 @@ def __getattr__(type: str) -> Callable[..., Any]:
 
 
 def _groups(given: Iterable[Union[str, Mapping]]) -> list[dict]:
-    """Groups of columns: names that stand alone share one."""
+    """Groups of columns: columns given by name alone share one group."""
     groups: list[dict] = []
     for one in given:
         if isinstance(one, Mapping):
@@ -130,12 +130,12 @@ def _width(groups: Sequence[Mapping]) -> int:
 
 
 class Data:
-    """The Data layer of a table with named columns (format "Csv", which tables in memory have too, or "Parquet").
+    """The Data layer of a table with named columns (format "Csv", also for tables in memory, or "Parquet").
 
     labels: names, or objects such as {"column": "bought", "positive": "yes"}. dense: names, or groups such as
     {"columns": ["price"], "transform": ["log", "standardize"]}. slots: names, or groups such as {"columns": ["tags"],
-    "separator": "|"}. most_keys: of each slot, the most keys; left out: 1, or 1000 where there is a separator.
-    fields: others of the layer (shuffle, bad_records, ...). `label`, `dense` and `keys` are its tops.
+    "separator": "|"}. most_keys: the maximum number of keys of each slot; default: 1, or 1000 with a separator. fields:
+    further fields of the layer (shuffle, bad_records, ...). `label`, `dense` and `keys` are its tops.
     """
 
     def __init__(
@@ -179,15 +179,15 @@ class Data:
         self.slots, self.dense_dim = count, _width(dense_groups)
 
     def input(self, top: str) -> Tensor:
-        """The top of a sparse input that `sparse` names."""
+        """The top of the sparse input named by `sparse`."""
         return Tensor(top)
 
 
 class Model:
-    """A whole config: the Data layer and the layers above, down from the losses.
+    """A complete config: the Data layer and the layers from which the losses are computed.
 
-    losses: tops of loss layers. optimizer: the config's section, or left out: Adam with `learning_rate`.
-    solver: fields of the config's solver. Raises ConfigError for layers that are named alike.
+    losses: tops of loss layers. optimizer: the config's section; default: Adam with `learning_rate`. solver: fields of
+    the config's solver. Raises ConfigError for duplicate layer names.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Model:
         self._name_tops()
 
     def _add(self, tensor: Tensor) -> None:
-        """Layers below first, in the order in which they were made where that is free."""
+        """Layers in topological order; ties in the order of creation."""
         stack = [(tensor.layer, False)]
         while stack:
             layer, ready = stack.pop()
@@ -239,7 +239,7 @@ class Model:
                 top.name = name if len(layer.tops) == 1 else f"{name}_{i}"
 
     def without_evaluation(self) -> "Model":
-        """The same where nothing is evaluated on, so that early stopping has nothing to look at; itself otherwise."""
+        """The same model without evaluation data, and so without early stopping; itself if it needs no change."""
         if self.data.json.get("eval_source"):
             return self
         made = object.__new__(Model)

@@ -26,15 +26,15 @@ EXPORTS = {"onnx": 0, "npz": 1, "safetensors": 2, "parquet": 3}
 
 
 class Model:
-    """A trained model in memory, which any number of threads may use.
+    """A trained model in memory, usable by any number of threads.
 
-    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" where it is not the newest.
-    config: a config file where none is saved with the model. device: "auto", "cpu" or "cuda". threads: of a CPU, for
+    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" for one that is not the newest.
+    config: a config file if none is saved with the model. device: "auto", "cpu" or "cuda". threads: on a CPU, for
         each call; None: all usable cores. changes: fields of the config, as {"solver.batchsize_eval": 4096}.
     tables: a view of a store (huge_ctr.store), from which rows come in place of tables of its own, with its updates.
 
-    Raises FileError where there is none; DataError, ConfigError where its files do not fit; DeviceError. After
-    os.fork() the child cannot use it (ForkError). It can be pickled: with its files.
+    Raises FileError if it does not exist; DataError, ConfigError if its files do not fit; DeviceError. A child of
+    os.fork() cannot use it (ForkError). Pickling includes its files.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Model:
         if out is not None:
             raise UsageError("out= goes with a dict of arrays by the names of inputs, whose rows are known")
         source, frame = self._source(data)
-        # Of a table the number of rows is known; those behind the last scored one are bad records.
+        # A table's number of rows is known: rows after the last scored one are bad records.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer
@@ -111,10 +111,10 @@ class Model:
         return plain(collected.arrays())
 
     def encode(self, data: Any) -> dict[str, Any]:
-        """The arrays that a table or path becomes, as predict(), and other programs with exported models, take them.
+        """Converts a table or path to the arrays that predict(), and other programs with exported models, accept.
 
         Returns by input float32 [samples, columns] of dense values, and int64 [samples, slots] of keys, or (keys
-        [count], offsets [samples * slots + 1]) where slots have other than one key.
+        [count], offsets [samples * slots + 1]) if a slot does not have exactly one key.
         """
         return self._encode(data, False)
 
@@ -137,7 +137,7 @@ class Model:
     # ---- Measures ----
 
     def evaluate(self, data: Any = None) -> dict[str, float]:
-        """The metrics of the config's eval_metrics by name; NaN: what these samples do not define.
+        """The metrics of the config's eval_metrics by name; NaN if these samples do not define one.
 
         data: a table or path with labels; None: the eval_source of the config. With the model that is loaded, on one
         rank: bit for bit the metrics of huge_ctr --eval there.
@@ -153,10 +153,10 @@ class Model:
         return found
 
     def feature_importance(self, data: Any = None, rows: int = 100_000, by: str = "AUC") -> dict[str, float]:
-        """What is lost where a feature has the values of other rows, the most first.
+        """Permutation importance: the effect of shuffling each feature, largest first.
 
-        data: a table or path with labels; None: the eval_source of the config. rows: the most that are scored.
-        by: "AUC", of the first label, which sinks by so much; or "scores", which move by so much in the mean.
+        data: a table or path with labels; None: the eval_source of the config. rows: maximum number of scored rows. by:
+        "AUC": the decrease of the first label's AUC; or "scores": the mean change of the scores.
         """
         if by not in ("AUC", "scores"):
             raise UsageError(f"by {by!r}: there are AUC and scores")
@@ -173,17 +173,17 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """Name to role ("dense", "keys") and columns: values, or slots, of a sample."""
+        """Name to role ("dense", "keys") and columns: values, or slots, per sample."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     @property
     def outputs(self) -> dict[str, int]:
-        """The losses whose scores there are: name to columns."""
+        """The losses with scores: name to columns."""
         return {name: columns for name, (_, columns) in self._outputs.items()}
 
     @property
     def config(self) -> dict:
-        """The config that is saved with the model."""
+        """The config saved with the model."""
         return self._files().config or {}
 
     @property
@@ -199,11 +199,11 @@ class Model:
 
     @property
     def title(self) -> str:
-        """Its name, or the iteration alone where its folder is a temporary one."""
+        """Its name, or only the iteration if its folder is temporary."""
         return f"iteration {self.iteration}" if self._owns else self.name
 
     def summary(self) -> str:
-        """Name, device, inputs, layers' weights and tables, in lines for people."""
+        """A description: name, device, inputs, layer weights and tables."""
         files = self._files()
         lines = [f"{self.title}, on {self.device_name}"]
         for name, (role, columns) in self.inputs.items():
@@ -224,8 +224,8 @@ class Model:
     ) -> list[Path]:
         """Writes weights and tables for other programs: "onnx", "npz", "safetensors" or "parquet".
 
-        path: a folder that is new, or empty. rows: of ONNX, samples of `data` (or the eval_source) that rows.npz gets
-        with their scores. Returns the files.
+        path: a new or empty folder. rows: for ONNX, the number of samples of `data` (or the eval_source) that rows.npz
+        gets with their scores. Returns the files.
         """
         if format not in EXPORTS:
             raise UsageError(f"format {format!r}: there are {', '.join(EXPORTS)}")
@@ -237,9 +237,10 @@ class Model:
         return files
 
     def predict_to(self, data: Any, out: Union[str, os.PathLike], keep: Iterable[str] = ()) -> int:
-        """Writes the scores of a table or path to a .tsv, .csv or .parquet file, as --predict does. Returns the rows.
+        """Writes the scores of a table or path to a .tsv, .csv or .parquet file, like --predict. Returns the number of
+        rows.
 
-        keep: columns that are passed on.
+        keep: columns to copy to the output.
         """
         options, living = self._use_options(data, None)
         summary = s.UseSummary()
@@ -298,7 +299,7 @@ class Model:
             )
 
     def own(self, folder: str) -> None:
-        """Makes a temporary folder go with the model."""
+        """Deletes a temporary folder together with the model."""
         self._owns = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -352,7 +353,7 @@ class Model:
         _stoppable(call)
 
     def _pinned(self) -> str:
-        """The model that was loaded, also where a newer one is at the prefix by now."""
+        """The loaded model, even if the prefix has a newer one by now."""
         is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
         return f"{self.path}@{self.iteration}" if is_prefix else self.path
 
@@ -362,7 +363,7 @@ class Model:
         return self._saved
 
     def _name_in_folder(self) -> str:
-        """What stands behind the folder of the files, for load()."""
+        """The part of the path after the folder, for load()."""
         return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
 
     def _packed(self) -> dict[str, bytes]:
@@ -381,5 +382,5 @@ def _stoppable(call: Callable[[Any], None]) -> None:
 
 
 def load(path: Union[str, os.PathLike], **options: Any) -> Model:
-    """The model at a path: a run folder, a checkpoint, a snapshot_prefix. Options and errors: those of Model."""
+    """Loads the model at a path: a run folder, a checkpoint, a snapshot_prefix. Options and errors: as for Model."""
     return Model(path, **options)

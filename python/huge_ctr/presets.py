@@ -3,8 +3,8 @@
     config = huge_ctr.presets.wide_and_deep(frame, label="click")
     model = huge_ctr.train(config, frame, newer)
 
-Each takes the arguments of Columns.of() and Sizes, and returns a layers.Model, whose `columns` say how each column was
-taken. What is wrongly guessed is stated with `categorical`, `numeric`, `lists` and `leave_out`.
+Each preset accepts the arguments of Columns.of() and Sizes, and returns a layers.Model, whose `columns` describe the
+role of each column. Correct wrong guesses with `categorical`, `numeric`, `lists` and `leave_out`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .errors import UsageError
 
 @dataclass
 class Sizes:
-    """Widths of layers, and how long to train; what is None follows from the number of rows, as of huge_ctr --init."""
+    """Layer widths and training length; None follows from the number of rows, as for huge_ctr --init."""
 
     embedding_dim: int = 16
     hidden: Sequence[int] = (128, 64)
@@ -29,13 +29,14 @@ class Sizes:
     batch_size: Optional[int] = None
     epochs: Optional[int] = None
     learning_rate: Optional[float] = None
-    early_stopping: Optional[int] = 3  # evaluations without a better one; None: never. Needs eval_data
+    # evaluations without improvement before training stops; None: never. Requires eval_data
+    early_stopping: Optional[int] = 3
     metric: str = "AUC"
     seed: int = 1
 
 
 class _Network:
-    """What the presets have in common."""
+    """Code shared by the presets."""
 
     def __init__(self, columns: Columns, sizes: Sizes, data: L.Data, rare_keys: bool):
         self.columns, self.sizes, self.data, self.rare_keys = columns, sizes, data, rare_keys
@@ -51,7 +52,7 @@ class _Network:
         return L.Reshape(made, leading_dim=self.data.slots * size, name="vectors")
 
     def vectors_and_weights(self) -> tuple[L.Tensor, L.Tensor]:
-        """Of all slots from one table, whose vectors have an element more."""
+        """One table for all slots; its vectors have one element more, the weight."""
         size, slots = self.sizes.embedding_dim, self.data.slots
         made = L.Reshape(self.embedding(self.data.keys, size + 1, name="embedding"), leading_dim=size + 1, name="rows")
         vectors, weights = L.Slice(made, [[0, size], [size, size + 1]])
@@ -127,7 +128,7 @@ def _dlrm(net: _Network) -> L.Tensor:
 
 
 def _din(net: _Network, length: int) -> L.Tensor:
-    """G. Zhou et al., KDD 2018: the vectors of the history, weighted by what each has to do with the item."""
+    """G. Zhou et al., KDD 2018: the vectors of the history, weighted by their relevance to the item."""
     size = 2 * net.sizes.embedding_dim
     vectors, lengths = net.embedding(net.data.input("items"), size, "none", tops=2, name="items_embedding")
     history, item = L.FusedReshapeConcat(vectors, tops=2, name="sequence")
@@ -160,7 +161,8 @@ def _epochs(rows: int, many_keys: bool) -> int:
 
 
 def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, dict]:
-    """Solver and optimizer: as many passes as the rows bear, and a rate that rises, then falls to a hundredth."""
+    """Solver and optimizer: a number of passes suited to the number of rows, and a rate that rises, then falls to a
+    hundredth."""
     batch = sizes.batch_size or _batch_size(columns.rows)
     epochs = sizes.epochs or _epochs(columns.rows, many_keys)
     steps = max(1, math.ceil(columns.rows / batch))
@@ -182,7 +184,7 @@ def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, di
 
 
 def _data(columns: Columns, history: Optional[str], item: Optional[str], fields: dict) -> tuple[L.Data, int]:
-    """The Data layer, and how many items of the history are kept."""
+    """The Data layer, and the maximum length of the history."""
     if columns.rows > 1:
         fields.setdefault("shuffle", min(columns.rows, 1 << 18))
     dense = [{"columns": columns.numbers, "transform": "standardize"}] if columns.numbers else []
@@ -229,7 +231,7 @@ def build(
     item: Optional[str] = None,
     **fields: Any,
 ) -> L.Model:
-    """The model of a preset, by name. fields: of the Data layer, such as source and eval_source."""
+    """Builds a preset by name. fields: of the Data layer, such as source and eval_source."""
     if preset not in _NETWORKS:
         raise UsageError(f"preset {preset!r}: there are {', '.join(_NETWORKS)}")
     if preset == "din" and not (history and item):

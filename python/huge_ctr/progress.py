@@ -16,7 +16,7 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """One line that is rewritten, and ends with a line end whatever happens. Nothing where nobody looks."""
+    """One line that is rewritten, and always ends with a newline. Prints nothing if the output is not interactive."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Progress:
         self.last = ""
 
     def share(self, state: Any) -> Optional[float]:
-        """The part of the run that is done; None: not known."""
+        """The finished fraction of the run; None: unknown."""
         if self._iterations:
             return min(1.0, state.iteration / self._iterations)
         if self._passes and state.epoch is not None:

@@ -18,15 +18,15 @@ from ._estimator import CTREstimator, given_target, rows_of
 
 
 class CTRClassifier(ClassifierMixin, CTREstimator):
-    """Probability of the second of two classes.
+    """Classifier that predicts the probability of the second of two classes.
 
     preset: "wide_and_deep", "deepfm", "dcn", "dcnv2" or "dlrm". embedding_dim, hidden, dropout: widths of the model.
-    learning_rate, batch_size, epochs: None follows from the number of rows. early_stopping_rounds: evaluations on
-    eval_set without a better AUC after which training ends; the best model is kept. categorical_feature: "auto", or
-    names or indices; texts, pandas categories and integers under names such as "user_id" are categories anyway.
-    random_state: equal ones give equal models; None is 1. config: fields of the config, as {"solver.display": 10}.
+    learning_rate, batch_size, epochs: None follows from the number of rows. early_stopping_rounds: training ends after
+    this many evaluations on eval_set without a better AUC; the best model is kept. categorical_feature: "auto", or
+    names or indices; texts, pandas categories and integers under names such as "user_id" are always categories.
+    random_state: equal values give equal models; None is 1. config: fields of the config, as {"solver.display": 10}.
 
-    After fit(): classes_, model_ (huge_ctr.Model), columns_ (what each column was taken for), evals_result_,
+    After fit(): classes_, model_ (huge_ctr.Model), columns_ (the role of each column), evals_result_,
     feature_importances_, n_iter_.
     """
 
@@ -47,7 +47,7 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
     ) -> "CTRClassifier":
         """X: a DataFrame or array [rows, columns]; NaN is a missing value. y: two classes. sample_weight: [rows].
 
-        eval_set: (X, y), or a list whose last pair is evaluated on.
+        eval_set: (X, y), or a list whose last pair is used.
         """
         rows = rows_of(X)
         table = self._table(X, reset=True)
@@ -71,7 +71,7 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
         return (y == self.classes_[1]).astype(np.float32)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """float64 [rows, 2]: of each class its probability."""
+        """float64 [rows, 2]: the probability of each class."""
         scores = self._scores(X)
         return np.stack([1 - scores, scores], 1)
 
@@ -87,11 +87,12 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
 
 
 class CTRRegressor(RegressorMixin, CTREstimator):
-    """Mean of a target between the least and the largest of training: a rate, a price within bounds.
+    """Regressor for a bounded target, such as a rate or a price: predicts its mean between the minimum and the maximum
+    of training.
 
-    The engine's losses are cross-entropies. So targets are scaled to 0 ... 1, and the probability that is learned for
-    such a soft label is its mean. Predictions lie between the bounds. Arguments and attributes: as of CTRClassifier;
-    early stopping looks at the loss. target_range_: the bounds.
+    The engine's losses are cross-entropies. So targets are scaled to 0 ... 1; the learned probability of such a soft
+    label is its mean. Predictions are within the bounds. Arguments and attributes: as for CTRClassifier; early stopping
+    uses the loss. target_range_: the bounds.
     """
 
     _metric = "AverageLoss"
@@ -107,7 +108,7 @@ class CTRRegressor(RegressorMixin, CTREstimator):
         categorical_feature: Any = None,
         callbacks: Sequence[Any] = (),
     ) -> "CTRRegressor":
-        """X, sample_weight, eval_set: as of CTRClassifier. y: finite numbers [rows]."""
+        """X, sample_weight, eval_set: as for CTRClassifier. y: finite numbers [rows]."""
         rows = rows_of(X)
         table = self._table(X, reset=True)
         y = column_or_1d(np.asarray(given_target(y)), warn=True)

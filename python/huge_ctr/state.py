@@ -1,4 +1,4 @@
-"""How far training is, and what has been seen of it."""
+"""The state and history of training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDS = ("reached", "pass_ended", "metric", "stopped")
 
 @dataclass
 class State:
-    """How far training is. `metrics` are those of the last evaluation, at iteration `evaluated_at` (-1: none)."""
+    """The progress of training. `metrics` are those of the last evaluation, at iteration `evaluated_at` (-1: none)."""
 
     iteration: int
     samples: int
@@ -49,7 +49,7 @@ class State:
 
 @dataclass
 class History:
-    """Displays and evaluations of a trainer, in their order."""
+    """The displays and evaluations of a trainer, in order."""
 
     displays: list[State] = field(default_factory=list)
     evaluations: list[State] = field(default_factory=list)
@@ -57,17 +57,17 @@ class History:
 
 
 class Callback:
-    """What fit() calls, in the thread that has called fit(). Returning False ends training there."""
+    """Callbacks of fit(), run in its thread. Returning False ends training."""
 
     def on_display(self, state: State) -> Optional[bool]:
-        """At each display."""
+        """Called at each display."""
 
     def on_evaluation(self, state: State) -> Optional[bool]:
-        """After each evaluation."""
+        """Called after each evaluation."""
 
 
 def call_each(callbacks: Sequence[Any], method: str, state: State) -> bool:
-    """False where one of them says so."""
+    """Calls all; False if one of them returns False."""
     goes_on = True
     for callback in callbacks:
         called = getattr(callback, method, None) or (callback if callable(callback) else None)

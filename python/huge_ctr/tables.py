@@ -20,10 +20,10 @@ def saved_model(path: str, config: Any) -> Any:
 
 
 class Table:
-    """Rows of one embedding table, those of one column where it was named by that.
+    """The rows of one embedding table, or of one column if accessed by column name.
 
-    name: of the table. keys: int64 [rows]. vectors: float32 [rows, dim]. slots: int64 [rows] where rows belong to slot
-    and key, else None.
+    name: of the table. keys: int64 [rows]. vectors: float32 [rows, dim]. slots: int64 [rows] if rows belong to slot and
+    key, else None.
     """
 
     def __init__(self, model: Any, files: Any, column: Optional[str], slot: Optional[int]):
@@ -42,7 +42,7 @@ class Table:
         return len(self.keys)
 
     def keys_of(self, values: Sequence[Any]) -> np.ndarray:
-        """int64 [values]: the keys that values of the column have in data. Raises UsageError, DataError."""
+        """int64 [values]: the keys that the reader makes of values of the column. Raises UsageError, DataError."""
         if self.column is None:
             raise UsageError(
                 f"table '{self.name}' was not named by a column: values become keys in one, as in "
@@ -51,7 +51,7 @@ class Table:
         return column_keys(self._model, self.column, values)
 
     def vectors_of(self, values: Sequence[Any]) -> np.ndarray:
-        """float32 [values, dim]: the vectors of values of the column, or of keys; zeros for what has no row."""
+        """float32 [values, dim]: the vectors of values of the column, or of keys; zeros for values without a row."""
         keys = np.asarray(values) if self.column is None else self.keys_of(values)
         slot = self._slot if self._files.slots is not None else None
         if self._files.slots is not None and slot is None:
@@ -67,7 +67,7 @@ class Table:
 
 
 class Tables(Mapping):
-    """The tables of a model by name; `tables["item"]` may also be a column, whose table it is then."""
+    """The tables of a model by name; `tables["item"]` may also name a column, and returns its table."""
 
     def __init__(self, model: Any, files: Any):
         self._model, self._files = model, files
@@ -96,7 +96,7 @@ class Tables(Mapping):
 
 
 def column_slots(config: Mapping) -> dict[str, tuple[str, int]]:
-    """Of each column of keys: the sparse input that it belongs to, and its slot there."""
+    """For each column of keys: its sparse input, and its slot there."""
     data = _config.data_layer(config)
     section = data.get("csv") or data.get("parquet") or {}
     columns = [name for group in section.get("slots", []) for name in np.ravel(group["columns"]).tolist()]
@@ -111,7 +111,7 @@ def column_slots(config: Mapping) -> dict[str, tuple[str, int]]:
 
 
 def table_bottoms(config: Mapping) -> dict[str, str]:
-    """Of each embedding, by its name: the sparse input whose keys it has."""
+    """For each embedding, by name: the sparse input that it reads."""
     found = {}
     for layer in config.get("layers", [])[1:]:
         if "sparse_embedding_hparam" in layer:
@@ -120,7 +120,7 @@ def table_bottoms(config: Mapping) -> dict[str, str]:
 
 
 def column_keys(model: Any, column: str, values: Sequence[Any]) -> np.ndarray:
-    """The keys of values, as the reader makes them: a table of this column alone is encoded."""
+    """The keys of values, as the reader makes them: encodes a table of only this column."""
     config = model.config
     top, slot = column_slots(config)[column]
     section = _config.data_layer(config).get("csv") or _config.data_layer(config).get("parquet") or {}

@@ -1,4 +1,4 @@
-"""Training, as far at a time as the caller says."""
+"""Training with control over how far each call trains."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .state import ENDS, Callback, History, State, call_each
 
 
 class Trainer:
-    """Trains the model of a config, which it holds with tables, optimizer states and position in the data.
+    """Trains the model of a config. Construction creates the model, tables, optimizer states and position in the data.
 
     config: a dict, a path, JSON text, or an object with to_json().
-    data, eval_data: instead of `source` and `eval_source` of the config: a path, or a table (pandas, Polars, PyArrow,
-        a dict of columns, Frame) where the Data layer names columns (Csv, Parquet).
+    data, eval_data: replace `source` and `eval_source` of the config: a path, or a table (pandas, Polars, PyArrow,
+        a dict of columns, Frame) if the Data layer names columns (Csv, Parquet).
     run_dir: a folder for metrics, summary and models; None: none is written.
-    resume: a checkpoint, a folder of several, or "latest"; rates and frozen names are said again then.
-    device: "auto", "cpu" or "cuda". threads: of a CPU; None: all usable cores.
+    resume: a checkpoint, a folder of several, or "latest"; set rates and frozen names again after it.
+    device: "auto", "cpu" or "cuda". threads: on a CPU; None: all usable cores.
     changes: fields of the config, as {"solver.max_iter": 100}.
-    allow_unmatched: a column whose values match nothing at all is no error.
+    allow_unmatched: a column whose values match nothing is no error.
 
-    Calls in a row are one run: fit() to iteration 10, 20 and 30 gives, bit for bit, what fit() to 30 gives. One thread
-    at a time may call it. Raises ConfigError, DataError, FileError, DeviceError, UsageError. A call that does not fit
-    (UsageError) changes nothing; any other error ends training. Ctrl-C ends a call after its step, and later calls
-    train on. After os.fork() the child cannot use it (ForkError).
+    Consecutive calls are one run: fit() to iteration 10, 20 and 30 gives, bit for bit, the result of fit() to 30. One
+    thread at a time may call it. Raises ConfigError, DataError, FileError, DeviceError, UsageError. A call with wrong
+    arguments (UsageError) changes nothing; any other error ends training. Ctrl-C ends a call after its step, and later
+    calls continue. A child of os.fork() cannot use it (ForkError).
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Trainer:
         return self.history
 
     def step(self, samples: Union[int, Any] = 1) -> str:
-        """Trains for so many iterations, or on samples in memory, and does nothing else.
+        """Trains for a number of iterations, or on samples in memory, and does nothing else.
 
         samples: a number of iterations; a table; or a dict of arrays by the names of `inputs`: labels, dense values
             and weights float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets
@@ -163,9 +163,9 @@ class Trainer:
         return ENDS[ended.value]
 
     def evaluate(self, data: Any = None) -> dict[str, float]:
-        """The metrics by name, on eval_source, on a table or path, or on a dict of arrays as of step().
+        """The metrics by name, on eval_source, on a table or path, or on a dict of arrays as for step().
 
-        NaN: what these samples do not define. A table or path is the evaluation source from then on.
+        NaN: these samples do not define the metric. A table or path becomes the evaluation source.
         """
         found: dict[str, float] = {}
         collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
@@ -179,7 +179,8 @@ class Trainer:
         return found
 
     def finish(self) -> None:
-        """Ends the run as the program does: last evaluation, final model, summary. Then train no more."""
+        """Ends the run as the program does: last evaluation, final model, summary. Training cannot continue after
+        it."""
         self._long(Conversation(), "hctr_trainer_finish")
         self._finished = True
 
@@ -193,23 +194,23 @@ class Trainer:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """What step() takes as arrays: name to role ("labels", "dense", "keys") and columns."""
+        """The arrays that step() accepts: name to role ("labels", "dense", "keys") and columns."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     def set_learning_rate(self, rate: Optional[float]) -> None:
-        """A constant rate from here on; None: that of the config's schedule."""
+        """Sets a constant rate for later steps; None: the config's schedule."""
         _library.call("hctr_trainer_set_learning_rate", self._handle.pointer, -1.0 if rate is None else float(rate))
 
     def set_source(self, data: Any) -> None:
-        """Other training data from here on, from their beginning: a path or a table."""
+        """Switches to other training data, from their beginning: a path or a table."""
         self._set_source("source", "hctr_trainer_set_source", data)
 
     def set_evaluation_source(self, data: Any) -> None:
-        """Other data to evaluate on: a path or a table."""
+        """Switches to other evaluation data: a path or a table."""
         self._set_source("eval_source", "hctr_trainer_set_evaluation_source", data)
 
     def freeze(self, *names: str) -> None:
-        """Layers by their first top, tables by their name: their weights stay as they are."""
+        """Freezes weights. Names: layers by their first top, tables by their name."""
         _library.call("hctr_trainer_freeze", self._handle.pointer, *_library.texts(names))
 
     def unfreeze(self, *names: str) -> None:
@@ -232,9 +233,9 @@ class Trainer:
         dense_states: Union[str, os.PathLike, None] = None,
         table_states: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        """Takes weights and rows, and optimizer states, from files, as save() writes them. Tables by their names.
+        """Loads weights and rows, and optimizer states, from files that save() writes. Tables by their names.
 
-        What is not named stays as it is. Other states start anew.
+        Parts that are not named are unchanged. States that are not loaded are reset.
         """
         names, count = _library.texts(list(tables or {}))
         files, _ = _library.texts([os.fspath(one) for one in (tables or {}).values()])
@@ -253,14 +254,14 @@ class Trainer:
         _library.call("hctr_trainer_load", self._handle.pointer, c.byref(what))
 
     def checkpoint(self, folder: Union[str, os.PathLike]) -> Path:
-        """Saves all that going on takes, in a new folder in this one, and returns it: `resume` takes it."""
+        """Saves a checkpoint in a new folder inside this one, and returns its path, for `resume`."""
         made: list[Path] = []
         collect = s.FILE(lambda _user, path: made.append(Path(os.fsdecode(path))))
         _library.call("hctr_trainer_checkpoint", self._handle.pointer, _library.path_bytes(folder), collect, None)
         return made[0]
 
     def model(self, **options: Any) -> Any:
-        """The model as it is now, loaded (`Model`), with files that go with it. options: of load()."""
+        """The present model, loaded (`Model`), with files that are deleted with it. options: as for load()."""
         from .training import model_of
 
         return model_of(self, options)
@@ -291,7 +292,7 @@ class Trainer:
         return source
 
     def _set_source(self, name: str, function: str, data: Any) -> None:
-        """The table before is there until the library has the new one."""
+        """The previous table must exist until the library has the new one."""
         source, table = source_of(data, self._columns, self._reads_no_parquet())
         _library.call(function, self._handle.pointer, source.encode())
         self._sources[name] = table
@@ -326,12 +327,12 @@ class Trainer:
 
 
 def _read(config: Any) -> tuple[str, Optional[str], dict]:
-    """Path, text (None: the path is read by the library), and what Python makes of the config."""
+    """Path, text (None: the library reads the path), and the config as Python parses it."""
     is_path = isinstance(config, (str, os.PathLike)) and not os.fspath(config).lstrip().startswith("{")
     if is_path:
         try:
             return os.fspath(config), None, _config.config_dict(config)[0]
-        except Exception:  # the library says what is wrong, and reads what others do not
+        except Exception:  # the library reports errors, and reads formats that Python does not
             return os.fspath(config), None, {}
     plain, name = _config.config_dict(config)
     text = config if isinstance(config, str) else json.dumps(plain)

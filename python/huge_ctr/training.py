@@ -1,4 +1,4 @@
-"""From a config and data to a model, in one call."""
+"""Trains a model from a config and data, in one call."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def train(
     progress: Optional[bool] = None,
     **options: Any,
 ) -> Model:
-    """Trains as the config says, and returns the final model (`Model`), of early stopping the best one.
+    """Trains as the config says, and returns the final model (`Model`); with early stopping the best one.
 
-    config, data, eval_data, **options: as of Trainer. callbacks, progress: as of Trainer.fit().
-    run_dir: where metrics, summary and model stay; None: a temporary folder, which goes with the model (Model.save()
-        keeps it). Raises what Trainer raises.
+    config, data, eval_data, **options: as for Trainer. callbacks, progress: as for Trainer.fit().
+    run_dir: the folder in which metrics, summary and model are kept; None: a temporary folder, deleted with the
+        model (Model.save() keeps it). Raises the errors of Trainer.
     """
     own = tempfile.mkdtemp(prefix="huge_ctr-") if run_dir is None else None
     folder = Path(own) / "run" if own is not None else Path(run_dir or "")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """L2 logistic regression on the features of Norm files, fitted to convergence: what a linear model reaches on them.
 
-Every key of the chosen slots is one feature. The strength of the penalty is chosen inside the training rows: fitted on the first
-8/9 of them, judged on the last 1/9, then fitted again on all. Needs numpy, scipy and scikit-learn.
+Every key of the chosen slots is one feature. The strength of the penalty is chosen within the training rows: fitted on
+the first 8/9 of them, judged on the last 1/9, then fitted again on all. Needs numpy, scipy and scikit-learn.
 
     yardstick.py TRAIN_LIST EVAL_LIST [--slots 0] [--key-bytes 8]
 """
@@ -42,7 +42,7 @@ def records(list_path, key_bytes):
 
 
 def matrix(list_path, key_bytes, slots, columns=None):
-    """Labels and one-hot rows; keys unknown to `columns`, when it is given, are left out."""
+    """Labels and one-hot rows; with `columns`, other keys are ignored."""
     grow = columns is None
     columns = {} if grow else columns
     labels, indices, starts = [], [], [0]

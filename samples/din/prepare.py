@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Sequences of items, one user a line, made into samples "will this user take this item next?" in Norm files.
+"""Converts sequences of items, one user per line, to samples "will this user take this item next?" in Norm files.
 
-A sample has four slots: the items before, in their order; the item asked about; and the categories of both. Every event that has
-one before it gives two samples: the item the user took (label 1) and one that the user never took, drawn uniformly (label 0).
-The last event of each user is held out for evaluation, all others are for training, in an order that the seed decides.
-What is drawn is a pure function of seed, user and event, so the same call writes the same bytes.
+A sample has four slots: the earlier items, in order; the candidate item; and the categories of both. Every event that
+follows another one gives two samples: the item the user took (label 1) and one that the user never took, drawn
+uniformly (label 0). The last event of each user is held out for evaluation; all others are for training, in an order
+that the seed decides. Draws are a pure function of seed, user and event, so the same call writes the same bytes.
 
-With --inner the last event is left out altogether and the one before it is held out: for choosing settings.
+With --inner the last event is omitted and the one before it is held out: for choosing settings.
 """
 import argparse
 import gzip
@@ -26,7 +26,7 @@ def mix64(x):
 
 
 def draw(limit, *counters):
-    """A number below limit that depends on the counters alone."""
+    """A number below limit, determined by the counters alone."""
     bits = 0
     for counter in counters:
         bits = mix64(bits ^ counter)
@@ -56,7 +56,7 @@ class Maker:
         self.items, self.categories, self.seed = items, categories, seed
 
     def item_not_of(self, user, event, own):
-        """Drawn until it is none of the user's own."""
+        """Draws until the item is none of the user's own."""
         for attempt in range(1 << 16):
             item = self.items[draw(len(self.items), self.seed, user, event, attempt)]
             if item not in own:
@@ -68,13 +68,13 @@ class Maker:
         return struct.pack("<f", label) + slot(history) + slot([target]) + slot([of[i] for i in history]) + slot([of[target]])
 
     def samples(self, user, events, event, own):
-        """The two samples that ask about `event`."""
+        """The two samples for predicting `event`."""
         history = events[:event]
         return [self.sample(1, history, events[event]), self.sample(0, history, self.item_not_of(user, event, own))]
 
 
 def block(payload):
-    """Length, bytes and their sum, as check "Sum" has it."""
+    """Length, bytes and their sum, as with check "Sum"."""
     return struct.pack("<i", len(payload)) + payload + bytes([sum(payload) & 255])
 
 

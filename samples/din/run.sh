@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sequences of items to a trained Deep Interest Network, and to the same model without attention, from a fresh clone.
 # Usage: samples/din/run.sh [FOLDER] [huge_ctr option...]
-# FOLDER holds sequences.txt.gz and item2attributes.json.gz; left out: amazon_sports in HCTR_SHARED_DATA or ../shared/data.
-# SEEDS="1 2 3" and MODELS="din no_attention" say what is trained, USERS=5000 takes fewer users, INNER=1 holds out the last
+# FOLDER holds sequences.txt.gz and item2attributes.json.gz; default: amazon_sports in HCTR_SHARED_DATA or ../shared/data.
+# SEEDS="1 2 3" and MODELS="din no_attention" select runs, USERS=5000 takes fewer users, INNER=1 holds out the last
 # training event of each user instead of the last event: for choosing settings.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""MovieLens to one table: a row per rating, with what is known of its user and its movie. Click: a rating of 4 or 5.
+"""Converts MovieLens to one table: a row per rating, with the attributes of its user and its movie. Click: a rating of
+4 or 5.
 
     prepare.py FOLDER OUT.csv
 
-FOLDER is GroupLens' ml-100k or ml-1m as it unpacks, its files gzipped or not (of ml-1m, ratings_fold<n>.csv of user,movie,rating will do
-as well). Standard library only.
+FOLDER is GroupLens' unpacked ml-100k or ml-1m, its files gzipped or not (for ml-1m, ratings_fold<n>.csv of
+user,movie,rating also works). Standard library only.
 """
 import csv
 import glob

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # MovieLens ratings to a trained DeepFM, from a fresh clone.
 # Usage: samples/movielens/run.sh [FOLDER] [huge_ctr option...]
-# FOLDER is ml-1m or ml-100k; left out: ml-1m in HCTR_SHARED_DATA or ../shared/data.
+# FOLDER is ml-1m or ml-100k; default: ml-1m in HCTR_SHARED_DATA or ../shared/data.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${HCTR_SHARED_DATA:-$here/../../../shared/data}/ml-1m

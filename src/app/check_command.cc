@@ -18,15 +18,14 @@ CheckCommand::CheckCommand(CommandLine& app) {
          "tables take, by level")
       .type_name("FILE.json");
   app.add_flag("--check-data", data_,
-               "Open the data too, read the first samples of each file, and hold labels, dense values and "
-               "keys against the config");
+               "Also open the data, read the first samples of each file, and compare labels, dense values and keys "
+               "with the config");
   app.add_option("--format", format_, "Text, or JSON for programs").one_of({"text", "json"}).show_default();
-  app.add_option("--gpu-memory", gpu_memory_, "GiB of each GPU, to judge by; default: of the GPU there is")
+  app.add_option("--gpu-memory", gpu_memory_, "GPU memory in GiB to check against; default: this machine's GPU")
       .positive_number()
       .type_name("GIB");
-  app.add_option("--gpus", options_.gpus, "As many GPUs, instead of those that the config names").range(1, 4096);
-  app.add_option("--gpu-name", options_.gpu_name, "The GPU that memory and time are for; default: the one there is")
-      .one_of(gpu_names());
+  app.add_option("--gpus", options_.gpus, "Number of GPUs; default: the config's").range(1, 4096);
+  app.add_option("--gpu-name", options_.gpu_name, "The GPU to check for; default: this machine's").one_of(gpu_names());
 }
 
 int CheckCommand::run(const JobOptions& job) {

@@ -60,7 +60,7 @@ std::string text_of(const std::string& name, const Inspection& found) {
   for (size_t s = 0; s < found.slots.size(); ++s) {
     const SlotSummary& slot = found.slots[s];
     text += cat(
-        "  slot ", s, ": ", number(mean_keys(slot, found)), " keys a sample, at most ", slot.most_nnz, "; ",
+        "  slot ", s, ": ", number(mean_keys(slot, found)), " keys per sample, at most ", slot.most_nnz, "; ",
         slot.distinct.exact() ? "" : "about ", slot.distinct.value(), " different",
         slot.keys > 0 ? cat(", from ", slot.least_key, " to ", slot.most_key) : "",
         slot.unlisted ? cat("; ", number(100 * unlisted_share(slot)), " % of values are not in the vocabulary") : "",
@@ -118,7 +118,7 @@ std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection
   return all;
 }
 
-/// What training or an evaluation would refuse, as nothing matches.
+/// Problems that training or an evaluation would reject because nothing matches.
 std::vector<std::string> problems_of(const InspectOptions& options, const Source& source, const Inspection& found) {
   std::vector<std::string> problems;
   for (size_t s = 0; s < found.slots.size(); ++s)
@@ -133,7 +133,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   return problems;
 }
 
-/// Adds what is no problem, and may not be meant.
+/// Adds what is not a problem, and may not be meant.
 void add_notes(const InspectOptions& options, const Inspection& found, std::string& text, Json& json) {
   if (found.samples == 0 || options.section->follow) return;
   Json notes(Json::Array{});

@@ -1,4 +1,4 @@
-// What the data of a config hold, held against the config: the beginning of each file.
+// Compares the beginning of each data file with the config.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct DataCheck {
 };
 
 /// Opens source and eval_source of a config with its changes, reads the headers of all files and the first samples of
-/// each. Errors: Error(config); Error(io) for files that are not there.
+/// each. Errors: Error(config); Error(io) for missing files.
 DataCheck check_data(const Json& config, const std::string& name);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Of the GPU there is, else of an H200.
+/// The traits of this machine's GPU, or of an H200 without one.
 GpuTraits gpu_to_plan_for() { return find_gpus().count > 0 ? *gpu_traits(Device{DeviceKind::cuda, 0}) : GpuTraits{}; }
 
 }  // namespace

@@ -9,27 +9,27 @@ namespace hctr {
 
 InitCommand::InitCommand(CommandLine& app) {
   app.add_option("--init", options_.data,
-                 "Look at the rows of a table, text or Parquet, and write a config that trains on them")
+                 "Inspect the rows of a table, text or Parquet, and write a config that trains on them")
       .type_name("DATA");
-  app.add_option("--label", options_.label, "The column to predict; without a header its number, from 1 on")
+  app.add_option("--label", options_.label, "The column to predict; without a header its number, starting at 1")
       .type_name("COLUMN");
   app.add_option("--positive", positive_,
-                 "The label's value that is positive; of more than two numbers the least that is")
+                 "The label's positive value; of more than two numbers, the lowest positive one")
       .type_name("VALUE");
   app.add_option("--leave-out", options_.leave_out,
-                 "Columns not to use, such as those that know the label; several with commas")
+                 "Columns not to use, such as those that reveal the label; separate several with commas")
       .type_name("COLUMN")
       .comma_separated();
   const auto add_role = [&](const char* name, std::vector<std::string>& columns, const char* text) {
     app.add_option(name, columns, text).type_name("COLUMN").comma_separated();
   };
-  add_role("--category", options_.categories,
-           "Columns whose values are names, such as ids, whatever they look like; several with commas");
-  add_role("--number", options_.numbers, "Columns whose values are numbers, also where they look like ids");
+  add_role(
+      "--category", options_.categories,
+      "Columns whose values are categories, such as ids, even if they look like numbers; separate several with commas");
+  add_role("--number", options_.numbers, "Columns whose values are numbers, even if they look like ids");
   add_role("--list", options_.lists, "Columns whose cells hold several values");
   app.add_option("--number-format", number_format_,
-                 "How the table writes numbers, by an example: 1,234.5 or 1.234,5; needed where a column can "
-                 "be read in two ways")
+                 "The table's number format, as an example: 1,234.5 or 1.234,5; needed if a column is ambiguous")
       .type_name("FORMAT");
   app.add_word("--template", options_.model,
                {{template_word(InitModel::wide_deep), InitModel::wide_deep},
@@ -37,7 +37,7 @@ InitCommand::InitCommand(CommandLine& app) {
                 {template_word(InitModel::dcn), InitModel::dcn},
                 {template_word(InitModel::dlrm), InitModel::dlrm},
                 {template_word(InitModel::din), InitModel::din}},
-               "The model; left out: wdl");
+               "The model; default: wdl");
 }
 
 int InitCommand::run(const std::string& eval, const std::string& out) {

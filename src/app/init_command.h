@@ -15,8 +15,8 @@ class InitCommand {
 
   bool given() const { return !options_.data.empty(); }
   std::string& data() { return options_.data; }
-  /// Writes the config to `out`, or to the standard output where that is empty or "-", and what was decided to the
-  /// standard error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
+  /// Writes the config to `out`, or to the standard output if that is empty or "-", and the decisions to the standard
+  /// error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
   /// Errors: those of init(); Error(usage) without --label.
   int run(const std::string& eval, const std::string& out);
 

@@ -112,7 +112,7 @@ const Belongs kBelongs[] = {
 std::string list_of(const std::vector<const char*>& commands) {
   std::string text;
   for (size_t i = 0; i < commands.size(); ++i)
-    text += cat(i == 0 ? "" : i + 1 < commands.size() ? ", " : " and ", commands[i]);
+    text += cat(i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ", commands[i]);
   return text;
 }
 
@@ -126,30 +126,29 @@ void expect_one_command(const hctr::CommandLine& app) {
   for (const char* command : {"--init", "--train", "--check", "--eval", "--predict", "--export", "--report"}) {
     if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;  // its evaluation rows
     if (!first.empty())
-      throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands: give one"));
+      throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands; give one"));
     first = command;
   }
   if (app.verb()) {
     for (const std::string& option : app.given())
       if (!app.verb()->has(option))
         throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", app.verb()->name, " has no option ", option,
-                                                 "; huge_ctr ", app.verb()->name, " --help lists those it has"));
+                                                 "; huge_ctr ", app.verb()->name, " --help lists them"));
     return;
   }
   for (const Belongs& each : kBelongs)
     if (given(each.option) && std::none_of(each.commands.begin(), each.commands.end(), given))
-      throw hctr::Error(hctr::Kind::usage,
-                        cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
+      throw hctr::Error(hctr::Kind::usage, cat(each.option, " requires ", list_of(each.commands)));
 }
 
 [[noreturn]] void refuse_argument(const hctr::CommandLine& app, const std::string& word) {
   if (app.verb())
-    throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", app.verb()->name, " takes no argument '", word,
-                                             "'; huge_ctr ", app.verb()->name, " --help lists what it takes"));
+    throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", app.verb()->name, " has no argument '", word, "'; huge_ctr ",
+                                             app.verb()->name, " --help lists its options"));
   std::vector<std::string> names;
   for (const hctr::Verb& verb : app.verbs()) names.push_back(verb.name);
-  throw hctr::Error(hctr::Kind::usage, cat("'", word, "' is no command and belongs to no option",
-                                           hctr::did_you_mean(word, names), "; huge_ctr --help lists what there is"));
+  throw hctr::Error(hctr::Kind::usage, cat("unexpected argument '", word, "'", hctr::did_you_mean(word, names),
+                                           "; huge_ctr --help lists the commands"));
 }
 
 /// Where the arguments of a command go: each to the next of these, the rest to `more` if it takes them. Errors:
@@ -206,8 +205,8 @@ int run(int argc, char** argv) {
   hctr::StoreCommand store(app);
   hctr::ServeCommand serve(app);
   app.add_option("--out", out,
-                 "Of --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; of --init: "
-                 "the config, on the standard output if left out; of --export: a folder that is new or empty; of "
+                 "With --predict: a file that ends in .tsv, .csv or .parquet, or - for the standard output; with "
+                 "--init: the config, by default on the standard output; with --export: a new or empty folder; with "
                  "--report: a file that ends in .html")
       .type_name("FILE|DIR|-");
   app.add_option("--log", log,
@@ -222,8 +221,8 @@ int run(int argc, char** argv) {
          "step FILE.json: the plan of a training step, of the GPU there is or of an H200, or of --device cpu")
       .type_name("NAME");
   app.add_option("--set", options.changes,
-                 "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null leaves "
-                 "it out. Several times for several fields")
+                 "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null removes "
+                 "it. May be repeated")
       .type_name("FIELD=VALUE");
   app.add_option("--device", device, "auto: a GPU if there is a usable one")
       .one_of({"auto", "cpu", "cuda"})
@@ -233,39 +232,39 @@ int run(int argc, char** argv) {
                  "one under runs/")
       .type_name("DIR");
   app.add_option("--resume", options.resume,
-                 "Go on from a checkpoint: its folder, or latest for the newest in the folder that the config names; "
-                 "where that has none, training starts anew")
+                 "Resume from a checkpoint: its folder, or latest for the newest in the config's checkpoint folder; if "
+                 "that has none, training starts from the beginning")
       .type_name("FOLDER|latest");
   app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
-  app.add_option("--seed", options.seed, "Instead of the config's seed");
-  app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations").positive();
-  app.add_option("--metrics-file", options.metrics_file, "A text file for Prometheus, replaced at each line of metrics")
+  app.add_option("--seed", options.seed, "Replaces the config's seed");
+  app.add_option("--max-iter", options.max_iter, "Replaces the config's number of iterations").positive();
+  app.add_option("--metrics-file", options.metrics_file, "A text file for Prometheus, rewritten at each metrics line")
       .type_name("FILE");
   app.add_option("--comm-timeout", options.comm_timeout,
-                 "Seconds that ranks wait for another rank in a step; 0: without limit")
+                 "Seconds that ranks wait for another rank in a step; 0: no timeout")
       .range(0, 86400)
       .show_default();
   app.add_option("--join-timeout", options.join_timeout,
-                 "Seconds that processes which are joined without MPI wait for each other at the start")
+                 "Seconds that processes joined without MPI wait for each other at the start")
       .range(1, 86400)
       .show_default();
   app.add_option("--peer-timeout", options.peer_timeout,
-                 "Seconds without a sign of life after which another process counts as lost")
+                 "Seconds without a heartbeat after which another process counts as lost")
       .range(2, 86400)
       .show_default();
   app.add_option("--restarts", restarts,
-                 "Start training again when it has failed or was killed, at most this often; it goes on from the last "
-                 "checkpoint, without processes that do not come back")
+                 "Restart training after a failure or kill, at most this often; resumes from the last checkpoint and "
+                 "drops lost processes")
       .range(0, 1000)
       .show_default();
   app.add_option("--restart-wait", options.restart_wait,
-                 "Seconds that a restart waits for processes that may be lost, before it goes on without them")
+                 "Seconds that a restart waits for processes that may be lost, before it continues without them")
       .range(1, 86400)
       .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--profile", options.profile,
-               "Measure where the time of a step goes, once some steps have run: by layer and part, with the share of "
-               "what this machine reaches; also written to profile.json in the run folder");
+               "After some steps, measure where the time of a step goes: by layer and part, relative to the peak rates "
+               "of this machine; also written to profile.json in the run folder");
   app.add_flag("--sync-launches", options.sync_launches,
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
@@ -318,7 +317,7 @@ int run(int argc, char** argv) {
   if (!train.empty()) {
     if (options.encoding == hctr::EncodingChoice::model)
       throw hctr::Error(hctr::Kind::usage,
-                        "--encoding model belongs to --eval, --predict and --export; a run encodes as its config says");
+                        "--encoding model requires --eval, --predict or --export; training uses the config's encoding");
     return run_train(options, log == "json");
   }
   throw hctr::Error(hctr::Kind::usage,

@@ -21,9 +21,9 @@ int stopped(const JobOptions& options) {
 
 ModelCommands::ModelCommands(CommandLine& app) {
   app.add_option("--eval", eval_,
-                 "Print the metrics of a saved model (--model) of FILE.json; of --init: the evaluation rows")
+                 "Print the metrics of a saved model (--model) of FILE.json; with --init: the evaluation rows")
       .type_name("FILE.json");
-  app.add_option("--predict", predict_, "Write the scores (--out) that a saved model (--model) of FILE.json gives")
+  app.add_option("--predict", predict_, "Write the scores (--out) of a saved model (--model) of FILE.json")
       .type_name("FILE.json");
   app.add_option("--export", format_,
                  "Write a saved model into the folder --out, for other programs: a graph, or weights and tables")
@@ -32,25 +32,24 @@ ModelCommands::ModelCommands(CommandLine& app) {
                  "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
                  "newest of its models, or that of PREFIX@ITERATION")
       .type_name("RUN|CHECKPOINT|PREFIX");
-  app.add_option("--data", options_.data, "Samples in the format of the config, instead of its eval_source")
+  app.add_option("--data", options_.data, "Samples in the format of the config; default: its eval_source")
       .type_name("PATH");
   app.add_option("--encoding", encoding_,
-                 "Where the config encodes data otherwise than the model was trained (slots, hashes, dense columns, "
-                 "labels): encode as the model or as the config; left out, a difference is an error, and the model's "
-                 "is taken for sections that the config leaves out. Of --train: the model that training starts from")
+                 "If the encoding of the config (slots, hashes, dense columns, labels) differs from the model's: use "
+                 "the model's or the config's; by default a difference is an error, and sections that the config omits "
+                 "come from the model. With --train: the model that training starts from")
       .one_of({"model", "config"});
-  app.add_option(
-         "--unmatched", unmatched_,
-         "What becomes of data of which nothing matches: in a slot no key that training has seen, or no value of its "
-         "vocabulary, or no label that is positive: error (default), or allow")
+  app.add_option("--unmatched", unmatched_,
+                 "What to do if nothing in the data matches (no key of a slot occurred in training, no value is in its "
+                 "vocabulary, or no label is positive): error (default), or allow")
       .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
-                 "Columns of Csv or Criteo data that stand behind the scores; several with commas")
+                 "Columns of Csv or Criteo data to append to the scores; separate several with commas")
       .type_name("COLUMN")
       .comma_separated();
-  app.add_option("--rows", rows_, "Also write the first N samples with their scores to rows.npz, to compare with")
+  app.add_option("--rows", rows_, "Also write the first N samples with their scores to rows.npz, for comparison")
       .positive();
-  app.add_option("--inline-tables", inline_tables_, "Tables of more MiB get a file of their own; default: 64")
+  app.add_option("--inline-tables", inline_tables_, "Tables above this size in MiB get a separate file; default: 64")
       .range(0, 1 << 20);
 }
 
@@ -112,9 +111,9 @@ int ModelCommands::export_the_model() {
                 "--export needs a saved model: a run folder, a checkpoint or a snapshot_prefix; with its config: "
                 "huge_ctr --export onnx FILE.json --model PREFIX --out DIR");
   if (options.out.empty() || options.out == "-")
-    throw Error(Kind::usage, "--export needs --out: a folder that is new or empty");
+    throw Error(Kind::usage, "--export needs --out: a new or empty folder");
   if (options.format != ExportFormat::onnx && (rows_ || inline_tables_))
-    throw Error(Kind::usage, cat(rows_ ? "--rows" : "--inline-tables", " belongs to --export onnx"));
+    throw Error(Kind::usage, cat(rows_ ? "--rows" : "--inline-tables", " requires --export onnx"));
   options.rows = rows_.value_or(0);
   if (inline_tables_) options.most_inline_bytes = *inline_tables_ << 20;
   const ExportSummary summary = export_model(options);

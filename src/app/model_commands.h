@@ -16,11 +16,12 @@ class ModelCommands {
   explicit ModelCommands(CommandLine&);
 
   bool given() const { return !eval_.empty() || !predict_.empty() || !format_.empty(); }
-  /// Of --encoding.
+  /// The value of --encoding.
   EncodingChoice encoding() const;
-  /// Of --unmatched.
+  /// The value of --unmatched.
   bool allow_unmatched() const { return unmatched_ == "allow"; }
-  /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
+  /// `out`: the value of --out; `as_json`: whether --log is json. Returns the exit code. Errors: those of the commands;
+  /// Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
   /// Those that a command takes by position.
   std::string& eval_config() { return eval_; }

@@ -47,7 +47,7 @@ void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& ta
     for (const auto& [what, count] : counts) sums[what] += count;
   const int64_t host = sums["rows_in_host_memory"], disk = sums["rows_on_disk"];
   if (host == 0 && disk == 0) return;
-  std::string line = cat("  rows of tables: ", host, " in host memory, ", disk, " on the disk");
+  std::string line = cat("  rows of tables: ", host, " in host memory, ", disk, " on disk");
   if (sums["rows_to_disk"] > 0)
     line += cat(" (", sums["rows_to_disk"], " rows went there, ", sums["rows_from_disk"], " came back, ",
                 readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])), " of waiting)");
@@ -57,7 +57,7 @@ void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& ta
 void warn_of_skipped(const ModelUse& use) {
   if (use.skipped_records > 0)
     print_note(cat("warning: ", use.skipped_records, use.skipped_records == 1 ? " bad record was" : " bad records were",
-                   " left out; the numbers of the other rows count them\n"));
+                   " skipped; the numbers of the other rows include them\n"));
 }
 
 void print_line(const Json& line) {
@@ -81,12 +81,12 @@ void print_summary(const TrainSummary& summary, bool as_json) {
             "\n  loss of the last batch: ", rounded(summary.final_loss), "\n"));
   print_metrics(summary.metrics, summary.undefined, summary.best_possible, "  ");
   if (summary.best_iteration) {
-    print(cat("  the best model is that of iteration ", *summary.best_iteration, ":\n"));
+    print(cat("  best model: iteration ", *summary.best_iteration, ":\n"));
     print_metrics(summary.best_metrics, {}, summary.best_possible, "    ");
   }
   print_tiers(summary.tables);
   if (const auto& between = summary.between_hosts)
-    print(cat("  embeddings, sent to other hosts: ", with_unit_prefix(static_cast<double>(between->sent)),
+    print(cat("  embedding data sent to other hosts: ", with_unit_prefix(static_cast<double>(between->sent)),
               "B; messages of full size would be ", with_unit_prefix(static_cast<double>(between->of_full_size)),
               "B\n"));
   for (const auto& file : summary.model_files) print(cat("  model: ", file.string(), "\n"));

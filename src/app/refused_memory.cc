@@ -10,7 +10,7 @@ namespace {
 std::atomic<MemoryReserve*> reserve_of_program{nullptr};
 thread_local bool tried_after_release = false;
 
-/// Of operator new: returns when another try may succeed.
+/// The new-handler: returns if another attempt may succeed.
 void release_reserve() {
   MemoryReserve* const reserve = reserve_of_program;
   if (reserve && reserve->release()) return;

@@ -1,4 +1,4 @@
-// What the program does when the system refuses memory.
+// Handles memory that the system refuses.
 #pragma once
 
 #include "core/base/memory_reserve.h"

@@ -7,13 +7,14 @@
 namespace hctr {
 
 ReportCommand::ReportCommand(CommandLine& app) {
-  app.add_option("--report", runs_, "Write a page (--out FILE.html) that shows these runs, by their run folders")
+  app.add_option("--report", runs_, "Write a page (--out FILE.html) about the runs in these run folders")
       .type_name("RUN");
   app.add_flag("--no-scores", no_scores_, "Do not score the evaluation set with the final models");
   app.add_flag("--importance", options_.importance,
-               "How much AUC is lost when the values of a feature come from other samples, for each "
-               "feature");
-  app.add_option("--score-rows", options_.rows, "The most evaluation samples to score").positive().show_default();
+               "Show for each feature how much AUC drops when its values are shuffled between samples");
+  app.add_option("--score-rows", options_.rows, "Maximum number of evaluation samples to score")
+      .positive()
+      .show_default();
 }
 
 int ReportCommand::run(const JobOptions& job, const std::string& out) {
@@ -21,7 +22,7 @@ int ReportCommand::run(const JobOptions& job, const std::string& out) {
     throw Error(Kind::usage, cat("--report needs --out with a file that ends in .html",
                                  out.empty() ? "" : cat("; it is '", out, "'")));
   if (no_scores_ && options_.importance)
-    throw Error(Kind::usage, "--importance needs scores, which --no-scores leaves out; keep one");
+    throw Error(Kind::usage, "--importance needs scores, which --no-scores disables; keep one");
   static_cast<JobOptions&>(options_) = job;
   options_.runs.assign(runs_.begin(), runs_.end());
   options_.out = out;

@@ -59,8 +59,7 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
-/// What workers share with this process, in memory that has no name: nobody else but root and who may debug them reads
-/// it.
+/// Shared by workers and this process, in unnamed memory that only root and debuggers of these processes can read.
 struct SharedWithWorkers {
   Attempt attempt;
   AgreedSecret secret;
@@ -129,7 +128,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
     const auto took = std::chrono::steady_clock::now() - begin;
     if (attempt->number > 0 && !attempt->joined && took >= std::chrono::seconds(options.join_timeout)) {
       log.error(
-          "after a restart the other processes could not be reached: they have ended, or gone on without this one");
+          "after a restart the other processes could not be reached: they have ended, or continued without this one");
       return code;
     }
     const int64_t from = attempt->from;
@@ -141,7 +140,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
                 from < 0    ? std::string("before its first step")
                 : from == 0 ? std::string("before its first checkpoint")
                             : cat("before a newer checkpoint than that of iteration ", from),
-                ": another restart would not help; what the messages above name has to be mended");
+                ": another restart would not help; fix the cause in the messages above");
       return code;
     }
     if (attempt->number == restarts) {
@@ -149,7 +148,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
                 " that --restarts allows");
       return code;
     }
-    log.warning(ended, ": it goes on from the last checkpoint, restart ", attempt->number + 1, " of ", restarts);
+    log.warning(ended, ": it resumes from the last checkpoint, restart ", attempt->number + 1, " of ", restarts);
   }
 }
 

@@ -11,9 +11,9 @@ namespace hctr {
 /// `options` as they are changed here. In the keeper it returns the exit code of the program once the last worker has
 /// ended.
 ///
-/// A worker that a signal ends, or that ends with an error of files, devices, other ranks or a bug, is started again at
-/// most `restarts` times, and goes on from the last checkpoint; not where three in a row began after the same
-/// iteration. Signals that stop a run are passed on to the worker. With the keeper its worker ends.
+/// Restarts a worker that was ended by a signal, or by an error of files, devices, other ranks or a bug, at most
+/// `restarts` times, from the last checkpoint; not after three consecutive attempts from the same iteration. Passes
+/// signals that stop a run on to the worker. The worker ends with its keeper.
 std::optional<int> keep_training(TrainOptions& options, int restarts);
 
 }  // namespace hctr

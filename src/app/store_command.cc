@@ -51,13 +51,12 @@ void print_rows_of(const Store& store, const std::string& model, const std::stri
 }  // namespace
 
 StoreCommand::StoreCommand(CommandLine& app) {
-  app.add_option("--store-model", model_, "Of store get: the model; left out where the store has one")
-      .type_name("NAME");
-  app.add_option("--table", table_, "Of store get: the table; left out where the model has one").type_name("NAME");
-  app.add_option("--keys", keys_, "Of store get: the keys whose rows are printed; several with commas")
+  app.add_option("--store-model", model_, "With get: the model; default: the store's only one").type_name("NAME");
+  app.add_option("--table", table_, "With get: the table; default: the model's only one").type_name("NAME");
+  app.add_option("--keys", keys_, "With get: the keys whose rows to print; separate several with commas")
       .type_name("KEY")
       .comma_separated();
-  app.add_option("--slot", slot_, "Of store get: the slot, where rows belong to slot and key").non_negative();
+  app.add_option("--slot", slot_, "With get: the slot, if rows belong to slot and key").non_negative();
 }
 
 int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundings& around) {
@@ -65,7 +64,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   const std::vector<std::string> words = {"load", "follow", "get", "stats", "verify", "compact"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw Error(Kind::usage,
-                cat("huge_ctr store does ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
+                cat("huge_ctr store knows ", one_of(words), ", not '", what, "'", did_you_mean(what, words)));
   std::vector<std::string> notes;
   const StoreConfig config = read_store_config(arguments.at(1), notes);
   for (const std::string& note : notes) print_note(cat(note, "\n"));
@@ -86,7 +85,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
     print_rows_of(store, model_.empty() ? models[0].model : model_, table_, keys_, slot_);
     return 0;
   }
-  if (what == "verify") print(cat(store.verify(), " rows are as they were written\n"));
+  if (what == "verify") print(cat(store.verify(), " rows have the right checksum\n"));
   if (what == "compact") print(cat(store.compact(), " bytes freed\n"));
   if (what == "load" || what == "stats") print_store(store);
   return 0;

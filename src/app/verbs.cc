@@ -17,8 +17,8 @@ Verb train() {
              {"--max-iter"},
              {"--seed"},
              {"--encoding",
-              "config: train as the config encodes data, also where the model that training starts from was encoded "
-              "otherwise; left out, that is an error"},
+              "config: use the config's encoding, even if the model that training starts from has another; by default "
+              "that is an error"},
              {"--unmatched"}}},
            {"Output", {{"--log"}, {"--metrics-file"}, {"--profile"}}},
            kConfig,
@@ -35,7 +35,7 @@ Verb check() {
           "Check a config: names, values and shapes. Print its layers, the memory of each GPU and the expected time of "
           "a step. Needs no GPU and no data. Of a store.json or ps.json: what its tables take, by level.",
           {{"Check", {{"--check-data"}, {"--format"}}},
-           {"Hardware to judge by", {{"--gpu-name"}, {"--gpu-memory"}, {"--gpus"}}},
+           {"Hardware to check for", {{"--gpu-name"}, {"--gpu-memory"}, {"--gpus"}}},
            kConfig},
           {"huge_ctr check config.json --check-data", "huge_ctr check config.json --gpu-name H200 --gpus 8"}};
 }
@@ -56,7 +56,7 @@ Verb predict() {
   return {
       "predict",
       "FILE.json",
-      "Write the scores that a saved model gives.",
+      "Write the scores of a saved model.",
       {{"Model and data", {{"--model"}, {"--data"}, {"--encoding"}, {"--unmatched"}}},
        {"Output", {{"--out", "A file that ends in .tsv, .csv or .parquet, or - for the standard output"}, {"--keep"}}},
        kConfig,
@@ -69,8 +69,8 @@ Verb export_model() {
   return {"export",
           "FORMAT MODEL",
           "Write a saved model for other programs: onnx, npz, safetensors or parquet.",
-          {{"Model and data", {{"--model", "The model, where the argument is its config"}, {"--data"}, {"--encoding"}}},
-           {"Output", {{"--out", "A folder that is new or empty"}, {"--rows"}, {"--inline-tables"}}},
+          {{"Model and data", {{"--model", "The model, if the argument is its config"}, {"--data"}, {"--encoding"}}},
+           {"Output", {{"--out", "A new or empty folder"}, {"--rows"}, {"--inline-tables"}}},
            kConfig,
            kDevice},
           {"huge_ctr export onnx runs/first --out first_onnx"}};
@@ -79,25 +79,25 @@ Verb export_model() {
 Verb init() {
   return {"init",
           "DATA",
-          "Look at the rows of a table, text or Parquet, and write a config that trains on them.",
+          "Inspect the rows of a table, text or Parquet, and write a config that trains on them.",
           {{"Data",
             {{"--label"},
              {"--positive"},
-             {"--eval", "The evaluation rows; left out, a tenth of the rows is held out"},
+             {"--eval", "The evaluation rows; by default a tenth of the rows is held out"},
              {"--leave-out"},
              {"--category"},
              {"--number"},
              {"--list"},
              {"--number-format"}}},
            {"Model", {{"--template"}}},
-           {"Output", {{"--out", "The config; left out, it goes to the standard output"}}}},
+           {"Output", {{"--out", "The config; default: the standard output"}}}},
           {"huge_ctr init clicks.csv --label clicked --out config.json"}};
 }
 
 Verb report() {
   return {"report",
           "RUN ...",
-          "Write a page that shows runs, by their run folders.",
+          "Write a page about the runs in these run folders.",
           {{"Page", {{"--out", "A file that ends in .html"}, {"--no-scores"}, {"--importance"}, {"--score-rows"}}},
            kConfig,
            kDevice},
@@ -137,13 +137,12 @@ Verb serve_models() {
 }
 
 Verb explain() {
-  return {
-      "explain",
-      "NAME [FILE.json]",
-      "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
-      "step FILE.json: the plan of a training step, for the GPU there is or an H200.",
-      {kConfig, {"Device", {{"--device", "cpu: the plan of a step there"}}}},
-      {"huge_ctr explain solver", "huge_ctr explain MultiCross", "huge_ctr explain step config.json"}};
+  return {"explain",
+          "NAME [FILE.json]",
+          "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of "
+          "them; step FILE.json: the plan of a training step, for this machine's GPU or an H200.",
+          {kConfig, {"Device", {{"--device", "cpu: the plan of a step on the CPU"}}}},
+          {"huge_ctr explain solver", "huge_ctr explain MultiCross", "huge_ctr explain step config.json"}};
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ ElementType element_type(const hctr_array& array, const std::string& what) {
     case HCTR_U64:
       return ElementType::u64;
     default:
-      throw Error(Kind::usage, cat(what, " has elements of type ", array.dtype, ", which there is not"));
+      throw Error(Kind::usage, cat(what, " has elements of type ", array.dtype, ", which does not exist"));
   }
 }
 

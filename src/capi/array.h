@@ -1,4 +1,4 @@
-// Arrays of callers, checked.
+// Checks the arrays of callers.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace hctr::capi {
 
 ElementType element_type(const hctr_array&, const std::string& what);
-/// Elements of all dimensions. Errors: Error(usage) for a shape that is none.
+/// The number of elements over all dimensions. Errors: Error(usage) for a malformed shape.
 int64_t elements_of(const hctr_array&, const std::string& what);
 /// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);

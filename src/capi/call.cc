@@ -17,7 +17,7 @@ hctr_status status_of(Kind kind) { return exit_code(kind); }
 void note_error(const char* message) noexcept {
   try {
     last_message = message;
-  } catch (...) {  // no memory for it
+  } catch (...) {  // not even memory for the message
     last_message.clear();
   }
 }
@@ -29,13 +29,13 @@ hctr_status current_status() noexcept {
     note_error(error.what());
     return status_of(error.kind());
   } catch (const std::bad_alloc&) {
-    note_error("the system refuses memory");
+    note_error("the system refused memory");
     return HCTR_DEVICE;
   } catch (const std::exception& error) {
     note_error(error.what());
     return HCTR_BUG;
   } catch (...) {
-    note_error("an exception of a type that nobody knows");
+    note_error("an exception of unknown type");
     return HCTR_BUG;
   }
 }
@@ -62,7 +62,7 @@ void expect_given(const void* pointer, const char* what) {
 }
 
 void expect_going_on(int said) {
-  if (said != 0) throw Error(Kind::interrupted, "a callback has ended the work");
+  if (said != 0) throw Error(Kind::interrupted, "a callback ended the work");
 }
 
 void check_struct_size(const void* given, size_t size, size_t known, const char* what) {
@@ -71,7 +71,7 @@ void check_struct_size(const void* given, size_t size, size_t known, const char*
   const auto* bytes = static_cast<const unsigned char*>(given);
   for (size_t i = known; i < size; ++i)
     if (bytes[i] != 0)
-      throw Error(Kind::usage, cat(what, " is of a newer header (", size, " bytes; this library knows ", known,
+      throw Error(Kind::usage, cat(what, " comes from a newer header (", size, " bytes; this library knows ", known,
                                    "), and sets a field that this library does not know"));
 }
 

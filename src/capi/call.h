@@ -1,4 +1,4 @@
-// A call of the C interface: errors become a status and a message of the thread.
+// Wraps a call of the C interface: an exception becomes a status and a message of the thread.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 
 namespace hctr::capi {
 
-/// Keeps a message for hctr_error_message() of this thread.
+/// Stores a message for hctr_error_message() of this thread.
 void note_error(const char* message) noexcept;
-/// The status of the exception that is being handled, whose message is kept.
+/// The status of the exception being handled; stores its message.
 hctr_status current_status() noexcept;
 
-/// Runs body; what it throws becomes the status.
+/// Runs body; returns the status of an exception.
 template <class Body>
 hctr_status call(const Body& body) noexcept {
   try {
@@ -30,13 +30,12 @@ hctr_status call(const Body& body) noexcept {
   }
 }
 
-/// Passes lines on to a callback of the caller; null where there is none.
+/// Passes log lines to a callback of the caller; null if there is none.
 LogSink log_sink(hctr_log log, void* user);
-/// What a program says of its environment; what it leaves out is as of Surroundings.
+/// Sets the surroundings from a caller's callbacks; null callbacks keep the defaults of Surroundings.
 void set_surroundings(Surroundings&, hctr_getenv, hctr_setenv);
 
-/// What options of a trainer and of the use of a model have in common. `what`: the name of the struct. Errors:
-/// Error(usage).
+/// Copies the options that trainers and uses of a model share. `what`: the name of the struct. Errors: Error(usage).
 template <class From, class To>
 void set_job(const From& from, const char* what, To& to) {
   if (from.change_count > 0 && !from.changes) throw Error(Kind::usage, cat(what, ": changes is NULL"));
@@ -50,16 +49,16 @@ void set_job(const From& from, const char* what, To& to) {
   to.surroundings.log = log_sink(from.log, from.log_user);
 }
 
-/// Throws Error(usage) where a pointer is null. `what`: "hctr_model_score(): the model".
+/// Throws Error(usage) if a pointer is null. `what`: "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);
 
-/// Errors: Error(interrupted) where a callback has said other than 0.
+/// Errors: Error(interrupted) if a callback has returned nonzero.
 void expect_going_on(int said);
 
-/// Errors: Error(usage) where the struct has no size, or sets what this library does not know.
+/// Errors: Error(usage) if the struct has no size, or sets fields that this library does not know.
 void check_struct_size(const void* given, size_t size, size_t known, const char* what);
 
-/// The struct of a caller, which may be of an older or newer header: what that lacks is 0, what it has more must be 0.
+/// A caller's struct, which may be of an older or newer header: missing fields become 0, unknown fields must be 0.
 /// Errors: Error(usage).
 template <class T>
 T read_struct(const T* given, const char* what) {
@@ -72,7 +71,7 @@ T read_struct(const T* given, const char* what) {
   std::memcpy(static_cast<void*>(&out), given, std::min(size, sizeof out));
   return out;
 }
-/// Gives a caller the fields that its struct, whose size is set, has. Errors: Error(usage).
+/// Writes to a caller the fields that fit its struct, whose size is set. Errors: Error(usage).
 template <class T>
 void write_struct(const T& from, T* to, const char* what) {
   expect_given(to, what);
@@ -83,7 +82,7 @@ void write_struct(const T& from, T* to, const char* what) {
   std::memcpy(static_cast<void*>(to), &from, size);
   std::memcpy(static_cast<void*>(to), &size, sizeof size);
 }
-/// Element i of an array of structs of a caller, each of the size that the first one says.
+/// Element i of a caller's array of structs, each of the size that the first one states.
 template <class T>
 T read_struct(const T* first, size_t i, const char* what) {
   expect_given(first, what);

@@ -1,4 +1,4 @@
-// DLPack's layout, as its specification gives it (version 1).
+// DLPack's layout, as in its specification (version 1).
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -50,14 +50,14 @@ hctr_array array_of(const DLTensor& tensor) {
     if (type.lanes == 1 && type.code == kDlUint && type.bits == 64) return HCTR_U64;
     throw Error(Kind::usage,
                 cat("a DLPack tensor has elements of code ", int{type.code}, ", ", int{type.bits}, " bits, ",
-                    type.lanes, " lanes: 32-bit floats, and integers of 32 and 64 bits, are taken"));
+                    type.lanes, " lanes: expected 32-bit floats, or integers of 32 or 64 bits"));
   }();
   int32_t gpu = -1;
   if (tensor.device.type == kDlCuda || tensor.device.type == kDlCudaManaged)
     gpu = tensor.device.id;
   else if (tensor.device.type != kDlCpu && tensor.device.type != kDlCudaHost)
     throw Error(Kind::usage, cat("a DLPack tensor is on a device of type ", tensor.device.type,
-                                 ": memory of the host and of CUDA devices are taken"));
+                                 ": expected host memory or a CUDA device"));
   return {
       static_cast<std::byte*>(tensor.data) + tensor.byte_offset, dtype, tensor.ndim, tensor.shape, tensor.strides, gpu};
 }

@@ -92,7 +92,7 @@ int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
   return 0;
 }
 
-/// A call takes memory of the set's device alone.
+/// A call accepts only memory of the set's device.
 void check_device(const EmbeddingSet& set, const hctr_array& array, const std::string& what) {
   if (array.data && (array.gpu < 0 ? -1 : array.gpu) != set.options().gpu)
     throw Error(Kind::usage, cat(what, " is ", array.gpu < 0 ? "in memory of the host" : cat("on GPU ", array.gpu),
@@ -132,7 +132,7 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
   return all;
 }
 
-/// Vectors of each feature. `rows`: how many, known where a call has the keys.
+/// Vectors of each feature. `rows`: their number, known if a call has the keys.
 template <class T>
 std::vector<FeatureVectors<T>> vectors_of(const EmbeddingSet& set, const hctr_array* arrays, const char* kind,
                                           const std::vector<int64_t>& rows = {}) {
@@ -253,10 +253,10 @@ hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t b
                                             const hctr_array* weights) {
   return call([&] {
     hctr::EmbeddingSet& set = set_of(embedding);
-    expect_given(weights, "hctr_embedding_weight_gradients(): the gradients of weights");
+    expect_given(weights, "hctr_embedding_weight_gradients(): the weight gradients");
     std::vector<float*> to;
     for (size_t f = 0; f < set.options().features.size(); ++f) {
-      const std::string what = hctr::cat("gradients of the weights of feature '", set.options().features[f].name, "'");
+      const std::string what = hctr::cat("weight gradients of feature '", set.options().features[f].name, "'");
       const hctr_array& array = weights[f];
       if (array.data && array.dtype != HCTR_F32) throw hctr::Error(hctr::Kind::usage, what + " are not of f32");
       hctr::capi::check_device(set, array, what);
@@ -363,7 +363,7 @@ hctr_status hctr_embedding_export(hctr_embedding* embedding, const char* table, 
       for (const auto state : rows.states) of_states.push_back(state.data());
       if (sink(user, static_cast<int64_t>(rows.keys.size()), rows.keys.data(), rows.vectors.data(), of_states.data(),
                static_cast<int32_t>(of_states.size())) != 0)
-        throw hctr::Error(hctr::Kind::interrupted, "the receiver of rows has ended the export");
+        throw hctr::Error(hctr::Kind::interrupted, "the sink ended the export");
     };
     if (changed != 0)
       set.export_changed_rows(name, states != 0, pass);
@@ -388,7 +388,7 @@ hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, 
                  static_cast<size_t>(keys->shape[0])};
     const auto floats = [&](const hctr_array& array, const std::string& name) {
       if (array.dtype != HCTR_F32 || array.gpu >= 0)
-        throw hctr::Error(hctr::Kind::usage, name + " are not of f32 in memory of the host");
+        throw hctr::Error(hctr::Kind::usage, name + " are not f32 in host memory");
       return std::span(static_cast<const float*>(hctr::capi::contiguous(array, array.dims, name)),
                        static_cast<size_t>(hctr::capi::elements_of(array, name)));
     };

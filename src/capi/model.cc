@@ -20,7 +20,7 @@ struct hctr_model {
     outputs = model.outputs();
   }
   hctr::Model model;
-  // Of the model that was loaded first: later ones have the same.
+  // From the first loaded model: replacements have the same ones.
   std::vector<hctr::ModelTensor> inputs, outputs;
 };
 

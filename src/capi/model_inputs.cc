@@ -87,9 +87,9 @@ std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, st
   std::vector<GivenInput> inputs;
   for (const InputView& view : views) {
     const ModelTensor* tensor = find(tensors, view.name);
-    if (!tensor) continue;  // what no layer reads
+    if (!tensor) continue;  // not read by any layer
     GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
-    input.view.name = tensor->name;  // ends with a zero
+    input.view.name = tensor->name;  // null-terminated
     if (!view.offsets) continue;
     input.bounds = {samples * columns_of(*tensor) + 1};
     input.shape[0] = static_cast<const int64_t*>(view.offsets)[input.bounds[0] - 1];

@@ -1,4 +1,4 @@
-// Inputs of models and of training, as views.
+// Converts inputs of models and of training to views.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace hctr::capi {
 
-/// Elements that a sample has; of keys: its slots.
+/// Elements per sample; for keys, its slots.
 int64_t columns_of(const ModelTensor&);
-/// Null: there is none.
+/// Null: not found.
 const ModelTensor* find(const std::vector<ModelTensor>&, std::string_view name);
 /// Errors: Error(usage) for a shape or type that does not fit the tensor of this name.
 InputView input_of(const std::vector<ModelTensor>&, const hctr_model_input&, int64_t samples);

@@ -72,7 +72,7 @@ Trainer::Callback callback_of(hctr_trainer_callback callback, void* user) {
   };
 }
 
-/// The trainer for a call that trains: what has stopped an earlier one does not stop this one.
+/// The trainer for a training call. Clears the stop request of earlier calls.
 Trainer& begin_training(hctr_trainer* trainer) {
   hctr_trainer& of = *(expect_given(trainer, "the hctr_trainer"), trainer);
   of.stop = 0;

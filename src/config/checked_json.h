@@ -15,8 +15,8 @@ std::string with_checksum(const Json& object);
 /// its content does not have its checksum, or its "schema" is not `schema`.
 Json read_checked_json(const fs::path&, std::string_view what, int64_t schema);
 /// The same for a file that has a checksum from the schema `first_checked` on; older versions and other programs wrote
-/// it without one. `checked`: whether it has one. Errors: Error(io); Error(data) naming the file when it is no JSON, or
-/// its checksum is missing or unexpected.
+/// it without one. `checked`: whether it has one. Errors: Error(io); Error(data) naming the file when it is not JSON,
+/// or its checksum is missing or unexpected.
 Json read_json_checked_from(int64_t first_checked, const fs::path&, std::string_view what, bool& checked);
 
 }  // namespace hctr

@@ -21,13 +21,11 @@ const std::vector<CompatibilityWord>& compatibility_words() {
        "an evaluation of `max_eval_batches` continues where the previous one ended, and wraps around at the end of the "
        "set; else each starts at the first sample"},
       {"drop_partial_batches", &C::drop_partial_batches,
-       "with `num_epochs`, samples at the end of the set that do not fill a batch are left out, as 3.0 does; else they "
-       "are a "
-       "smaller batch"},
+       "with `num_epochs`, samples at the end of the set that do not fill a batch are dropped, as in 3.0; else they "
+       "are a smaller batch"},
       {"batch_norm_per_gpu", &C::batch_norm_per_gpu,
-       "BatchNorm and PReLU_Dice take mean and variance of each GPU's share of the batch, and the model file gets "
-       "BatchNorm's running averages of the "
-       "first GPU; else they are those of the whole batch, whatever the number of GPUs"},
+       "BatchNorm and PReLU_Dice compute mean and variance of each GPU's share of the batch, and the model file gets "
+       "the first GPU's running averages of BatchNorm; else of the whole batch, whatever the number of GPUs"},
   };
   return words;
 }

@@ -167,8 +167,8 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
   const std::string name = from_input ? "standard input" : path.string();
   files.push_back(path);
   if (files.size() > kMostFiles)
-    throw Error(Kind::config,
-                cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
+    throw Error(Kind::config, cat("'", name, "': more than ", kMostFiles,
+                                  " files are included, expected fewer: do two of them include each other?"));
   return with_includes(read_text_until(from_input ? "/dev/stdin" : path, "", stop), path, name, files, stop,
                        environment);
 }

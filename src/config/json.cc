@@ -119,8 +119,8 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool put(Json value) {
     if (++values_ > kMostValues)
       fail(read_ - 1, cat("more than ", kMostValues,
-                          " values, which would take memory many times the text's; what is long belongs to files of "
-                          "its own, as vocabularies do"));
+                          " values, which would take many times the text's memory; move long lists to separate files, "
+                          "as vocabularies are"));
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (stack_.back().array()) {

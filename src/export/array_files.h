@@ -1,4 +1,4 @@
-// Files of named arrays that other programs read: NumPy's .npz and Hugging Face's .safetensors.
+// Writes named arrays in formats of other programs: NumPy's .npz and Hugging Face's .safetensors.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// A zip archive, not compressed, with a file <name>.npy for each array. Format: NumPy's "numpy.lib.format", version 1;
-/// "APPNOTE.TXT" 6.3 of PKWARE, with its Zip64 extension where an archive needs it.
+/// Writes an uncompressed zip archive with a file <name>.npy for each array. Format: NumPy's "numpy.lib.format",
+/// version 1; "APPNOTE.TXT" 6.3 of PKWARE, with its Zip64 extension if an archive needs it.
 void write_npz(FileSet&, const fs::path&, const std::vector<StoredArray>&);
 
 /// `metadata`: texts by name. Format: https://github.com/huggingface/safetensors, "Format".

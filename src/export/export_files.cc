@@ -30,7 +30,7 @@ const char* ending_of(ExportFormat format) {
   return format == ExportFormat::npz ? ".npz" : format == ExportFormat::parquet ? ".parquet" : ".safetensors";
 }
 
-/// Names of files for the tables: letters that a file system may not like are replaced.
+/// File names for the tables: characters that a file system may reject are replaced.
 std::vector<std::string> file_names(const std::vector<TableArrays>& tables) {
   std::vector<std::string> names;
   std::set<std::string> taken;

@@ -1,4 +1,4 @@
-// The files of an exported model.
+// Writes the files of an exported model.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace hctr {
 struct ExportFiles {
   ExportFormat format = ExportFormat::onnx;
   fs::path folder;
-  int64_t most_inline = 0;  ///< bytes of an array in model.onnx itself
-  std::string model;        ///< which one it is, in words
+  int64_t most_inline = 0;  ///< maximum bytes of an array in model.onnx itself
+  std::string model;        ///< describes the model
   int64_t iteration = 0;
 };
 
 /// Adds the files of a model to the set:
 ///   onnx         model.onnx and, for large arrays, model.onnx.data
-///   npz          dense.npz, and tables/<name>.npz with the arrays keys, vectors and, where rows belong to slots, slots
+///   npz          dense.npz, and tables/<name>.npz with the arrays keys, vectors and, if rows belong to slots, slots
 ///   safetensors  the same with that ending
 ///   parquet      dense.parquet and tables/<name>.parquet
-/// and model.json, which says what they hold. Errors: Error(io); those of onnx_model(); Error(data) for a vector that
+/// and model.json, which describes them. Errors: Error(io); those of onnx_model(); Error(data) for a vector that
 /// is not finite.
 void write_export(FileSet&, const ExportFiles&, const Config&, const ModelArrays&);
 

@@ -1,4 +1,4 @@
-// The numbers of a trained model on the host, as exports write them.
+// The arrays of a trained model on the host, for exports.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace hctr {
 
-/// Takes consecutive bytes.
+/// Receives consecutive bytes.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-/// An array that is written to files. Its values may be produced while they are written.
+/// An array to write to files. Its values may be produced while they are written.
 struct StoredArray {
   std::string name;
   DType dtype = DType::f32;  ///< f32 or i64
@@ -25,7 +25,7 @@ struct StoredArray {
   int64_t elements() const;
   int64_t bytes() const { return elements() * static_cast<int64_t>(size_of(dtype)); }
 };
-/// The arrays keep what they are given.
+/// Makes an array that owns these values.
 StoredArray stored(std::string name, std::vector<int64_t> dims, std::vector<float> values);
 StoredArray stored(std::string name, std::vector<int64_t> dims, std::vector<int64_t> values);
 
@@ -34,15 +34,15 @@ struct TableArrays {
   std::string name;
   int64_t dim = 0, slots = 0;    ///< slots: of the embedding
   std::vector<int64_t> keys;     ///< [rows]
-  std::vector<int64_t> slot_of;  ///< [rows] where rows belong to slot and key, else empty
+  std::vector<int64_t> slot_of;  ///< [rows] if rows belong to slot and key, else empty
   bool by_slot = false;
-  /// Passes all vectors, [rows, dim], in blocks of whole rows. Collective over ranks, as Replica::export_rows().
+  /// Passes all vectors, [rows, dim], to a sink in blocks of whole rows. Collective, as Replica::export_rows().
   std::function<void(const std::function<void(std::span<const float>)>&)> each_block;
 
   int64_t rows() const { return static_cast<int64_t>(keys.size()); }
   StoredArray key_array(const std::string& array_name) const { return stored(array_name, {rows()}, keys); }
   StoredArray slot_array(const std::string& array_name) const { return stored(array_name, {rows()}, slot_of); }
-  /// The vectors behind `zero_rows` rows of zeros. Refers to this table.
+  /// The vectors after `zero_rows` rows of zeros. Refers to this table.
   StoredArray vector_array(const std::string& array_name, int64_t zero_rows = 0) const;
 };
 
@@ -51,11 +51,11 @@ struct ModelArrays {
   std::vector<StoredArray> statistics;  ///< "bn1/mean": state of layers
   std::vector<TableArrays> tables;      ///< in the order of the config
 
-  const StoredArray& find(const std::string& name) const;  ///< of weights and statistics
+  const StoredArray& find(const std::string& name) const;  ///< searches weights and statistics
 };
 
-/// Reads all but the vectors, which `model` is asked for when they are written: it outlives the result. One rank.
-/// Errors: Error(data) naming a weight that is not finite.
+/// Reads everything but the vectors, which are read from `model` when they are written; so it outlives the result. One
+/// rank. Errors: Error(data) naming a weight that is not finite.
 ModelArrays model_arrays(Replica& model, const Config&, StreamRef);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMost32 = 0xffffffff;
 
-/// Little-endian numbers, one after the other.
+/// Appends little-endian numbers.
 class Record {
  public:
   Record& u16(uint64_t value) { return add(value, 2); }
@@ -28,7 +28,7 @@ class Record {
   std::string bytes_;
 };
 
-/// What stands before the values in a .npy file: its length is a multiple of 64.
+/// The header of a .npy file: its length is a multiple of 64.
 std::string npy_head(const StoredArray& array) {
   std::string dims;
   for (const int64_t dim : array.dims) dims += cat(dim, ",");
@@ -47,15 +47,15 @@ struct ZipEntry {
   uint32_t crc;
 };
 
-/// The fields that the two headers of an entry have in common, from the version that is needed to the checksum.
+/// The fields that the two headers of an entry share, from the required version to the checksum.
 void add_common(Record& record, uint32_t crc) {
-  record.u16(45).u16(1 << 11);    // version 4.5, as Zip64 needs; names are UTF-8
+  record.u16(45).u16(1 << 11);    // version 4.5, required by Zip64; names are UTF-8
   record.u16(0);                  // stored
   record.u16(0).u16(1 << 5 | 1);  // 1980-01-01, so that equal models give equal files
   record.u32(crc);
 }
 
-/// Sizes in Zip64's extra field: the headers do not depend on how large an array is.
+/// Sizes are in Zip64's extra field, so that the length of a header does not depend on the array.
 std::string local_header(const ZipEntry& entry) {
   Record record;
   record.u32(0x04034b50);
@@ -104,7 +104,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     ZipEntry entry{array.name + ".npy", head.size() + static_cast<uint64_t>(array.bytes()), at, 0};
     put(local_header(entry));
     const auto put_value = [&](std::span<const std::byte> bytes) {
-      if (bytes.empty()) return;  // of which zlib makes the checksum 0
+      if (bytes.empty()) return;  // zlib would return checksum 0
       entry.crc = crc32_of(bytes, entry.crc);
       put({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     };
@@ -112,7 +112,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     put_value(std::as_bytes(std::span(head)));
     array.write(put_value);
     HCTR_EXPECT(at - begin == entry.size, "array '", array.name, "' of ", at - begin, " bytes instead of ", entry.size);
-    const std::string again = local_header(entry);  // the checksum is known now
+    const std::string again = local_header(entry);  // now with the checksum
     file.write_at(static_cast<long>(entry.offset), again.data(), again.size());
     entries.push_back(std::move(entry));
   }

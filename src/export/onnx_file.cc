@@ -9,11 +9,11 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kIrVersion = 7;     // that of opset 13
-constexpr int64_t kAlignment = 4096;  // of external arrays, so that they can be mapped into memory
+constexpr int64_t kIrVersion = 7;     // the version of opset 13
+constexpr int64_t kAlignment = 4096;  // of external arrays, so that they can be memory-mapped
 constexpr int64_t kSmallBytes = 1024;
 
-// Numbers of onnx.proto: TensorProto.DataType and AttributeProto.AttributeType.
+// Constants of onnx.proto: TensorProto.DataType and AttributeProto.AttributeType.
 constexpr int64_t kFloat = 1, kInt64 = 7;
 constexpr int64_t kAttributeFloat = 1, kAttributeInt = 2, kAttributeInts = 7;
 
@@ -76,7 +76,7 @@ StoredArray array_of(const OnnxConstant& constant) {
   return std::visit([&](const auto& values) { return stored(constant.name, constant.dims, values); }, constant.values);
 }
 
-/// Initializers: in the message, or in a file behind it.
+/// Writes initializers into the message, or to an external file.
 class Initializers {
  public:
   Initializers(FileSet& set, fs::path path, int64_t most_inline)

@@ -1,4 +1,4 @@
-// A model as an ONNX file: graph, inputs, outputs and numbers.
+// A model as an ONNX file: graph, inputs, outputs and initializers.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace hctr {
 struct OnnxValue {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::string> dims;  ///< numbers, or names of numbers that a caller chooses: {"N", "13"}
+  std::vector<std::string> dims;  ///< numbers, or names of sizes that a caller chooses: {"N", "13"}
 };
 
 struct OnnxModel {
@@ -25,11 +25,11 @@ struct OnnxModel {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// What a file of Protocol Buffers holds at most: 2 GiB, of which some are left to the graph.
+/// The maximum size of a Protocol Buffers file is 2 GiB, some of which is reserved for the graph.
 inline constexpr int64_t kMostOnnxBytes = (int64_t{1} << 31) - (int64_t{1} << 26);
 
-/// Writes `path`, and <path>.data with the initializers of more than `most_inline` bytes, a KiB at the least; with all
-/// of more than a KiB where the others are too large together for one file. Constants of the graph stay in it: runtimes
+/// Writes `path`; and <path>.data with the initializers of more than `most_inline` bytes, at least a KiB, or with all
+/// of more than a KiB if the others together are too large for one file. Constants of the graph stay inside: runtimes
 /// derive shapes from them. Format: onnx.proto of ONNX 1.8 (IR version 7, opset 13).
 void write_onnx(FileSet&, const fs::path& path, const OnnxModel&, int64_t most_inline);
 

@@ -1,6 +1,6 @@
-// The lookup of an embedding in an ONNX graph.
+// The look-up of an embedding in an ONNX graph.
 //
-// Keys are searched among the sorted keys of the table, by halving: with operators that every runtime has and no memory
+// A binary search finds keys among the sorted keys of the table, with operators that every runtime has and no memory
 // beyond the keys. Row 0 of the vectors is zeros, for keys without a row.
 #pragma once
 
@@ -20,8 +20,8 @@ struct OnnxLookup {
   int64_t no_key = kNoKey;
 };
 
-/// Adds the vectors [N, columns, dim] under the name `vectors` and, unless that is empty, the lengths [N, slots]; and
-/// the initializers "<table>/keys" and "<table>/vectors".
+/// Adds the vectors [N, columns, dim] under the name `vectors` and, unless its name is empty, the lengths [N, slots];
+/// and the initializers "<table>/keys" and "<table>/vectors".
 void add_lookup(OnnxModel&, const OnnxLookup&, const std::string& vectors, const std::string& lengths);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The arrays of a model as Parquet files.
+// Writes the arrays of a model as Parquet files.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace hctr {
 
-/// Columns name (text), shape (list of int64) and values (list of float32): a row for each array.
+/// Columns name (text), shape (list of int64) and values (list of float32): one row per array.
 void write_parquet_arrays(FileSet&, const fs::path&, const std::vector<StoredArray>&);
-/// Columns key (int64), slot (int64; where rows belong to slot and key) and vector (list of float32).
+/// Columns key (int64), slot (int64; if rows belong to slot and key) and vector (list of float32).
 void write_parquet_table(FileSet&, const fs::path&, const TableArrays&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// A message in the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding), to be written.
+// Builds a message in the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Fields are written in the order in which they are added. Arrays are written last of all, when the message is.
+/// Fields are written in the order in which they are added. Arrays are read only when the message is written.
 class ProtoMessage {
  public:
   ProtoMessage& number(int field, int64_t value);
@@ -24,7 +24,7 @@ class ProtoMessage {
   void write(const ByteSink&) const;
 
  private:
-  /// Bytes, and perhaps an array behind them.
+  /// Bytes, optionally followed by an array.
   struct Piece {
     std::string head;
     std::vector<StoredArray> array = {};

@@ -58,7 +58,7 @@ void BagPacking::count_keys(const Offset* offsets) {
         if (bag.end - bag.begin > most[static_cast<size_t>(s)])
           throw Error(Kind::usage,
                       cat("input '", view_.name, "': slot ", s, " of sample ", first_ + b, " has ", bag.end - bag.begin,
-                          " keys, and the model takes up to ", most[static_cast<size_t>(s)]));
+                          " keys, but the model accepts up to ", most[static_cast<size_t>(s)]));
         counts[s] += bag.end - bag.begin;
       }
     with_keys(view_, [&](const auto* keys) {

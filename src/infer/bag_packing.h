@@ -1,4 +1,4 @@
-// Bags of keys in memory of a caller, by sample, as a batch takes them, by slot.
+// Converts a caller's bags of keys, which are ordered by sample, to a batch, which is ordered by slot.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace hctr {
 
 class BagPacking {
  public:
-  /// Counts the keys of samples [first, first + count). All arguments outlive this. Errors: Error(usage) for offsets
-  /// that decrease, and for a bag of more keys than its slot takes.
+  /// Counts the keys of samples [first, first + count). All arguments outlive this. Errors: Error(usage) for decreasing
+  /// offsets, and for a bag with more keys than its slot accepts.
   BagPacking(ThreadPool&, const InputView&, int64_t first, int64_t count, const SparseInput&, const BatchShape::Table&);
 
   int64_t keys() const { return keys_; }
-  /// Whether each key lies in 0 ... 2^32 - 1.
+  /// Whether every key is in 0 ... 2^32 - 1.
   bool fits_32() const { return fits_32_; }
-  /// Writes keys and offsets to a table of a batch that has memory for `samples`; those past `count` have none.
+  /// Writes keys and offsets to a table of a batch with memory for `samples`; samples past `count` get none.
   void write(const BatchView::Table&, int64_t samples) const;
 
  private:
@@ -40,7 +40,7 @@ class BagPacking {
   int64_t first_, count_, samples_of_task_;
   int64_t keys_ = 0;
   bool fits_32_ = true;
-  std::vector<int64_t> begins_;  // [tasks, slots]: where keys of a task's samples begin in the table
+  std::vector<int64_t> begins_;  // [tasks, slots]: begin of the keys of a task's samples in the table
 };
 
 }  // namespace hctr

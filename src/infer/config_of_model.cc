@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The config with the encoding saved with the model, all of it or what it leaves out.
+/// The config with the encoding saved with the model: all of it, or only the fields that the config omits.
 Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
   if (options.encoding == EncodingChoice::model)
     return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
@@ -21,7 +21,7 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
     taken = completed.taken;
     return completed.config;
   } catch (const Error&) {
-    return file;  // whoever loads the model says what is wrong with it
+    return file;  // the code that loads the model reports errors in it
   }
 }
 
@@ -37,7 +37,7 @@ Config config_of_model(const ModelOptions& options, const Log& log) {
     const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
                                       options.surroundings.environment);
     if (!taken.empty())
-      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
+      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and uses the model's.");
     return config;
   }
   const SavedConfig saved = saved_config(options.model, options.surroundings.environment);

@@ -23,7 +23,7 @@ const Json* field(const Json* object, const char* name) {
   return value && !unwrapped(*value).is_null() ? &unwrapped(*value) : nullptr;
 }
 
-/// A value's text: numbers alike whether they are integers or fractions, and a list of one like its element.
+/// A value as comparable text: integers and fractions alike, and a list of one like its element.
 std::string text_of(const Json& given) {
   const Json& value = unwrapped(given);
   if (value.is_number() && !value.integer()) {
@@ -41,7 +41,7 @@ std::string text_of(const Json& given) {
   return value.text();
 }
 
-/// The same of the values of an object.
+/// The same for an object.
 std::string text_of_object(const Json::Object& object) {
   std::string text;
   for (const auto& [name, value] : object) text += cat(text.empty() ? "{" : ", ", "\"", name, "\": ", text_of(value));
@@ -59,7 +59,7 @@ Json::Array elements(const Json* list) {
   return list->array() ? *list->array() : Json::Array{*list};
 }
 
-/// The texts of a list whose order does not matter.
+/// The text of a list whose order does not matter.
 std::string set_of(const Json* list) {
   std::set<std::string> texts;
   for (const Json& element : elements(list)) texts.insert(text_of(element));
@@ -77,7 +77,7 @@ void add_labels(const std::string& path, const Json* labels, const std::string& 
     const Json* positive = label.object() ? field(&label, "positive") : nullptr;
     if (positive)
       fields[place + "/positive"] = positive->object() ? text_of_object(*positive->object()) : set_of(positive);
-    if (positive && !positive->object()) continue;  // texts are no numbers
+    if (positive && !positive->object()) continue;  // texts are not numbers
     const std::string format = label.object() ? text_or(&label, "number_format", number_format) : number_format;
     const std::string unit = label.object() ? text_or(&label, "unit", kNoUnit) : kNoUnit;
     if (format != kPlainNumbers) fields[place + "/number_format"] = format;
@@ -85,7 +85,7 @@ void add_labels(const std::string& path, const Json* labels, const std::string& 
   }
 }
 
-/// Whether mean and deviation of a group of dense columns are learned: a missing value is the mean then.
+/// Whether mean and deviation of a group of dense columns come from the data: a missing value then becomes the mean.
 bool is_learned(const Json& group) {
   const auto given = [&](const char* name) {
     const Json* value = field(&group, name);
@@ -95,7 +95,7 @@ bool is_learned(const Json& group) {
          !given("std");
 }
 
-/// Adds the fields of each column of groups. A list of numbers in a group has one for all columns, or one for each.
+/// Adds the fields of each column of the groups. A list of numbers in a group has one for all columns, or one for each.
 void add_columns(const std::string& path, const Json* groups, const std::map<std::string, std::string>& defaults,
                  Fields& fields) {
   size_t at = 0;
@@ -116,7 +116,7 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
-/// Adds which slots share the keys of another one. The names of key spaces do not matter.
+/// Adds which slots share the keys of another slot. The names of key spaces do not matter.
 void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
   std::vector<std::string> names;
   for (const Json& group : elements(groups)) {
@@ -130,7 +130,7 @@ void add_key_spaces(const std::string& path, const Json* groups, Fields& fields)
         firsts[slot] == static_cast<int64_t>(slot) ? "its own" : cat("that of slot ", firsts[slot]);
 }
 
-/// The fields of a Data layer that decide what a value becomes.
+/// The fields of a Data layer that affect how values are encoded.
 Fields encoding_of(const Json& data) {
   Fields fields;
   size_t at = 0;
@@ -163,7 +163,7 @@ Fields encoding_of(const Json& data) {
                  {"default", text_or(section, "default_key", "none")}},
                 fields);
     add_key_spaces(name + "/slots", field(section, "slots"), fields);
-    // Of columns that only the metadata of the data name.
+    // For columns that only the metadata of the data name.
     for (const auto& [columns, other] : {std::pair{"dense", "default_dense"}, {"slots", "default_key"}})
       if (!field(section, columns)) fields[cat(name, "/", other)] = text_or(section, other, "none");
     fields[name + "/trim"] = text_or(section, "trim", "false");
@@ -178,8 +178,8 @@ Fields encoding_of(const Json& data) {
   return fields;
 }
 
-/// States the "keys" of saved slots that had them by the type of their column, where the other config states some.
-/// `of_texts`: the other config is of texts, which hold no times as Parquet writes them.
+/// Makes "keys" explicit for saved slots that got them from the type of their column, if the other config states some.
+/// `of_texts`: the other config reads text, which has no times as Parquet writes them.
 void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved, bool of_texts) {
   for (const SlotKeyRule& rule : rules)
     for (const auto& [path, column] : Fields(saved)) {
@@ -194,16 +194,16 @@ void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fie
     }
 }
 
-/// Whether the sizes before a slot are added to its keys.
+/// Whether keys of a slot are shifted by the sizes of the slots before it.
 bool sizes_move_keys(const std::string& format) { return format == "\"Raw\"" || format == "\"Parquet\""; }
 
-/// Formats whose columns are named alike and made to the same keys.
+/// Whether two formats name columns alike and make the same keys of them.
 bool are_alike(const std::string& format, const std::string& other) {
   const std::set<std::string> both = {format, other};
   return both == std::set<std::string>{"\"Csv\"", "\"Parquet\""};
 }
 
-/// Of fields that start with "csv" or "parquet": the same behind the name of another section.
+/// Fields that start with "csv" or "parquet", renamed to another section.
 Fields in_section(const Fields& fields, const std::string& from, const std::string& to) {
   Fields result;
   for (const auto& [path, value] : fields)
@@ -211,8 +211,8 @@ Fields in_section(const Fields& fields, const std::string& from, const std::stri
   return result;
 }
 
-/// Whether these values of one field tell two formats apart: what only says how a file is written does not, nor does
-/// what one of them leaves to the file.
+/// Whether these values of one field distinguish two formats. Fields about how a file is written do not, nor does a
+/// field that one side leaves to the file.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
   for (const char* of_file :
        {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key", "/number_format"})
@@ -257,7 +257,7 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   for (const std::string& path : paths) {
     const auto a = was.find(path);
     const auto b = is.find(path);
-    // These two may be left out, and follow from the columns then. The sizes of some formats move keys.
+    // These two are optional and follow from the columns by default. In some formats the sizes shift keys.
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;

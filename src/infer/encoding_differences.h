@@ -1,4 +1,4 @@
-// The encoding of a config: how values of the data become labels, dense values and keys.
+// The encoding of a config: how it turns values of the data into labels, dense values and keys.
 #pragma once
 
 #include <string>
@@ -8,21 +8,20 @@
 
 namespace hctr {
 
-/// Returns the fields that decide what a value becomes and that differ between a saved config and another, each with
-/// its path and both values; empty when there is none. Slots and dense columns are compared one by one, in order, so
-/// that groups and spelled-out defaults do not matter; nor do fields that only say how a file is written. Csv and
-/// Parquet are compared too where both name their columns. Any other change of the format is a difference, and the only
-/// one then: keys are made in another way. `rules`: how slots of the saved config that state no "keys" got them; a
-/// config that states the same does not differ.
+/// Returns the encoding fields that differ between a saved config and another one, each with its path and both values;
+/// empty when there is none. Compares slots and dense columns one by one, in order, so that groups and spelled-out
+/// defaults do not matter; ignores fields that only say how a file is written. Csv and Parquet are comparable if both
+/// name their columns. Any other change of format makes keys in another way, and is then the only difference returned.
+/// `rules`: how slots of the saved config without "keys" got theirs; a config that states the same does not differ.
 std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules = {});
 
-/// Whether that is a difference of formats, or between fields of two formats.
+/// Whether these are differences of formats, or between fields of two formats.
 bool is_of_formats(const std::string& differences);
 bool is_between_formats(const std::string& differences);
 
-/// The first layer of a config; null where there is none.
+/// The first layer of a config; null if there is none.
 const Json* data_layer(const Json& config);
-/// The word of a Data layer's format, as JSON; formats that differ in nothing but how files are read are one.
+/// The name of a Data layer's format, as JSON; formats that differ only in how files are read count as one.
 std::string data_format_of(const Json& data);
 
 }  // namespace hctr

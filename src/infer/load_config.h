@@ -13,10 +13,9 @@
 
 namespace hctr {
 
-/// Reads a config as read_config_file() does and connects its layers (with its own batch size, on one rank). Warnings
-/// and notes go to the log. `complete` adds to what the file says. Errors: Error(config) with every problem;
-/// Error(usage) for a change that does not fit; Error(io); Error(interrupted) once `stop`, which may be null, is other
-/// than 0 while a pipe is read.
+/// Reads a config like read_config_file() and connects its layers (with its own batch size, on one rank). Logs warnings
+/// and notes. `complete` modifies the parsed file. Errors: Error(config) with every problem; Error(usage) for a change
+/// that does not fit; Error(io); Error(interrupted) once `stop`, which may be null, is nonzero while a pipe is read.
 Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
                    const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr,
                    const Environment& environment = {});

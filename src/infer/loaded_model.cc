@@ -26,7 +26,7 @@ RuntimeOptions options_of(const Config& config, const Communicator& comm, const 
                          .sync_launches = on.sync_launches,
                          .several_ranks = comm.size() > 1,
                          .row_memory = on.row_memory};
-  options.row_memory.move_every = 0;  // the uses of rows are counted in training
+  options.row_memory.move_every = 0;  // row accesses are counted only in training
   return options;
 }
 
@@ -42,14 +42,14 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
                on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense) {
   load(log);
   runtime_.compute_stream().synchronize();
-  comm_.barrier();  // ranks load for different times; time limits of batches start after it
+  comm_.barrier();  // ranks take different times to load; the time limits of batches start after it
 }
 
 void LoadedModel::load(const Log& log) {
   in_context(
       [&] {
         return cat("loading ", saved_.name,
-                   saved_.differences.empty() ? "" : ", whose config is another: ", saved_.differences);
+                   saved_.differences.empty() ? "" : ", whose config differs: ", saved_.differences);
       },
       [&] {
         if (!saved_.checkpoint) return replica_.load(log);

@@ -15,19 +15,18 @@ namespace hctr {
 
 struct LoadOnRank {
   Device device{};
-  int threads = 1;             ///< of a CPU, for operators
-  bool sync_launches = false;  ///< RuntimeOptions has it
+  int threads = 1;             ///< on a CPU, for operators
+  bool sync_launches = false;  ///< see RuntimeOptions
   int64_t samples = 1;         ///< of this rank in a batch of Replica::evaluate()
   RowMemoryLimits row_memory{};
   bool with_tables = true;  ///< without them, vectors of keys come from elsewhere, and files of tables are not read
 };
 
-/// What evaluation, prediction, export and Model score with. Its address stays.
+/// The model that evaluation, prediction, export and Model use. Not movable.
 class LoadedModel {
  public:
-  /// Collective. `config`: as it was read; of what training starts from it keeps nothing, and of optimizers neither.
-  /// The communicator outlives the model. Errors: Error(data) when the files do not fit, with the layers that differ;
-  /// Error(io); Error(device).
+  /// Collective. `config`: as read; its initial model files and optimizers are dropped. The communicator outlives the
+  /// model. Errors: Error(data) when the files do not fit, with the layers that differ; Error(io); Error(device).
   LoadedModel(Config config, SavedModel, Communicator&, const LoadOnRank&, const Log&);
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;

@@ -19,9 +19,9 @@ bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTe
 
 }  // namespace
 
-/// A model is made, used and destroyed by threads of a caller, whose current device stays what it was.
+/// A caller's threads make, use and destroy a model; their current device must not change.
 struct Model::State {
-  std::mutex loading;          // one replace() at a time
+  std::mutex loading;          // serializes replace()
   mutable std::mutex pointer;  // guards `served`
   std::shared_ptr<ServedModel> served;
 
@@ -56,7 +56,8 @@ std::string Model::device() const { return state_->get()->device(); }
 void Model::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
   std::shared_ptr<ServedModel> served = state_->get();
   const CurrentDevice kept(served->on_gpu());
-  const std::shared_ptr<ServedModel> mine = std::move(served);  // goes before `kept`, which may be the last use of it
+  // destroyed before `kept`, since it may be its last user
+  const std::shared_ptr<ServedModel> mine = std::move(served);
   mine->score(samples, inputs, outputs);
 }
 

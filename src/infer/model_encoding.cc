@@ -13,14 +13,14 @@
 namespace hctr {
 namespace {
 
-/// What would take a change away.
+/// How to resolve a change.
 std::string advice_on(const EncodingChange& change, EncodingChoice choice) {
-  if (change.fields.empty()) return "Restore the file that the model was trained with, or add ";
+  if (change.fields.empty()) return "Restore the file with which the model was trained, or add ";
   if (is_of_formats(change.fields))
-    return "The fields of one format are not those of the other: name data in the format of the model, or add ";
+    return "The fields of the formats differ: name data in the format of the model, or add ";
   if (choice == EncodingChoice::same && !is_between_formats(change.fields))
     return "Add --encoding model to encode as the model was trained, or ";
-  return "State the fields as the model has them, or add ";
+  return "Set the fields to the model's values, or add ";
 }
 
 bool takes_parts(const SolverSection& solver) {
@@ -66,10 +66,10 @@ std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data)
 
 void expect_encoding(const EncodingChange& change, const std::string& model, EncodingChoice choice, const Log& log) {
   if (!change.any()) return;
-  const std::string what = cat("the config encodes data otherwise than ", model, " was trained: ", change.text());
+  const std::string what = cat("the config's encoding differs from that of ", model, ": ", change.text());
   if (choice == EncodingChoice::config) return log.info("note: ", what, ".");
   throw Error(Kind::config,
-              cat(what, ". ", advice_on(change, choice), "--encoding config to encode as this config says"));
+              cat(what, ". ", advice_on(change, choice), "--encoding config to use this config's encoding"));
 }
 
 void expect_encoding_of_start(const Config& config, EncodingChoice choice, const Log& log) {
@@ -81,11 +81,11 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
     const auto manifest = file.empty() ? std::nullopt : manifest_of(file);
     if (!manifest || !seen.insert(manifest->path).second) continue;
     const EncodingChange change = encoding_change(manifest->config, &manifest->data, config, config.data.source);
-    const std::string model = cat("the model '", file, "' that training starts from");
+    const std::string model = cat("the model '", file, "' from which training starts");
     if (takes_parts(solver) && change.any() && choice != EncodingChoice::config)
-      log.warning("the config encodes data otherwise than ", model, " was trained: ", change.text());
+      log.warning("the config's encoding differs from that of ", model, ": ", change.text());
     else
-      // A run takes no encoding of a model, so that nothing but its own fields can be changed.
+      // A run cannot use a model's encoding, so the message suggests only changes of its own fields.
       expect_encoding(change, model, choice == EncodingChoice::config ? choice : EncodingChoice::model, log);
   }
 }

@@ -1,4 +1,4 @@
-// Compares how a config encodes data with how a saved model's training data were encoded.
+// Compares the encoding of a config with that of a saved model's training data.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Where a config encodes data otherwise than a model was trained. Empty texts: nowhere, or not known.
+/// The differences between a config's encoding and that of a model. Empty texts: none, or unknown.
 struct EncodingChange {
   std::string fields;  ///< encoding_differences()
   std::string files;   ///< changed_contents()
@@ -20,20 +20,20 @@ struct EncodingChange {
   std::string text() const;
 };
 
-/// `saved`: the model's config; `data`: the description of its training data, or null. Fields are not compared where
-/// the data at `source` were numbered by preprocess as those of the model, which may be in another format.
+/// `saved`: the model's config; `data`: the description of its training data, or null. Fields are not compared if
+/// preprocess numbered the data at `source` as it did the model's, which may be in another format.
 EncodingChange encoding_change(const Json& saved, const Json* data, const Config&, const std::string& source);
 
-/// How slots of a model's training data got their keys, as its config states or, where it does not, the types of the
-/// columns decided. `data`: the description of that data, or null.
+/// The rules by which slots of a model's training data got their keys: stated by its config or, by default, decided by
+/// the types of the columns. `data`: the description of that data, or null.
 std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data);
 
-/// Errors: Error(config) for a change that EncodingChoice::config does not allow, with what would take it away.
-/// `model`: "the model 'a'".
+/// Errors: Error(config) for a change that EncodingChoice::config does not allow, with its remedy. `model`: "the model
+/// 'a'".
 void expect_encoding(const EncodingChange&, const std::string& model, EncodingChoice, const Log&);
 
-/// The same for the models that the config says training starts from. A warning where it takes parts of a model, which
-/// may have had other data.
+/// The same for the models that the config starts from. Only a warning if it loads parts of a model, which may have had
+/// other data.
 void expect_encoding_of_start(const Config&, EncodingChoice, const Log&);
 
 }  // namespace hctr

@@ -18,7 +18,8 @@ bool is_own(const SavingRun& of, const OwnRun& own) {
          fs::weakly_canonical(own.folder) == fs::weakly_canonical(of.folder);
 }
 
-/// Whether the run folder of a final model keeps it, too, or is gone: whoever removed it needs the model no longer.
+/// Whether a final model may be overwritten: the run folder has another copy, or was removed, so that the model is no
+/// longer needed.
 bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
   if (!fs::exists(of.folder)) return true;
@@ -28,7 +29,7 @@ bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   return false;
 }
 
-/// "<mark><number><ending>" as the number, which has at most 18 digits.
+/// The number of "<mark><number><ending>", at most 18 digits.
 std::optional<int64_t> number_between(std::string_view text, std::string_view mark, std::string_view ending) {
   if (!text.starts_with(mark) || !text.ends_with(ending) || text.size() <= mark.size() + ending.size()) return {};
   const std::string digits(text.substr(mark.size(), text.size() - mark.size() - ending.size()));
@@ -36,8 +37,7 @@ std::optional<int64_t> number_between(std::string_view text, std::string_view ma
   return std::stoll(digits);
 }
 
-/// Whether a run with this solver saves a model, or a delta, of this iteration. A run whose length is not known before
-/// may end at any.
+/// Whether a run with this solver saves a model or a delta of this iteration. A run of unknown length may end at any.
 bool may_save(const SolverSection& solver, const ModelAtPrefix& model) {
   const int64_t i = model.iteration;
   const auto every = [&](int64_t interval) { return interval > 0 && i % interval == 0; };
@@ -82,7 +82,7 @@ SavingRun saving_run(const ModelAtPrefix& model) try {
   const auto manifest = manifest_of(model.path);
   return manifest ? SavingRun{manifest->run, manifest->run_folder} : SavingRun{};
 } catch (const Error&) {
-  return {};  // a damaged manifest says nothing; whoever loads the model gets the error
+  return {};  // ignores a damaged manifest; loading the model reports it
 }
 
 std::string snapshot_prefix_of(const SolverSection& solver, const fs::path& run_folder) {
@@ -97,15 +97,14 @@ void expect_no_other_models(const SolverSection& solver, const OwnRun& own, cons
     const SavingRun other = saving_run(model);
     if (is_own(other, own)) continue;
     if (!may_be_replaced(model, other))
-      throw Error(
-          Kind::config,
-          cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(), "' is the only copy of a model of ",
-              other.text(), ", and this run would replace it with its own of iteration ", model.iteration,
-              ". Leave \"snapshot_prefix\" out, and models lie in the run folder (--set "
-              "solver.snapshot_prefix=null); or give another one, or say \"replace_models\": true"));
-    replaced =
-        cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder ",
-            fs::exists(other.folder) ? "keeps a copy" : "is gone", ": this run will replace it at \"snapshot_prefix\"");
+      throw Error(Kind::config, cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(),
+                                    "' is the only copy of a model of ", other.text(),
+                                    ", and this run would overwrite it with its own of iteration ", model.iteration,
+                                    ". Remove \"snapshot_prefix\" to keep models in the run folder (--set "
+                                    "solver.snapshot_prefix=null); or set another one, or \"replace_models\": true"));
+    replaced = cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder ",
+                   fs::exists(other.folder) ? "keeps a copy" : "is gone",
+                   ": this run will overwrite it at \"snapshot_prefix\"");
   }
   if (!replaced.empty()) log.warning(replaced);
 }
@@ -130,7 +129,7 @@ bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run,
            });
   });
 } catch (const Error&) {
-  return false;  // a damaged manifest says nothing
+  return false;  // a damaged manifest names no run
 }
 
 bool remove_model_of_run(const std::string& prefix, int64_t iteration, const OwnRun& run, bool only_links) try {
@@ -154,7 +153,7 @@ bool remove_model_of_run(const std::string& prefix, int64_t iteration, const Own
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {
-  std::vector<std::pair<SavingRun, std::string>> runs;  // and their iterations
+  std::vector<std::pair<SavingRun, std::string>> runs;  // with the iterations of their models
   int64_t newest = -1;
   for (const ModelAtPrefix& model : models_at(prefix)) {
     if (model.delta) continue;
@@ -170,10 +169,8 @@ int64_t newest_of_one_run(const std::string& prefix) {
   std::string all;
   for (const auto& [run, iterations] : runs) all += cat(all.empty() ? "" : "; of ", run.text(), ": ", iterations);
   throw Error(Kind::io,
-              cat("the models at '", prefix, "' are of ", runs.size(),
-                  " runs, and which is meant is not said: "
-                  "iterations of ",
-                  all, ". Name the run folder, or ", prefix, "@", newest, " for the model of that iteration"));
+              cat("the models at '", prefix, "' are of ", runs.size(), " runs, so it is ambiguous: iterations of ", all,
+                  ". Name the run folder, or ", prefix, "@", newest, " for the model of that iteration"));
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The models at a snapshot_prefix, and the runs that have saved them: no run removes the only copy of another one's
+// The models at a snapshot_prefix, and the runs that saved them: no run may remove the only copy of another run's
 // model.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace hctr {
 
-/// The run that has saved a model, as its manifest says.
+/// The run that saved a model, according to its manifest.
 struct SavingRun {
-  std::string id;      ///< empty: no manifest says
-  std::string folder;  ///< its run folder; empty: not known
+  std::string id;      ///< empty: there is no manifest
+  std::string folder;  ///< its run folder; empty: unknown
 
   bool operator==(const SavingRun& other) const { return id == other.id; }
   /// "run 'runs/first'", or "an unknown run".
@@ -24,38 +24,36 @@ struct SavingRun {
 
 struct ModelAtPrefix {
   int64_t iteration = 0;
-  bool delta = false;  ///< a folder of what has changed
+  bool delta = false;  ///< a delta's folder
   fs::path path{};     ///< the dense file, or that folder
 };
 
-/// In the order of their iterations.
+/// Sorted by iteration.
 std::vector<ModelAtPrefix> models_at(const std::string& prefix);
 SavingRun saving_run(const ModelAtPrefix&);
 
-/// Where models of a run are saved: snapshot_prefix, or "models/" in the run folder where the config has none.
+/// Where models of a run are saved: snapshot_prefix, or "models/" in the run folder if the config has none.
 std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder);
 
 /// A run that saves models.
 struct OwnRun {
-  std::string id{};   ///< of one that goes on; empty for a new one that has none yet
-  fs::path folder{};  ///< where it is known: earlier runs there, and their models, are replaced
+  std::string id{};   ///< of a resumed run; empty for a new one without an id
+  fs::path folder{};  ///< if known: earlier runs there, and their models, may be overwritten
 };
 
-/// Before a run with a snapshot_prefix. Warns of a model of another run that this one will replace, and that the folder
-/// of that run keeps. Errors: Error(config) naming a model of which there is no other copy.
+/// Call before a run with a snapshot_prefix. Warns of another run's model that this run will overwrite while that run's
+/// folder keeps a copy. Errors: Error(config) naming a model without another copy.
 void expect_no_other_models(const SolverSection&, const OwnRun&, const Log&);
-/// The other run whose model, of which there is no other copy, a new one of this iteration would replace; empty: none
-/// would be.
+/// The other run whose only copy of a model a new model of this iteration would overwrite; empty: none.
 std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun&);
-/// Whether these are files of one whole model that run `run` has saved after `iteration`, as its manifest says. What a
-/// checkpoint or run.json names is only used, or removed, where this is so.
+/// Whether these are the files of a complete model that run `run` saved after `iteration`, according to its manifest.
+/// Models named by a checkpoint or run.json are used or removed only then.
 bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run, int64_t iteration);
-/// Removes what names the model of an iteration in the folder of the run as final_*, where that run has saved it, and
-/// unless `only_links` the model at the prefix. Returns whether there was one. Errors: none; what cannot be removed
-/// stays.
+/// If the run saved the model of this iteration: removes its final_* links in the run folder and, unless `only_links`,
+/// the model at the prefix. Returns whether there was one. Never throws; files that cannot be removed stay.
 bool remove_model_of_run(const std::string& prefix, int64_t iteration, const OwnRun&, bool only_links = false);
 
-/// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
+/// The newest complete model at a prefix. Errors: Error(io) if the models there belong to several runs.
 int64_t newest_of_one_run(const std::string& prefix);
 
 }  // namespace hctr

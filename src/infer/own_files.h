@@ -1,13 +1,13 @@
-// Data files of which each host, or each rank, has copies of its own.
+// Paths of data files of which each host, or each rank, has a separate copy.
 #pragma once
 
 #include <string>
 
 namespace hctr {
 
-/// The path with the name of this host in place of {host}.
+/// Replaces {host} in the path by the name of this host.
 std::string path_on_host(std::string path);
-/// The path with the number of a rank in place of {rank}.
+/// Replaces {rank} in the path by the number of a rank.
 std::string path_of_rank(std::string path, int rank);
 
 }  // namespace hctr

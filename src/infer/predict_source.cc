@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Samples that are read and scored at a time: many enough for products, few enough for the caches.
+/// Samples read and scored at a time: enough for efficient GEMMs, few enough for the caches.
 constexpr int64_t kSamplesAtATime = 8192;
 
 /// The model's config with another source of evaluation samples.
@@ -21,7 +21,7 @@ Config config_for(const Config& of_model, const std::string& source) {
   return config;
 }
 
-/// Scores of rows, with room for those that were left out.
+/// Scores of rows, with NaN for skipped rows.
 class RowsWithGaps {
  public:
   RowsWithGaps(const std::vector<ModelTensor>& outputs, const Model::ScoredRows& to) : outputs_(outputs), to_(to) {
@@ -29,7 +29,7 @@ class RowsWithGaps {
     with_gaps_.resize(outputs.size());
   }
   std::vector<OutputView> views(int64_t samples) { return views(scored_, samples); }
-  /// Passes on the samples that the views have got. `bad`: samples before each row that was left out.
+  /// Passes the samples scored in the views on. `bad`: for each skipped row the number of samples before it.
   void pass_on(int64_t samples, const std::vector<int64_t>& bad) {
     skipped_ += static_cast<int64_t>(bad.size());
     if (bad.empty()) return to_(samples, views(scored_, samples));

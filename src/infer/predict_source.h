@@ -1,4 +1,4 @@
-// A model in memory on samples of a source.
+// Runs a model in memory on the samples of a source.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// As Model::predict().
+/// Implements Model::predict().
 void predict_source(ServedModel&, const std::string& source, const Model::ScoredRows&);
-/// As Model::encode().
+/// Implements Model::encode().
 void encode_source(const Config&, const std::string& source, bool partial, const Model::Encoded&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The samples that are only scored.
+// The source of samples that are only scored.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// The evaluation samples for scores alone: without the columns that only training and metrics read.
+/// The evaluation samples without the columns that only training and metrics read.
 Source prediction_source(const Config&);
 /// The same of the samples at a path.
 Source prediction_source(const Config&, const std::string& path);

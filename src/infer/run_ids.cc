@@ -19,14 +19,14 @@ std::string run_in_about(const fs::path& about) try {
 
 std::string run_in_metrics(const fs::path& file) {
   std::ifstream metrics(file);
-  std::array<char, 1 << 14> line;  // far more than a first line has; a file of garbage may have no second one
+  std::array<char, 1 << 14> line;  // far above the length of a first line; a garbage file may have no second line
   if (!metrics.getline(line.data(), line.size())) return {};
   try {
     const Json start = Json::parse(line.data(), kMetrics);
     const Json* run = start.find("run");
     return run && run->string() ? *run->string() : "";
   } catch (const Error&) {
-    return {};  // not of ours
+    return {};  // not a file of this program
   }
 }
 

@@ -1,4 +1,4 @@
-// Which run a run folder belongs to.
+// Finds the run to which a run folder belongs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace hctr {
 
 inline constexpr const char *kMetrics = "metrics.jsonl", *kAbout = "run.json";
 
-/// The id of the run that a run.json, or the first line of a metrics.jsonl, says; empty where it says none, or is none.
+/// The id of the run in a run.json, or in the first line of a metrics.jsonl; empty if it has none.
 std::string run_in_about(const fs::path& run_json);
 std::string run_in_metrics(const fs::path& metrics);
 

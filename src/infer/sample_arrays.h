@@ -1,4 +1,4 @@
-// Samples of a source as arrays, in the layout that Model::score() takes.
+// Samples of a source as arrays, in the layout of Model::score().
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct SampleArrays {
   std::vector<float> dense;  ///< [samples, dense_dim]
   std::vector<Keys> inputs;
 
-  /// Views of the samples from `first` on, which hold as long as this does. Keys of slots with one key each have no
+  /// Views of the samples from `first` on, valid while this object lives. Keys of slots with one key each have no
   /// offsets.
   std::vector<InputView> views(int64_t first) const;
 };
@@ -39,14 +39,14 @@ SampleArrays no_samples(const DataSection&);
 /// The samples of a source in its order, a batch at a time.
 class SampleBatches {
  public:
-  /// Errors: those of reading, as of next().
+  /// Errors: those of reading, as next().
   SampleBatches(const Config&, const Source&, int64_t batch);
 
   SampleArrays none() const { return no_samples(config_.data); }
   /// Appends the next samples, at most `most`, whose others are dropped then; nothing at the end of the source. Returns
   /// of each bad record that was left out since the last call the samples of this one before it.
   std::optional<std::vector<int64_t>> next(SampleArrays&, int64_t most);
-  /// Bad records that were left out so far; at the end of the source all of them.
+  /// The number of bad records skipped so far; complete at the end of the source.
   int64_t skipped_records() const { return reader_->skipped_records(); }
 
  private:

@@ -29,8 +29,8 @@ std::string list_of(const std::set<int64_t>& numbers) {
   return text;
 }
 
-/// "<stem><mark><number><ending>" as stem and number, which has at most 18 digits. Nothing for any other text. By hand:
-/// std::regex would take seconds to compile.
+/// Splits "<stem><mark><number><ending>" into stem and number, at most 18 digits. None for any other text.
+/// Hand-written: std::regex would take seconds to compile.
 std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
                                                             std::string_view ending) {
   const size_t at = text.rfind(mark);
@@ -62,14 +62,14 @@ std::set<int64_t> iterations_at(const std::string& prefix) {
   return at == found.end() ? std::set<int64_t>() : at->second;
 }
 
-/// What a layer is called: its first top.
+/// The name of a layer: its first top.
 std::string layer_name(const Json& layer) {
   const Json* top = layer.find("top");
   if (top && top->array() && !top->array()->empty()) top = &(*top->array())[0];
   return top && top->string() ? *top->string() : "";
 }
 
-/// Layers that a saved config has otherwise than this one, in words; empty if there is none.
+/// Describes the layers in which a saved config differs from this one; empty if there are none.
 std::string layer_differences(const Json* saved, const Config& config) {
   const Json *was = saved ? saved->find("layers") : nullptr, *is = config.effective.find("layers");
   if (!was || !was->array() || !is || !is->array()) return "";
@@ -83,11 +83,11 @@ std::string layer_differences(const Json* saved, const Config& config) {
   const auto add = [&](const std::string& difference) { text += cat(text.empty() ? "" : "; ", difference); };
   for (const auto& [name, layer] : before)
     if (!now.contains(name))
-      add(cat("layer '", name, "' was ", layer, " and is not in the config"));
+      add(cat("layer '", name, "' was ", layer, " but not in the config"));
     else if (now.at(name) != layer)
       add(cat("layer '", name, "' was ", layer, " and is ", now.at(name)));
   for (const auto& [name, layer] : now)
-    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " and was not there"));
+    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " but not in the saved config"));
   return text;
 }
 
@@ -101,18 +101,18 @@ std::string tables_of(const Config& config) {
 [[noreturn]] void fail_tables(const SavedModel& model, const Config& config) {
   throw Error(Kind::data,
               cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
-                  ", and the config has ", config.embeddings.size(), " (", tables_of(config),
-                  "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
+                  ", but the config has ", config.embeddings.size(), " (", tables_of(config),
+                  "): it belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
-/// What the description of a model's training data says of their numbering.
+/// The numbering in the description of a model's training data.
 std::string numbering_in(const Json* data) {
   const Json* numbering = data ? data->find("numbering") : nullptr;
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
-/// Of a model with fewer tables than the config has. Errors: Error(io) naming the file of a table that the model has
-/// been saved with, or that stands before another one.
+/// For a model with fewer tables than the config has. Errors: Error(io) naming a table file that was saved with the
+/// model, or that precedes an existing one, but is missing.
 void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
   const auto manifest = manifest_of(model.dense);
   const auto file_of = [&](size_t table) {
@@ -123,9 +123,9 @@ void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t
     if (fs::exists(file_of(e))) saved = e + 1;
   for (size_t e = 0; e < saved; ++e)
     if (!fs::exists(file_of(e)))
-      throw Error(Kind::io, cat(model.name, " lacks '", file_of(e), "'",
-                                manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "",
-                                ": the file is not there"));
+      throw Error(Kind::io,
+                  cat(model.name, " lacks '", file_of(e), "'",
+                      manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "", ": the file is missing"));
 }
 
 /// The model of an iteration at a prefix.
@@ -152,16 +152,16 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   return model;
 }
 
-/// Errors: Error(data) when the dense file that a run names as its own is one of another run by now.
+/// Errors: Error(data) if another run has since overwritten the dense file that a run names as its own.
 void expect_own_model(const fs::path& folder, const std::string& dense) {
   const std::string run = run_in_metrics(folder / kMetrics);
   const auto manifest = manifest_of(dense);
   if (manifest && (run.empty() || manifest->run == run)) return;
-  if (!manifest && fs::path(dense).parent_path() == folder) return;  // by a program that wrote no manifest
+  if (!manifest && fs::path(dense).parent_path() == folder) return;  // saved by a version that wrote no manifest
   throw Error(Kind::data,
-              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, and that is one of ",
+              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, but that belongs to ",
                   manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
-                  ": its own is not there any more"));
+                  ": its own no longer exists"));
 }
 
 SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
@@ -169,7 +169,7 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.checkpoint =
       fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
   if (!model.checkpoint)
-    throw Error(Kind::io, cat("'", folder, "' holds no checkpoint: there is no ", kManifestName,
+    throw Error(Kind::io, cat("'", folder, "' contains no checkpoint: there is no ", kManifestName,
                               " in it, and no folder of a checkpoint"));
   model.iteration = model.checkpoint->iteration;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
@@ -184,19 +184,19 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   return model;
 }
 
-/// The checkpoint in place of a model that a run has left which was stopped. Errors: Error(io) where it is gone;
-/// Error(data) where it is one of another run.
+/// The checkpoint that a stopped run left instead of a model. Errors: Error(io) if it does not exist; Error(data) if it
+/// is another run's.
 SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
                                    const Log& log) {
   const std::string stopped =
       cat("the run in '", folder.string(), "' was stopped, and checkpoint '", checkpoint.string(), "' had its state");
   if (!fs::exists(checkpoint / kManifestName))
-    throw Error(Kind::io, cat(stopped, ", which is not there any more: the run has gone on. The newest one is --model ",
+    throw Error(Kind::io, cat(stopped, ", which no longer exists: the run continued. The newest one is --model ",
                               checkpoint.parent_path().string()));
   SavedModel model = model_of_checkpoint(checkpoint.string(), config, log);
   const Json* const run = model.checkpoint->manifest.about.find("run");
   if (!run || !run->string() || *run->string() != run_in_metrics(folder / kMetrics))
-    throw Error(Kind::data, cat(stopped, ": there is one of another run now"));
+    throw Error(Kind::data, cat(stopped, ": it now belongs to another run"));
   return model;
 }
 
@@ -228,9 +228,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   if (found.empty() && checkpoint && checkpoint->string())
     return model_where_run_stopped(folder, *checkpoint->string(), config, log);
   if (found.empty())
-    throw Error(Kind::io, cat("the run in '", folder.string(),
-                              "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
-                              "snapshot_prefix"));
+    throw Error(
+        Kind::io,
+        cat("the run in '", folder.string(),
+            "' saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
   expect_own_model(folder, found[0]);
   model.name =
@@ -251,7 +252,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   return model;
 }
 
-/// Says what a folder of a run without summary holds.
+/// Throws with a description of a run folder that has no summary.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
   Snapshots there = snapshots_in(folder);
@@ -266,7 +267,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
       hint = cat("; its snapshots are at --model ", *prefix->string());
   }
   throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
-                            ": it goes on, or has been ended by an error", hint));
+                            ": it is still running, or ended with an error", hint));
 }
 
 /// `config_prefix`: the snapshot_prefix of the config, where another model may be.
@@ -285,18 +286,18 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                             "_dense_<n>.model'", there));
 }
 
-/// "out/a@20" as "out/a" and 20. Only digits after the last @ are an iteration.
+/// Splits "out/a@20" into "out/a" and 20. Only digits after the last @ are an iteration.
 std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
   if (const auto numbered = split_number(model, "@", "")) return *numbered;
   if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
   return {model, std::nullopt};
 }
 
-/// Prefix and iteration of the model files that `model` names. Errors: Error(io) when there are none.
+/// Prefix and iteration of the model files that `model` names. Errors: Error(io) if there are none.
 std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
   auto [prefix, iteration] = split_iteration(model);
   std::set<int64_t> iterations = iterations_at(prefix);
-  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" for "out/", as most configs have it
+  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" means "out/", the prefix of most configs
     iterations = iterations_at((fs::path(prefix) / "").string());
     if (!iterations.empty()) prefix = (fs::path(prefix) / "").string();
   }
@@ -331,7 +332,7 @@ SavedConfig saved_config(const std::string& model, const Environment& environmen
       saved = {manifest->config, manifest->path.string()};
   }
   if (!saved.json.object())
-    throw Error(Kind::usage, cat("the model '", model, "' does not hold its config: name the file of its config too"));
+    throw Error(Kind::usage, cat("the model '", model, "' does not contain its config: also name the config file"));
   return saved;
 }
 
@@ -395,7 +396,7 @@ void use_saved_model(const SavedModel& model, Config& config) {
   solver.sparse_opt_states_file.clear();
   solver.load_layers.clear();
   solver.pretrained.clear();
-  // SGD has no states, and a checkpoint is asked for none.
+  // A checkpoint without optimizer states: SGD has none.
   config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
   for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }

@@ -13,9 +13,10 @@
 namespace hctr {
 namespace {
 
-// A thread of the pool takes at least as much.
+// Minimum bytes per thread of the pool.
 constexpr int64_t kBytesOfTask = int64_t{1} << 18;
-// A smaller batch goes to the device whole, in the program that computes; a larger one in parts, as much as there is.
+// A batch up to this size is uploaded whole, in the program that computes; a larger one in parts, as its data are
+// ready.
 constexpr size_t kBytesAtOnce = size_t{1} << 18;
 constexpr int64_t kBytesOfPart = int64_t{1} << 22;
 
@@ -26,7 +27,7 @@ size_t bytes_to_copy(const TensorSpec& spec) {
              : static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// Those of the model, but for memory of rows, of which a session has none.
+/// The model's options, without memory for rows: a session has none.
 RuntimeOptions without_rows(RuntimeOptions options) {
   options.row_memory = {};
   return options;
@@ -95,7 +96,7 @@ void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
                      from.row_bytes);
   if (from.stride_bytes == from.row_bytes && sends_parts_ && is_page_locked(runtime_.device(), from.data))
     return copy_bytes(stream, ring_.device_block(0) + at, from.data, bytes);
-  // A part is on its way while the next one is copied.
+  // One part is uploaded while the next one is copied.
   const int64_t rows_of_part =
       sends_parts_ ? std::max<int64_t>(1, kBytesOfPart / static_cast<int64_t>(from.row_bytes)) : from.rows;
   for (int64_t first = 0; first < from.rows; first += rows_of_part) {
@@ -149,7 +150,7 @@ void ScoreSession::bring(const ScoreRequest& request) {
   *batch.state = {};
   batch.state->valid_samples = batch.state->global_samples = static_cast<int32_t>(request.count);
   batch.state->samples = static_cast<int32_t>(shape.samples);
-  // One key each is taken as it is; bags are written anew, in the order of slots.
+  // Slots with one key each are copied unchanged; bags are rewritten in the order of slots.
   std::vector<KeyForm> forms;
   std::vector<std::optional<BagPacking>> bags(shape.tables.size());
   for (size_t t = 0; t < shape.tables.size(); ++t) {

@@ -18,8 +18,8 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of what a caller gave, in the order of the model: the dense input, then the keys of each
-/// sparse input; and its outputs, null where not wanted.
+/// Rows [first, first + count) of the caller's arrays, in the order of the model: the dense input, then the keys of
+/// each sparse input; and its outputs, null if not wanted.
 struct ScoreRequest {
   int64_t first = 0, count = 0;
   const InputView* dense = nullptr;
@@ -28,7 +28,7 @@ struct ScoreRequest {
   const StoreReading* tables = nullptr;  ///< where tables are in a store
 };
 
-/// Shares weights and tables with others; one thread at a time uses it.
+/// Shares weights and tables with other sessions; one thread at a time uses it.
 class ScoreSession {
  public:
   /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
@@ -41,7 +41,7 @@ class ScoreSession {
   void score(const ScoreRequest&);
 
  private:
-  /// Rows in memory of the caller.
+  /// Rows in the caller's memory.
   struct RowsOfCaller {
     const std::byte* data;
     int64_t rows;
@@ -54,7 +54,7 @@ class ScoreSession {
   void bring(const ScoreRequest&);
   void bring_dense(const ScoreRequest&);
   void bring_ones(const ScoreRequest&, size_t input);
-  /// To byte `at` of a batch: in memory of the host, unless sends_parts_, then on the device too.
+  /// Copies rows to byte `at` of a batch in host memory; if sends_parts_, also to the device.
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute();
   void deliver(const ScoreRequest&) const;

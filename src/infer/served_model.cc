@@ -49,7 +49,7 @@ DeviceChoice device_of(const LoadOptions& from) {
 
 }  // namespace
 
-/// A session for a batch, while it lasts.
+/// Holds a session for the duration of a batch.
 class ServedModel::Lease {
  public:
   Lease(ServedModel& model, int64_t samples, bool inputs_on_device = false)
@@ -77,7 +77,7 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
-  Lease(*this, 1);  // what fails for every batch fails now
+  Lease(*this, 1);  // an error that every batch would get is thrown now
 }
 
 void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
@@ -126,7 +126,7 @@ void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
     const std::lock_guard lock(mutex_);
     idle_[{session->capacity(), session->inputs_on_device()}].push_back(std::move(session));
   } catch (const std::bad_alloc&) {
-    // Memory is short: the session goes.
+    // Memory is short: destroys the session.
   }
 }
 

@@ -1,4 +1,4 @@
-// A saved model that is loaded, and the sessions in which calls score with it.
+// A loaded model, and the sessions in which calls score with it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace hctr {
 
-/// Any thread may call score(), any number of them at a time.
+/// Any number of threads may call score() concurrently.
 class ServedModel {
  public:
   /// Errors: those of Model.
@@ -34,7 +34,7 @@ class ServedModel {
   bool on_gpu() const { return model_->device().is_cuda(); }
   std::string device() const { return describe(model_->device()); }
 
-  /// As Model::score().
+  /// Implements Model::score().
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>);
   /// As Model::evaluate(): one thread after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);

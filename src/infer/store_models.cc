@@ -36,7 +36,7 @@ std::function<void(const StoreRowSink&)> rows_of_checkpoint(std::shared_ptr<Load
   };
 }
 
-/// It outlives what refers to it.
+/// Members are destroyed in reverse order: the model last.
 struct LoadedAlone {
   SelfComm comm;
   std::optional<LoadedModel> model;

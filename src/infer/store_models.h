@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// The version that a section of store.json describes. Of a "model" all tables are served, from its files, or where it
-/// is a checkpoint, from memory in which it is loaded when its rows are read. Errors: those of find_saved_model().
+/// The version that a section of store.json describes. For a "model" it serves all tables from its files or, for a
+/// checkpoint, from a model that is loaded into memory when its rows are read. Errors: those of find_saved_model().
 StoreModel store_model(const StoreModelSection&, const Surroundings&, const Log&);
 /// The same without loading a checkpoint: reading its rows is an error.
 StoreModel store_model_unloaded(const StoreModelSection&, const Surroundings&, const Log&);

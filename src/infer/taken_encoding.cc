@@ -29,7 +29,7 @@ bool is_there(const Json* given) {
          !(value->string() && value->string()->empty());
 }
 
-/// Whether a Data layer says nothing of how its data are encoded.
+/// Whether a Data layer has no encoding fields.
 bool leaves_all_out(const Json& data) {
   for (const std::string& field : kEncodingFields)
     if (is_there(data.find(field))) return false;
@@ -70,7 +70,7 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     fields.insert({"format", "feature_spec"});
   else if (data_format_of(*before) != data_format_of(*now))
     return {config};
-  if (is_there(before->find("feature_spec"))) fields.erase("slot_size_array");  // that of the cardinalities
+  if (is_there(before->find("feature_spec"))) fields.erase("slot_size_array");  // the file of the cardinalities
   CompletedConfig completed{.config = {}};
   Json data = *now;
   for (const std::string& field : fields) {
@@ -80,7 +80,7 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     completed.taken += cat(completed.taken.empty() ? "" : ", ", field);
   }
   if (leaves_all_out(*now) && !is_there(now->find("source")) && is_there(before->find("source")))
-    data.set("source", *before->find("source"));  // which has to be there, and is not read
+    data.set("source", *before->find("source"));  // required, but not read
   completed.config = completed.taken.empty() ? config : with_data_layer(config, data);
   return completed;
 }

@@ -1,4 +1,4 @@
-// The encoding that a config takes from the one saved with a model.
+// Copies the encoding saved with a model into a config.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace hctr {
 
-/// Returns the config with the encoding of a saved one. What says how a file is written stays as it is.
+/// Returns the config with the encoding of a saved one. Fields about how a file is written stay unchanged.
 Json with_encoding_of(const Json& saved, const Json& config);
 
 struct CompletedConfig {
   Json config;
-  std::string taken{};  ///< the fields that were, with commas
+  std::string taken{};  ///< the copied fields, separated by commas
 };
-/// Returns the config with what its Data layer leaves out of the encoding as the saved one has it: sections of the same
-/// format, or all of it where the layer names no more than its data.
+/// Returns the config with the encoding fields that its Data layer omits copied from the saved one: from sections of
+/// the same format, or all of them if the layer names only its data.
 CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config);
 
 }  // namespace hctr

@@ -18,16 +18,16 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   return false;
 }
 
-/// The GPUs that "all" means for this process: one, by its number on the host, where several are there; else all.
+/// The GPUs that "all" means for this process: one, by its index on the host, if several processes run there; otherwise
+/// all.
 std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
   const bool several = place.on_host ? place.on_host->count > 1 : place.processes > 1;
   if (!on_gpus) return {0};
   const int count = find_gpus().count;
   if (several && !place.on_host)
-    throw Error(
-        Kind::config,
-        "/solver/gpu: \"all\" needs a launcher that numbers the processes of a host, as LOCAL_RANK does; name the "
-        "GPUs of each process, as in [[0],[1]]");
+    throw Error(Kind::config,
+                "/solver/gpu: \"all\" needs a launcher that numbers the processes of a host (LOCAL_RANK); otherwise "
+                "name the GPUs of each process, as in [[0],[1]]");
   if (several && place.on_host->process >= count)
     throw Error(Kind::device,
                 cat("/solver/gpu: \"all\" gives each of ", place.on_host->count, " processes on ", host_name(),
@@ -48,18 +48,18 @@ std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_g
       cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
   if (place.processes > 1 && lists.size() == 1 && place.on_host)
     if (const auto here = static_cast<size_t>(place.on_host->count); lists[0].size() % here == 0) {
-      // The GPUs of each host, in equal parts for its processes.
+      // The GPUs of each host, divided equally among its processes.
       const auto each = static_cast<int64_t>(lists[0].size() / here), first = each * place.on_host->process;
       return {lists[0].begin() + first, lists[0].begin() + first + each};
     }
   if (place.processes > 1)
     throw Error(Kind::config,
                 cat(named, " and ", place.processes,
-                    " were started: one list for each is needed, as in [[0],[0]] for two with a GPU each"));
+                    " were started: expected one list for each, as in [[0],[0]] for two with a GPU each"));
   if (on_gpus)
-    throw Error(Kind::config, cat(named, " and one was started: mpirun -np ", lists.size(),
+    throw Error(Kind::config, cat(named, " but one was started: mpirun -np ", lists.size(),
                                   " starts them all; a flat list names the GPUs of one"));
-  log.info("note: ", named, "; on the CPU their ranks are threads of this one.");
+  log.info("note: ", named, "; on the CPU their ranks are threads of this process.");
   std::vector<int64_t> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
@@ -80,7 +80,7 @@ std::vector<Device> choose_devices(DeviceChoice choice, const GpuLists& gpus, Pr
   }
   if (devices.empty()) throw Error(Kind::config, cat("/solver/gpu: names no GPU for process ", place.process));
   if (!on_gpus && devices.size() > 1)
-    log.info("The config names ", devices.size(), " GPUs: the CPU has as many ranks, each a thread or more.");
+    log.info("The config names ", devices.size(), " GPUs: the CPU runs that many ranks, with at least a thread each.");
   return devices;
 }
 

@@ -1,5 +1,5 @@
-// Checks of the machine before several GPUs are connected. They find set-ups that make NCCL slow, hang or fail, and
-// say how to correct them.
+// Checks the machine before several GPUs are connected: detects set-ups with which NCCL is slow, hangs or fails, and
+// suggests corrections.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What one rank knows about the machine it runs on.
+/// The facts that one rank knows about its machine.
 struct RankSetup {
   std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: the name of gpu_links()
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read
@@ -30,13 +30,13 @@ struct SetupProblem {
   Severity severity;
   std::string text;
 };
-/// Finds: GPUs of different models; one GPU shared by two ranks; GPUs of one host that cannot read each other's memory;
-/// little shared memory; a requested network interface that does not exist; several hosts without a requested
+/// Detects: GPUs of different models; one GPU shared by two ranks; GPUs of one host that cannot read each other's
+/// memory; little shared memory; a requested network interface that does not exist; several hosts without a requested
 /// interface. `ranks`: indexed by rank.
 std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& ranks);
 
 /// Whether a value of NCCL_SOCKET_IFNAME allows an interface. The value lists prefixes ("eth,ib"), exact names
-/// ("=eth0"), or names that are excluded ("^docker,lo").
+/// ("=eth0"), or excluded names ("^docker,lo").
 bool allows_interface(const std::string& wanted, const std::string& interface);
 
 /// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, a line for each, for the message

@@ -31,7 +31,7 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
 
 Job::~Job() {
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // the thread is the caller's
+    const CurrentDevice current(devices_[0]);  // the thread belongs to the caller
     communicators_.clear();
     return;
   }
@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // in_context() would need a lambda, which is compiled where there is no NCCL, too
+    try {  // in_context() would need a lambda, which is also compiled without NCCL
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
@@ -58,8 +58,8 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
     }
   }
   throw Error(Kind::device,
-              "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU "
-              "in \"gpu\"");
+              "several GPUs need NCCL, which this build does not contain (configure with -DHCTR_NCCL=ON to see why); "
+              "name one GPU in \"gpu\"");
 }
 
 Communicator& Job::communicator(int rank, Device device) {
@@ -98,7 +98,7 @@ void Job::end_with(const Error& error) {
 void Job::run(const Body& body) {
   if (const auto failure = group_.failure()) throw failure->error;
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // the thread is the caller's
+    const CurrentDevice current(devices_[0]);  // the thread belongs to the caller
     run_rank(0, body);
   } else {
     start_threads();
@@ -168,7 +168,7 @@ void Job::in_threads(const std::function<void(int)>& body, bool ends) {
       for_caller_ = nullptr;
       change_.notify_all();
     } else if (told || !group_.failure()) {
-      // A failure itself wakes nobody here: the rank that has it ends.
+      // A failure notifies nothing here; the end of the failed rank does.
       change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
     } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
       told = true;  // a rank that waits for a disk, for example, does not notice
@@ -189,8 +189,7 @@ void Job::in_callers_thread(const std::function<void()>& body) {
 }
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {
-  // Every process may meet the same error, such as a mistake in the config: process 0 says it first and ends the
-  // others.
+  // Every process may get the same error, such as a mistake in the config: process 0 reports it and ends the others.
   if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
   if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));

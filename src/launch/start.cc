@@ -58,7 +58,7 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
   const auto others = join_processes(options);
   or_end_job(options, others.get(), [&] {
     if (options.config == "-" && place_of(others.get()).processes > 1)
-      throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
+      throw Error(Kind::usage, "several processes cannot read the config from the standard input; name a file");
     body(others.get());
   });
 }

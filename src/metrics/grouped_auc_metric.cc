@@ -24,9 +24,9 @@ MetricType grouped_auc() {
           .better = MetricType::Better::higher,
           .largest = 1,
           .text =
-              "the mean of the AUCs inside each group of samples, weighted by the group's samples; groups of one "
-              "label alone are left out, and samples without a group (H. Zhu et al., KDD 2017, equation 8). "
-              "`group_by` says what a group is. Exact up to 8 million samples, beyond that of a share of the groups",
+              "the mean of the AUCs inside each group of samples, weighted by the group's samples; excludes groups "
+              "with only one label, and samples without a group (H. Zhu et al., KDD 2017, equation 8). `group_by` "
+              "defines the groups. Exact up to 8 million samples, beyond that for a sample of the groups",
           .of_groups = true,
           .undefined = "no group has labels of both classes",
           .measure = make_measure<GroupedAucMeasure>};

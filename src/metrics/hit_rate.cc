@@ -25,7 +25,7 @@ MetricType hit_rate() {
           .aliases = {},
           .better = MetricType::Better::higher,
           .largest = 1,
-          .text = "among the samples predicted above 0.8, the share of label 1",
+          .text = "among the samples predicted above 0.8, the fraction with label 1",
           .of_labels = false,
           .undefined = "no prediction is above 0.8",
           .measure = make_measure<SumsMeasure<HitRate>>};

@@ -26,8 +26,7 @@ MetricType auc() {
           .largest = 1,
           .text =
               "area under the ROC curve: the probability that a sample of label 1 is predicted higher than one of "
-              "label 0, ties counting one half. Exact up to 4 million different predictions, beyond that within "
-              "5e-7",
+              "label 0, ties counting one half. Exact up to 4 million distinct predictions, beyond that within 5e-7",
           .measure = make_measure<RankingMeasure<&Ranking::area>>};
 }
 
@@ -37,8 +36,8 @@ MetricType ndcg() {
           .better = MetricType::Better::higher,
           .largest = 1,
           .text =
-              "sum of 1 / log2(rank + 1) over the samples of label 1, ranked by prediction, over the largest it "
-              "could be; equal predictions share their ranks (K. Järvelin and J. Kekäläinen, TOIS 2002)",
+              "sum of 1 / log2(rank + 1) over the samples of label 1, ranked by prediction, divided by its maximum; "
+              "equal predictions share their ranks (K. Järvelin and J. Kekäläinen, TOIS 2002)",
           .measure = make_measure<RankingMeasure<&Ranking::normalized_gain>>};
 }
 

@@ -10,7 +10,7 @@ void BadRowsFound::add(const BadRows& policy, const TextBlock& block, int64_t li
   if (policy.skip && count++ > 0) return;
   first =
       cat("'", block.file, "' line ", line, ", at byte ", block.first_byte + (row - block.text.data()), ": ", problem);
-  if (!policy.skip) throw Error(Kind::data, cat(first, "; --bad-rows skip leaves such rows out"));
+  if (!policy.skip) throw Error(Kind::data, cat(first, "; --bad-rows skip skips such rows"));
 }
 
 void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {
@@ -18,13 +18,13 @@ void BadRowsFound::add(const BadRows& policy, const BadRowsFound& more) {
   if (count == 0) first = more.first;
   count += more.count;
   if (count > policy.most)
-    throw Error(Kind::data, cat(count, " bad rows so far, and --max-bad-rows allows ", policy.most,
+    throw Error(Kind::data, cat(count, " bad rows so far, but --max-bad-rows allows ", policy.most,
                                 "; one of the last: ", more.first));
 }
 
 void BadRowsFound::report(const Log& log) const {
   if (count > 0)
-    log.warning(count, count == 1 ? " bad row was left out: " : " bad rows were left out, the first: ", first);
+    log.warning(count, count == 1 ? " bad row was skipped: " : " bad rows were skipped, the first: ", first);
 }
 
 }  // namespace hctr

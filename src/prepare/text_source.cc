@@ -58,7 +58,7 @@ bool TextSource::open_next() {
   return true;
 }
 
-/// Errors: Error(data) for a file that is no text. A byte order mark is dropped.
+/// Errors: Error(data) for a file that is not a text. A byte order mark is dropped.
 void TextSource::look_at_start(std::string& text) {
   if (const std::string why = why_no_rows(text); !why.empty())
     throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "': ", why));

@@ -27,7 +27,7 @@ struct TextBlock {
 };
 
 /// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines are
-/// numbered, but are not rows; a byte order mark is no part of a file's text.
+/// numbered, but are not rows; a byte order mark is not part of a file's text.
 class TextSource {
  public:
   /// With `header`, the first record of each file must equal `header`. It is not part of a block, and not a row.

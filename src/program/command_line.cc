@@ -19,7 +19,7 @@
 namespace hctr {
 namespace {
 
-/// Whether a value is one of the words; the message names them all, and the nearest.
+/// Checks that a value is one of the words; the message lists them, and the nearest.
 CLI::Validator check_word(const std::vector<std::string>& words) {
   std::string listed;  // for --help
   for (const std::string& word : words) listed += cat(listed.empty() ? "{" : ",", word);
@@ -31,7 +31,7 @@ CLI::Validator check_word(const std::vector<std::string>& words) {
       listed + "}");
 }
 
-/// The text without the plus sign, and the zeros, before a whole number: CLI11 would read 010 as octal.
+/// The text without a plus sign and leading zeros: CLI11 would read 010 as octal.
 std::string plain_digits(std::string_view text) {
   const bool negative = text.starts_with('-'), positive = text.starts_with('+');
   if (positive && (text.size() < 2 || text[1] < '0' || text[1] > '9')) return std::string(text);
@@ -40,8 +40,7 @@ std::string plain_digits(std::string_view text) {
   return (negative ? "-" : "") + std::string(text);
 }
 
-/// Whether a value is a number of type T, in decimal digits: CLI11 would clamp one that T does not hold, and take
-/// hexadecimal ones, and "nan".
+/// Checks that a value is a decimal number that fits T: CLI11 would clamp it, and accept hexadecimal numbers and "nan".
 template <class T>
 CLI::Validator check_number() {
   return CLI::Validator(
@@ -69,7 +68,7 @@ CLI::Validator check_number() {
       "");
 }
 
-/// Whether a number is above 0, or at least 0.
+/// Checks that a number is above 0, or at least 0.
 CLI::Validator check_sign(bool may_be_zero) {
   return CLI::Validator(
       [may_be_zero](const std::string& word) {
@@ -89,7 +88,7 @@ CommandOption add_number(CLI::App& app, const std::string& name, Values& values,
   return CommandOption(option);
 }
 
-/// "; did you mean \"--train\"?" for the first argument that is no option of a program or of its subcommands.
+/// "; did you mean \"--train\"?" for the first argument that is not an option of a program or of its subcommands.
 std::string option_meant(const CLI::App& app) {
   std::vector<std::string> names;
   const auto add_names = [&](const CLI::App& of) {
@@ -158,7 +157,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
-  CLI::App* const app = app_.get();  // options that are added later are on the pages too
+  CLI::App* const app = app_.get();  // lists options that are added later, too
   const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
          "--completion",
@@ -207,7 +206,7 @@ CommandOption CommandLine::add_option(const std::string& name, std::vector<std::
   return CommandOption(app_->add_option(name, values, text));
 }
 void CommandLine::add_flag(const std::string& name, bool& value, const std::string& text) {
-  app_->add_flag(name, value, text)->check([](const std::string& word) {  // CLI11 would take any number
+  app_->add_flag(name, value, text)->check([](const std::string& word) {  // CLI11 would accept any number
     return word == "true" || word == "false" ? std::string()
                                              : cat("expected no value, or true or false, found \"", word, "\"");
   });
@@ -263,9 +262,9 @@ bool CommandLine::parse(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     print(cat(version.what(), "\n"));
   } catch (const CLI::ExtrasError& error) {
-    throw Error(Kind::usage, cat(error.what(), option_meant(*app_), "; ", help, " lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), option_meant(*app_), "; ", help, " lists the options"));
   } catch (const CLI::ParseError& error) {
-    throw Error(Kind::usage, cat(error.what(), "; ", help, " lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), "; ", help, " lists the options"));
   }
   return false;
 }

@@ -1,5 +1,4 @@
-// Command lines of the programs. The parser behind them (CLI11) stays inside two files, which spares every main() its
-// templates.
+// Command lines of the programs. Only two files include the parser (CLI11), which spares every main() its templates.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +20,12 @@ class Option;
 
 namespace hctr {
 
-/// One option of a command line. Its methods add what it must satisfy and return the option.
+/// One option of a command line. Its methods add constraints and return the option.
 class CommandOption {
  public:
   explicit CommandOption(CLI::Option* option) : option_(option) {}
   CommandOption required();
-  CommandOption show_default();     ///< --help names the value that the variable has now
+  CommandOption show_default();     ///< --help shows the present value of the variable
   CommandOption comma_separated();  ///< one argument may hold several values
   CommandOption type_name(const std::string& name);
   CommandOption existing_file();
@@ -42,9 +41,9 @@ class CommandOption {
   CLI::Option* option_;
 };
 
-/// The options of a program, or of one of its subcommands. Copies mean the same command line.
+/// The options of a program, or of one of its subcommands. Copies refer to the same command line.
 ///
-/// Names are "--long", "--long,--other" or, for arguments by position, "name". Variables must outlive parse().
+/// Names are "--long", "--long,--other" or, for positional arguments, "name". Variables must outlive parse().
 class CommandLine {
  public:
   /// `program`: its name, for --help and --version.
@@ -70,13 +69,13 @@ class CommandLine {
     add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
   }
 
-  /// Commands whose options stand on the program itself. parse() takes the name of one as the first word, and --help
-  /// behind it prints its page.
+  /// Commands whose options belong to the program itself. parse() accepts the name of one as the first word; with
+  /// --help it prints its page.
   void set_verbs(std::vector<Verb> verbs);
-  /// The one that was given; null: none.
+  /// The command that was given; null: none.
   const Verb* verb() const;
   const std::vector<Verb>& verbs() const;
-  /// A command of its own: "program name ...". One of them must be given.
+  /// A subcommand: "program name ...". One of them must be given.
   CommandLine add_subcommand(const std::string& name, const std::string& text);
   /// Whether this subcommand was given.
   bool parsed() const;
@@ -86,8 +85,7 @@ class CommandLine {
   std::vector<std::string> given() const;
 
   /// Fills the variables. Returns false when the command line asked for --help, --version, --completion or --man, which
-  /// it has printed.
-  /// Errors: Error(usage).
+  /// it has printed. Errors: Error(usage).
   bool parse(int argc, char** argv);
 
  private:
@@ -103,8 +101,8 @@ class CommandLine {
   std::shared_ptr<Verbs> verbs_ = std::make_shared<Verbs>();
 };
 
-/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h). Standard
-/// streams that are closed become /dev/null; output that work() could not write is an Error(io).
+/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h). Closed
+/// standard streams become /dev/null; output that could not be written is an Error(io).
 int run_program(const std::function<int()>& work);
 
 /// The main() of a tool: parses the command line and calls work(). Returns the exit code.

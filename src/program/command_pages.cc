@@ -11,14 +11,14 @@
 namespace hctr {
 namespace {
 
-/// An option as these pages need it.
+/// An option as these pages describe it.
 struct OptionPage {
-  std::vector<std::string> names;  // "--threads"; empty: an argument by position
-  std::string value, text;         // value: what --help calls it; empty for a flag
-  std::vector<std::string> words;  // that the value may be; empty: any
+  std::vector<std::string> names;  // "--threads"; empty: a positional argument
+  std::string value, text;         // value: its placeholder in --help; empty for a flag
+  std::vector<std::string> words;  // valid values; empty: any
 };
 
-/// "{a,b}" in the name of a type: the words that a value may be.
+/// "{a,b}" in the name of a type: the valid words.
 std::vector<std::string> words_in(const std::string& type) {
   const size_t begin = type.find('{'), end = type.find('}');
   std::vector<std::string> words;
@@ -92,7 +92,7 @@ std::string bash_script(const CLI::App& app, const std::vector<Verb>& verbs) {
              program, "\n");
 }
 
-/// A text between single quotes, for _arguments of zsh, where brackets and colons have a meaning.
+/// A text in single quotes, for _arguments of zsh, with brackets and colons escaped.
 std::string in_zsh(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -122,7 +122,7 @@ std::string zsh_script(const CLI::App& app, const std::vector<Verb>& verbs) {
              " --completion zsh\n_arguments -s", lines, " \\\n  '*:file:_files'\n");
 }
 
-/// A text for man: no line of it is a command.
+/// A text for man, escaped so that no line is a command.
 std::string in_man(const std::string& text) {
   std::string out;
   bool starts = true;

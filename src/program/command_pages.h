@@ -1,4 +1,4 @@
-// Pages made of a command line's options: completion for shells, and a man page.
+// Generates pages from a command line's options: shell completion, and a man page.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ class App;
 
 namespace hctr {
 
-/// A script that completes the options of the program, their words and files. `shell`: "bash" or "zsh".
+/// A completion script for the options of the program, their words and files. `shell`: "bash" or "zsh".
 std::string completion_script(const CLI::App&, const std::vector<Verb>&, const std::string& shell);
-/// The page of section 1, in the language of man: the texts of --help.
+/// The page of section 1, in the markup of man, from the texts of --help.
 std::string man_page(const CLI::App&, const std::vector<Verb>&);
 
 }  // namespace hctr

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTextColumn = 30, kWidth = 100;
 
-/// `left`, and `text` beside it in lines of kWidth.
+/// `left`, with `text` next to it in lines of kWidth.
 std::string entry(const std::string& left, const std::string& text) {
   std::string out = "  " + left;
   size_t column = out.size();
@@ -38,7 +38,7 @@ std::string entry(const std::string& left, const std::string& text) {
   return out + "\n";
 }
 
-/// "--device {auto,cpu,cuda}": the value as one writes it, without its type and bounds.
+/// "--device {auto,cpu,cuda}": the value as typed, without its type and bounds.
 std::string left_of(const CLI::Option& option) {
   std::string left;
   for (const std::string& name : option.get_snames()) left += cat(left.empty() ? "" : ", ", "-", name);

@@ -1,4 +1,4 @@
-// Commands of a program whose options also stand without them: "huge_ctr train FILE.json" is "huge_ctr --train
+// Commands of a program whose options also work without them: "huge_ctr train FILE.json" is "huge_ctr --train
 // FILE.json".
 #pragma once
 
@@ -13,8 +13,8 @@ namespace hctr {
 
 struct Verb {
   struct Option {
-    std::string name;    ///< "--seed", as the program has it
-    std::string text{};  ///< instead of the option's own, where that says more than this command needs
+    std::string name;    ///< "--seed", the program's option
+    std::string text{};  ///< replaces the option's own text if this command needs less
   };
   struct Heading {
     std::string title;
@@ -28,11 +28,11 @@ struct Verb {
   bool has(const std::string& option) const;
 };
 
-/// What "program --help" prints: a line for each command.
+/// The output of "program --help": a line for each command.
 std::string program_help(const CLI::App&, const std::vector<Verb>&);
-/// Both for all commands, and the commands as options.
+/// The pages of all commands, and the commands as options.
 std::string all_help(const CLI::App&, const std::vector<Verb>&);
-/// What "program verb --help" prints: its options under their headings.
+/// The output of "program verb --help": its options under their headings.
 std::string verb_help(const CLI::App&, const Verb&);
 
 }  // namespace hctr

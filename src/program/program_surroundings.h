@@ -1,4 +1,4 @@
-// What the programs give the library: the environment of the process, the standard error stream, their end.
+// The surroundings of the programs: process environment, standard error stream, end of the process.
 #pragma once
 
 #include "core/base/log.h"
@@ -12,7 +12,7 @@ Environment system_environment();
 /// Writes to the standard error stream: "line", "warning: line", "error: line".
 Log log_to_stderr();
 
-/// All of it: lines and progress go to the standard error stream, and a lost peer ends the process with its exit code,
+/// All of them: log and progress go to the standard error stream, and a lost peer ends the process with its exit code,
 /// at once and without exit handlers.
 Surroundings program_surroundings();
 

@@ -1,10 +1,10 @@
-// The stack of a program's threads.
+// The stack size of a program's threads.
 #pragma once
 
 namespace hctr {
 
-/// Raises a small limit of the stack (`ulimit -s`), for this thread and those that start later: a thread that exceeds
-/// it ends the program without a word. Errors: Error(device) where the system does not allow enough.
+/// Raises a small stack limit (`ulimit -s`) for this thread and those that start later: a stack overflow would end the
+/// program without a message. Errors: Error(device) if the system does not allow enough.
 void raise_stack_limit();
 
 }  // namespace hctr

@@ -13,7 +13,7 @@ namespace hctr {
 
 void open_closed_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);  // the lowest number that is free
+    if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);  // open() returns the lowest free number
 }
 
 void flush_standard_output() {

@@ -91,7 +91,7 @@ MetricsLog read_metrics_log(const std::filesystem::path& path) {
     } catch (const Error& error) {
       if (++broken <= kMostNotes)
         log.notes.push_back(cat("line ", number, " of ", path.filename().string(),
-                                file.eof() ? " is cut off: the run was killed while it wrote" : " is broken", " (",
+                                file.eof() ? " is truncated: the run was killed while writing" : " is broken", " (",
                                 text.substr(0, 40), text.size() > 40 ? "...)" : ")"));
     }
   }

@@ -33,33 +33,33 @@ Json read_part(const RunData& run, const char* name, const char* without, std::v
 RunData read_run(const fs::path& folder, const Environment& environment) {
   const fs::path metrics = folder / kMetricsName;
   if (!fs::exists(metrics))
-    throw Error(Kind::usage, cat("'", folder.string(), "' is no run folder: it holds no ", kMetricsName,
+    throw Error(Kind::usage, cat("'", folder.string(), "' is not a run folder: it contains no ", kMetricsName,
                                  fs::is_directory(folder) ? "" : " (there is no such folder)"));
   const fs::path whole = (folder / "").lexically_normal().parent_path();
   RunData run{.folder = folder, .name = whole.filename().string()};
   run.log = read_metrics_log(metrics);
   run.notes = run.log.notes;
-  run.summary =
-      read_part(run, "summary.json", "the run goes on, was killed or ended with an error", run.notes, Json::read_file);
-  run.config = read_part(run, "config.json", "the config is not known", run.notes,
+  run.summary = read_part(run, "summary.json", "the run is still running, was killed or ended with an error", run.notes,
+                          Json::read_file);
+  run.config = read_part(run, "config.json", "the config is unknown", run.notes,
                          [&](const fs::path& file) { return read_config_file(file, {}, nullptr, environment); });
-  run.about = read_part(run, "run.json", "command line, host and versions are not known", run.notes, Json::read_file);
+  run.about = read_part(run, "run.json", "command line, host and versions are unknown", run.notes, Json::read_file);
   run.profile = read_part(run, "profile.json", "", run.notes, Json::read_file);
   if (run.log.lines > 0 && !run.log.training.contains("loss"))
-    run.notes.emplace_back("no losses: the run was shorter than \"display\", which is the distance of its lines");
+    run.notes.emplace_back("no losses: the run was shorter than \"display\", the interval of its lines");
   if (run.log.lines > 0 && run.log.metrics.empty() && run.log.not_numbers.empty())
     run.notes.emplace_back("no evaluation: \"eval_source\" or \"eval_interval\" is missing, or the run was too short");
   for (const auto& [name, count] : run.log.not_numbers)
     run.notes.push_back(
         cat("metric ", name, " had no value in ", count, count == 1 ? " evaluation" : " evaluations", ": ",
             run.log.undefined.contains(name) ? run.log.undefined.at(name)
-                                             : "the labels were of one class, or a prediction was no number"));
+                                             : "the labels were of one class, or a prediction was not a number"));
   return run;
 }
 
 bool score_run(RunData& run, const RunReportOptions& options) {
   if (run.config.is_null()) {
-    run.notes.emplace_back("scores are left out: without config.json the model is not known");
+    run.notes.emplace_back("scores are default: without config.json the model is not known");
     return true;
   }
   SampleOptions sample;
@@ -74,7 +74,7 @@ bool score_run(RunData& run, const RunReportOptions& options) {
     return !run.scored->interrupted;
   } catch (const Error& error) {
     if (error.kind() == Kind::bug || error.kind() == Kind::interrupted) throw;
-    run.notes.push_back(cat("scores are left out: ", error.what()));
+    run.notes.push_back(cat("scores are omitted: ", error.what()));
   }
   return true;
 }

@@ -126,10 +126,10 @@ Json facts_of(const RunData& run) {
   if (starts && starts->array() && starts->array()->size() > 1)
     facts.add("processes", cat(static_cast<int64_t>(starts->array()->size()) +
                                    (left_out && left_out->integer() ? *left_out->integer() : 0),
-                               ", the last of which:"));
+                               ", the last:"));
   std::string resumed;
   for (const int64_t iteration : run.log.resumed) resumed += cat(resumed.empty() ? "" : ", ", iteration);
-  facts.add("went on after iteration", resumed);
+  facts.add("resumed after iteration", resumed);
   facts.add("command", words(start ? start->find("command") : nullptr));
   facts.add("in folder", start ? start->find("folder") : nullptr);
   facts.add("host", start ? start->find("host") : nullptr);

@@ -18,7 +18,7 @@ constexpr int64_t kMostNarrow = std::numeric_limits<uint32_t>::max();
 constexpr float kAny = std::numeric_limits<float>::max();
 constexpr LabelRule kLabelRules[] = {
     {"BinaryCrossEntropyLoss", 0, 1, false, "0 to 1"},
-    {"CrossEntropyLoss", -kAny, kAny, false, "any number, 0.5 and more being the second class"},
+    {"CrossEntropyLoss", -kAny, kAny, false, "any number; 0.5 and more is the second class"},
     {"MultiCrossEntropyLoss", 0, 1, true, "0 to 1, or less than -0.5 for a missing label"},
 };
 
@@ -66,7 +66,7 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
     if (loss.in.size() < 3) continue;
     if (const auto column = first_label_column(graph, loss.in[2]))
       columns_.push_back({*column, 0, kAny, false, false,
-                          cat("'", loss.entry->tops[0], "' takes it as the weight of the sample, 0 or more")});
+                          cat("'", loss.entry->tops[0], "' uses it as the sample weight, expected 0 or more")});
   }
 }
 

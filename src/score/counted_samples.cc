@@ -55,7 +55,7 @@ std::string why_none_counts(const CountedSamples::Loss& loss, const std::string&
   if (!loss.label && !loss.weight) return "every label is missing, and every weight is 0" + column;
   if (!loss.label) return "every label is missing";
   if (!loss.weight) return "every weight is 0" + column;
-  return "every sample that has a label has weight 0" + column;
+  return "every sample with a label has weight 0" + column;
 }
 
 }  // namespace hctr

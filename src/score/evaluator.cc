@@ -131,8 +131,8 @@ void Evaluator::add_losses(Result& result) {
 void Evaluator::note_samples_without_group() {
   const SampleFacts& facts = scores_.front().facts();
   if (!options_.groups || facts.without_group == 0 || std::exchange(noted_groups_, true)) return;
-  log_.info("note: metrics of groups leave out ", facts.without_group, " of ", facts.samples,
-            " evaluation samples, which have no group: the slot that \"group_by\" names holds no key there.");
+  log_.info("note: metrics of groups exclude ", facts.without_group, " of ", facts.samples,
+            " evaluation samples without a group: the slot named by \"group_by\" holds no key there.");
 }
 
 void Evaluator::add_merged_values(Result& result) {

@@ -53,7 +53,7 @@ std::vector<std::string> lines_of(const std::vector<SlotMatches>& slots) {
   if (any_of(slots, &SlotMatches::has_vocabulary))
     lines.push_back(cat("values that the vocabulary lacks: ", describe_unlisted(slots)));
   if (any_of(slots, &SlotMatches::of_groups))
-    lines.push_back(cat("samples without a group, which GroupedAUC leaves out: ",
+    lines.push_back(cat("samples without a group, which GroupedAUC excludes: ",
                         text_of_shares(slots, &SlotMatches::without_group_share, 1)));
   return lines;
 }
@@ -75,12 +75,12 @@ void warn_of_unmatched(const std::vector<SlotMatches>& slots, const std::string&
   };
   if (const auto some = large(&SlotMatches::share); !some.empty())
     log.warning("most keys of ", some.size() == 1 ? "a slot" : "some slots", " of ", of,
-                " have no row, as training has not seen them, and count as zero vectors: ", describe(some));
+                " have no row, since they did not occur in training, and count as zero vectors: ", describe(some));
   if (const auto some = large(&SlotMatches::unlisted_share); !some.empty())
     log.warning("most values of ", some.size() == 1 ? "a slot" : "some slots", " of ", of,
                 " are not in its vocabulary, and share one key: ", describe_unlisted(some));
   if (const auto some = large(&SlotMatches::without_group_share); !some.empty())
-    log.warning("most samples of ", of, " have no group, and GroupedAUC leaves them out: ",
+    log.warning("most samples of ", of, " have no group, and GroupedAUC excludes them: ",
                 text_of_shares(some, &SlotMatches::without_group_share, 1));
 }
 
@@ -101,16 +101,15 @@ void expect_matches(const std::vector<SlotMatches>& slots, const std::string& da
       none += cat(none.empty() ? "" : ", ", slot.slot, " (", slot.keys, " keys)");
   }
   if (!unlisted.empty())
-    throw Error(Kind::data,
-                cat("'", data, "': the vocabulary of a slot has none of its values: ", unlisted,
-                    ". Are they written otherwise than in the file of the vocabulary? Add --unmatched allow "
-                    "to score them all the same, as one key"));
+    throw Error(Kind::data, cat("'", data, "': the vocabulary of a slot has none of its values: ", unlisted,
+                                ". Is their spelling different in the vocabulary file? Add --unmatched allow to score "
+                                "them anyway, as one key"));
   if (none.empty()) return;
   throw Error(
       Kind::data,
-      cat("'", data, "': no key of a slot has a row in the model, so training has seen none of its values: ", none,
-          ". Are the values written otherwise than in the training data, as 1.0 instead of 1? "
-          "Add --unmatched allow to score them all the same, as zero vectors"));
+      cat("'", data, "': no key of a slot has a row in the model, so none of its values occurred in training: ", none,
+          ". Is the spelling of values different in the training data, such as 1.0 instead of 1? Add --unmatched allow "
+          "to score them anyway, as zero vectors"));
 }
 
 }  // namespace hctr

@@ -15,9 +15,10 @@ namespace {
 constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
 constexpr int64_t kRowsOfPartition = 2048;
 constexpr int64_t kLeastPartitions = 16, kMostPartitions = 1 << 16;
-constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;  // how full a partition is after it has grown, and when it grows
+// load of a partition after growing, and the load at which it grows
+constexpr double kFreshLoad = 0.83, kFullLoad = 0.91;
 constexpr int64_t kFewSlots = 8;
-constexpr size_t kAhead = 32;  // keys that are looked up together, so that they wait for memory together
+constexpr size_t kAhead = 32;  // keys looked up together, so that their memory accesses overlap
 
 /// The finalizer of SplitMix64 (G. Steele, D. Lea, C. Flood, 2014).
 uint64_t mixed(uint64_t x) {
@@ -46,7 +47,7 @@ struct ConcurrentRows::Block {
   int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
   uint64_t slots64() const { return static_cast<uint64_t>(slots); }
   int64_t next(int64_t slot) const { return slot + 1 == slots ? 0 : slot + 1; }
-  /// The slot of the key, or where it has none, one that is free.
+  /// The slot of the key, or a free one if the key has none.
   int64_t slot_of(int64_t key, uint32_t hash) const {
     int64_t slot = first(hash);
     for (int64_t tries = 0; tries < slots; ++tries, slot = next(slot)) {
@@ -119,7 +120,7 @@ bool ConcurrentRows::read(const Home& home, uint32_t* to) const {
       const int64_t slot = block.slot_of(home.key, home.hash);
       const bool found = block.keys[slot].load(std::memory_order_acquire) == home.key;
       if (found && to) copy_row(block, slot, to);
-      // Behind the reads before, since those acquire.
+      // After the reads above, which acquire.
       if (partition.sequence.load(std::memory_order_relaxed) == before) return found;
     }
     if (tries % 64 == 0) std::this_thread::yield();
@@ -224,7 +225,7 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
   std::vector<uint32_t> row(static_cast<size_t>(words_));
   const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
   partition.sequence.store(sequence + 1, std::memory_order_relaxed);
-  // Rows behind it move up to where a search from their own first slot passes (Knuth, volume 3, 6.4, algorithm R).
+  // Later rows move into the hole if their search passes it (Knuth, volume 3, 6.4, algorithm R).
   for (int64_t from = block.next(slot);; from = block.next(from)) {
     const int64_t key = block.keys[from].load(std::memory_order_relaxed);
     if (key == kNone) break;

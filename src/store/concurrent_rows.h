@@ -13,33 +13,35 @@
 
 namespace hctr {
 
-/// Keys of a request and where their rows go: row i to element places[i] * stride of an array, or i * stride.
+/// Keys of a request, and the destination of their rows: row i goes to element places[i] * stride of an array, or i *
+/// stride.
 struct KeysToFind {
   std::span<const int64_t> keys;
   const int32_t* places = nullptr;
 };
 
-/// Open addressing in partitions of a few thousand rows, each of which grows alone by about a tenth: memory is at most
-/// 1.25 * (8 + bytes of a row) a row, also while it grows, but for a few KiB. Any key is valid. A partition has a
+/// Open addressing in partitions of a few thousand rows, each of which grows separately by about a tenth: memory is at
+/// most 1.25 * (8 + bytes of a row) per row plus a few KiB, even while it grows. Any key is valid. A partition has a
 /// sequence number that is odd while it changes (a seqlock: H.-J. Boehm, "Can seqlocks get along with programming
-/// language memory models?", 2012): readers repeat what they have read meanwhile, so each row is whole.
+/// language memory models?", 2012): readers repeat reads that overlap a change, so each row is consistent.
 ///
-/// Any thread calls any member; changes follow each other.
+/// Any thread may call any member; changes must be serialized.
 class ConcurrentRows {
  public:
-  /// `words`: of 4 bytes, of a row. `expected`: rows that memory is reserved for; more may come.
+  /// `words`: size of a row in units of 4 bytes. `expected`: rows to reserve memory for; more may be added.
   ConcurrentRows(int64_t words, int64_t expected);
   ConcurrentRows(const ConcurrentRows&) = delete;
   ConcurrentRows& operator=(const ConcurrentRows&) = delete;
   ~ConcurrentRows();
 
-  /// Copies the rows of keys whose found[i] is 0 and sets it to 1 where there is one. Returns how many it has set.
+  /// For keys whose found[i] is 0: copies their rows, if they have any, and sets found[i] to 1. Returns the number of
+  /// rows found.
   int64_t find(KeysToFind, uint32_t* rows, int64_t stride, uint8_t* found) const;
   bool contains(int64_t key) const;
 
   /// Adds or replaces. Returns whether the key is new.
   bool put(int64_t key, const uint32_t* row);
-  /// The same, but a new key takes the place of another one of its partition, if there is one: then it returns false.
+  /// The same, but a new key replaces another one of its partition, if there is one; it then returns false.
   bool put_in_place(int64_t key, const uint32_t* row);
   bool remove(int64_t key);
 
@@ -60,7 +62,7 @@ class ConcurrentRows {
     int64_t size = 0;                // of writers
     std::shared_ptr<Block> owner{};  // of writers
   };
-  /// The partition of a key, and the key by which it has the row.
+  /// The partition of a key, and the key that it uses for the row.
   struct Home {
     Partition* partition;
     int64_t key;
@@ -68,7 +70,7 @@ class ConcurrentRows {
   };
   Home home_of(int64_t key) const;
   void copy_row(const Block&, int64_t slot, uint32_t* to) const;
-  /// Writes into the free slot or the key's own, in a partition that has a free one. The sequence is odd.
+  /// Writes to the key's slot or a free one; the partition must have a free one, and its sequence must be odd.
   void write(Block&, int64_t slot, int64_t key, const uint32_t* row) const;
   bool read(const Home&, uint32_t* to) const;
   void grow(Partition&);
@@ -78,7 +80,7 @@ class ConcurrentRows {
   int64_t words_;
   mutable ReadEpochs epochs_;
   mutable std::vector<Partition> partitions_;
-  mutable Partition special_;  // of the one key that stands for "none" elsewhere
+  mutable Partition special_;  // for the one key that means "none" in other partitions
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
   mutable std::mutex changing_;

@@ -18,8 +18,8 @@ namespace hctr {
 /// process at a time has the folder.
 class FileLevel : public StoreLevel {
  public:
-  /// Opens the folder, or makes it. Reads each file once, front to back. Errors: Error(io), also when another process
-  /// has it; Error(data) naming what is damaged.
+  /// Opens or creates the folder. Reads each file once, sequentially. Errors: Error(io), also if another process uses
+  /// it; Error(data) naming the damaged file.
   explicit FileLevel(const fs::path& folder);
 
   std::string name() const override { return "file"; }
@@ -51,11 +51,11 @@ class FileLevel : public StoreLevel {
   fs::path folder_;
   FileLock lock_;
   uint64_t committed_ = 0;
-  int64_t files_ = 0;  // that were ever made, for names
+  int64_t files_ = 0;  // number of files created so far, for their names
   std::string note_;
   mutable std::mutex mutex_;
   std::map<std::string, Member> members_;
-  std::vector<fs::path> dropped_;  // files to remove once the catalog does not name them
+  std::vector<fs::path> dropped_;  // files to remove once the catalog no longer names them
 };
 
 }  // namespace hctr

@@ -15,22 +15,22 @@
 namespace hctr {
 
 struct LevelStatistics {
-  int64_t rows = 0, bytes = 0;   ///< bytes: that rows, keys and what finds them take in memory or in the file
+  int64_t rows = 0, bytes = 0;   ///< bytes: size of rows, keys and their index in memory or in the file
   int64_t asked = 0, found = 0;  ///< keys
   int64_t failed = 0;            ///< keys that could not be asked for, and changes that did not arrive
 };
 
-/// Passes rows on: keys [n], rows [n, dim].
+/// Receives rows: keys [n], rows [n, dim].
 using RowSink = std::function<void(std::span<const int64_t> keys, std::span<const float> rows)>;
 
-/// The rows of one namespace in a level: keys to rows of `dim` floats. Any thread calls get() at any time and sees
-/// each row whole; changes follow each other, as the owner of the level takes care.
+/// The rows of one namespace in a level: keys to rows of `dim` floats. Any thread may call get() at any time, and gets
+/// consistent rows; the owner of the level serializes changes.
 class LevelTable {
  public:
   virtual ~LevelTable() = default;
   virtual int64_t dim() const = 0;
-  /// Copies the rows of keys whose found[i] is 0 and sets it to 1 where there is one. Returns how many it has set.
-  /// Errors: Error(io), Error(data) where the level is a file.
+  /// For keys whose found[i] is 0: copies their rows, if they have any, and sets found[i] to 1. Returns the number of
+  /// rows found. Errors: Error(io), Error(data) if the level is a file.
   virtual int64_t get(KeysToFind, float* rows, int64_t stride, uint8_t* found) = 0;
   virtual bool contains(int64_t key) = 0;
   /// How many of these, each once, have rows.
@@ -50,7 +50,7 @@ class LevelTable {
   virtual bool is_filled() const { return true; }
   /// Offers rows that a lower level has answered; a level may keep them.
   virtual void offer(std::span<const int64_t> /*keys*/, const float* /*rows*/) {}
-  /// Whether what is put stays: a level that is bounded drops rows.
+  /// Whether rows stay once put: a bounded level drops some.
   virtual bool complete() const { return true; }
   virtual int64_t size() const = 0;
   virtual void each(const RowSink&) = 0;
@@ -70,7 +70,7 @@ class StoreLevel {
     throw Error(Kind::config, "rows of '" + space + "' are not in the level '" + name() + "' already");
   }
   virtual std::vector<std::string> namespaces() const = 0;
-  /// Readers that have the table may go on.
+  /// Readers that have the table can still use it.
   virtual void drop(const std::string& space) = 0;
   virtual bool persistent() const { return false; }
   /// Whether put() and remove() of tables that a commit has are seen from the next commit on; else at once.
@@ -83,9 +83,9 @@ class StoreLevel {
   virtual bool writable() const { return true; }
   /// The note of the last commit(), after a restart too; empty where there is none.
   virtual std::string note() const { return ""; }
-  /// Changes of tables since the last call become visible and lasting together, with a note of the owner's.
+  /// Makes the changes since the last call visible and durable together, with a note of the owner.
   virtual void commit(const std::string& /*note*/) {}
-  /// Takes such changes back.
+  /// Reverts the changes since the last commit.
   virtual void roll_back() {}
   /// Of a level that another process changes: sees what that has committed. Returns whether the note is another one.
   virtual bool refresh() { return false; }

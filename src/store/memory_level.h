@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// Tables are ConcurrentRows. With `most_rows`, each table keeps at most so many: a new row takes the place of another
-/// one then, so that it is a cache of the levels below.
+/// Tables are ConcurrentRows. With `most_rows`, each table is a cache of the levels below: at the limit a new row
+/// replaces another one.
 class MemoryLevel : public StoreLevel {
  public:
   explicit MemoryLevel(int64_t most_rows = 0) : most_rows_(most_rows) {}

@@ -119,19 +119,19 @@ Schema<PsModel> ps_model_schema() {
       .need("sparse_files", &PsModel::sparse_files, "a folder for each table")
       .need("embedding_vecsize_per_table", &PsModel::embedding_vecsize_per_table, "elements of a row")
       .opt("default_value_for_each_table", &PsModel::default_value_for_each_table, "for unknown keys")
-      .opt("embedding_table_names", &PsModel::embedding_table_names, "sparse_embedding0, ... if left out");
+      .opt("embedding_table_names", &PsModel::embedding_table_names, "default: sparse_embedding0, ...");
   ignore(schema, {"dense_file", "network_file", "label_dim", "slot_num", "maxnum_des_feature_per_sample"},
          "a store serves tables; a Model takes its dense part from its own files");
   ignore(schema,
          {"num_of_worker_buffer_in_pool", "num_of_refresher_buffer_in_pool", "max_batch_size",
           "maxnum_catfeature_query_per_table_per_sample", "thread_pool_size", "use_context_stream"},
-         "requests have any size, and need no buffers of a fixed number");
+         "requests may have any size, and need no fixed number of buffers");
   ignore(schema,
          {"deployed_device_list", "gpucache", "gpucacheper", "cache_refresh_percentage_per_iteration", "refresh_delay",
           "refresh_interval", "embedding_cache_type", "use_static_table", "use_hctr_cache_implementation", "init_ec",
           "enable_pagelock", "fp8_quant"},
          kOfGpuCache);
-  ignore(schema, {"hit_rate_threshold"}, "misses are always answered right, never by default rows in their place");
+  ignore(schema, {"hit_rate_threshold"}, "misses are always answered correctly, never with default rows");
   ignore(schema, {"fuse_embedding_table"}, "tables need not be fused");
   schema.closed();
   return schema;
@@ -199,7 +199,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
     config.memory = false;
   } else if (is_word(db.type,
                      {"multi_process_hash_map", "multi_process_hashmap", "multi_process_hash", "multi_process_map"})) {
-    problems.warn(at, "memory shared by processes is not there yet: this process has rows of its own");
+    problems.warn(at, "memory shared between processes is not supported yet: this process has its own rows");
   } else if (is_word(db.type, {"redis_cluster", "redis"})) {
     return read_redis(db, ps.supportlonglong, config, problems);
   } else if (!is_word(db.type, {"hash_map", "hashmap", "hash", "map", "parallel_hash_map", "parallel_hashmap",
@@ -221,7 +221,7 @@ void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems
   if (is_word(db.type, {"disabled", "disable", "none"})) return;
   if (!is_word(db.type, {"rocks_db", "rocksdb", "rocks"}))
     return problems.error("/persistent_db/type",
-                          cat("\"", db.type, "\" is no database", did_you_mean(db.type, {"disabled", "rocks_db"})));
+                          cat("\"", db.type, "\" is not a database", did_you_mean(db.type, {"disabled", "rocks_db"})));
   if (db.path.empty()) return problems.error("/persistent_db/path", "the folder is missing");
   config.rocksdb = StoreRocksSection{
       .folder = db.path,
@@ -262,7 +262,7 @@ void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& 
   const size_t tables = from.sparse_files.size();
   const auto count = [&](const char* name, size_t have, bool may_be_short) {
     if (have > tables || (!may_be_short && have < tables))
-      problems.error(cat(at, "/", name), cat("has ", have, " values, and there are ", tables, " sparse_files"));
+      problems.error(cat(at, "/", name), cat("has ", have, " values, but there are ", tables, " sparse_files"));
   };
   count("embedding_vecsize_per_table", from.embedding_vecsize_per_table.size(), false);
   count("default_value_for_each_table", from.default_value_for_each_table.size(), true);
@@ -287,7 +287,7 @@ void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& 
 }  // namespace
 
 StoreConfig read_ps_config(const Json& json, Problems& problems) {
-  // Pages of the original spell it so in samples, and the original reads nothing of it.
+  // HugeCTR's documentation has this spelling in examples, but HugeCTR ignores it.
   if (json.find("peristent_db")) problems.error("/peristent_db", "unknown key; did you mean \"persistent_db\"?");
   Json known;
   if (json.object())
@@ -296,7 +296,7 @@ StoreConfig read_ps_config(const Json& json, Problems& problems) {
   const PsConfig ps = ps_schema().parse(known, "", problems);
   StoreConfig config;
   if (!ps.supportlonglong)
-    problems.note("/supportlonglong", "keys have 64 bits here; those of files are not cut to 32");
+    problems.note("/supportlonglong", "keys have 64 bits here; keys of files are not truncated to 32");
   read_volatile(ps, config, problems);
   read_persistent(ps, config, problems);
   if (!config.lasts() && config.most_rows > 0) {

@@ -1,4 +1,4 @@
-// A limit of work in a second.
+// Limits the rate of work.
 #pragma once
 
 #include <algorithm>

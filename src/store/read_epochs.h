@@ -1,4 +1,4 @@
-// When memory that readers without locks may still use can be freed.
+// Frees memory once no lock-free reader uses it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class ReadEpochs {
     std::atomic<int64_t>& count_;
   };
 
-  /// After readers can no longer find it. Frees what is free by now.
+  /// Called when new readers can no longer find the memory. Frees memory without remaining readers.
   void retire(std::shared_ptr<void> memory);
 
  private:

@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-constexpr uint64_t kRemoval = uint64_t{1} << 63;  // in the commit of a record that says that its key is gone
+constexpr uint64_t kRemoval = uint64_t{1} << 63;  // set in the commit number of a record that removes its key
 constexpr int64_t kRecordsAtOnce = 4096;
 constexpr char kMagic[8] = {'h', 'c', 't', 'r', 'r', 'o', 'w', '1'};
 
@@ -81,9 +81,9 @@ void RowFile::read_head() {
   if (::pread(descriptor_, &fields, sizeof fields, 0) != static_cast<ssize_t>(sizeof fields) ||
       std::memcmp(fields.magic, kMagic, sizeof kMagic) != 0 || fields.dim != dim_ ||
       fields.crc != record_checksum(fields.dim, 0, std::as_bytes(std::span(kMagic))))
-    throw Error(Kind::data, cat("'", path_.string(), "' is no file of rows of ", dim_, " elements"));
+    throw Error(Kind::data, cat("'", path_.string(), "' is not a file of rows of ", dim_, " elements"));
   const off_t end = ::lseek(descriptor_, 0, SEEK_END);
-  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last one may be cut
+  records_ = (static_cast<int64_t>(end) - kHead + bytes_ - 1) / bytes_;  // the last one may be truncated
 }
 
 void RowFile::encode(int64_t key, uint64_t commit, const float* row, std::byte* to) const {
@@ -105,7 +105,7 @@ bool RowFile::decode(std::span<const std::byte> record, Record& to) const {
                                                   record.subspan(8, static_cast<size_t>(8 + 4 * dim_)));
 }
 
-/// What is behind the end of the file is zeros.
+/// Bytes after the end of the file are read as zeros.
 void RowFile::read(int64_t record, std::span<std::byte> to) const {
   size_t done = 0;
   while (done < to.size()) {
@@ -144,7 +144,7 @@ std::optional<int64_t> RowFile::record_of(int64_t key) const {
   return record;
 }
 
-/// Of several records of a key the one of the last commit counts. The others, and those of no commit, are cleared.
+/// Among several records of a key, the one of the latest commit counts. The others, and uncommitted ones, are cleared.
 void RowFile::scan() {
   const uint64_t committed = committed_.load();
   struct Newest {
@@ -200,7 +200,7 @@ void RowFile::scan() {
   clear(removals);
 }
 
-/// Removals are cleared after the records of their keys are, on the disk too.
+/// Removals are cleared only after the records of their keys, in the same order on disk.
 void RowFile::clear(const std::vector<int64_t>& records) {
   if (records.empty()) return;
   const std::vector<std::byte> zeros(static_cast<size_t>(bytes_));
@@ -209,7 +209,7 @@ void RowFile::clear(const std::vector<int64_t>& records) {
   free_.insert(free_.end(), records.begin(), records.end());
 }
 
-/// The record may be cleared, and used anew, between the look into the index and the one into the file.
+/// The record may be cleared and reused between reading the index and reading the file.
 bool RowFile::read_row(int64_t key, std::span<std::byte> buffer, float* to) const {
   std::optional<int64_t> before;
   for (int same = 0;;) {
@@ -262,7 +262,7 @@ void RowFile::put(std::span<const int64_t> keys, const float* rows) {
     buffer.clear();
   };
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::optional<int64_t> own;  // its record of this commit, which is written again
+    std::optional<int64_t> own;  // its record of this commit, which is overwritten
     if (fresh_)
       own = record_of(keys[i]);
     else if (const auto found = pending_.find(keys[i]); found != pending_.end() && found->second != kGone)
@@ -295,7 +295,7 @@ void RowFile::remove(std::span<const int64_t> keys) {
     }
     const auto found = pending_.find(key);
     if (found != pending_.end() && found->second != kGone) {
-      replaced_.push_back(found->second);  // of no commit
+      replaced_.push_back(found->second);  // uncommitted
       pending_.erase(found);
     }
     if (!index_.contains(key) || pending_.contains(key)) continue;
@@ -313,7 +313,7 @@ int64_t RowFile::size_of_next() const {
 }
 
 void RowFile::sync() {
-  // Records of this commit that hold no row must not be found after it.
+  // Records of this commit without a row must not be found after it.
   const std::vector<int64_t> unused = std::exchange(replaced_, {});
   clear(unused);
   if (::fsync(descriptor_) != 0) fail_on_file("write", path_);
@@ -372,7 +372,7 @@ void RowFile::verify() {
   int64_t rows = 0;
   each([&](std::span<const int64_t> keys, std::span<const float>) { rows += static_cast<int64_t>(keys.size()); });
   if (rows != size())
-    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, and its index ", size()));
+    throw Error(Kind::data, cat("'", path_.string(), "' has ", rows, " rows, but its index ", size()));
 }
 
 LevelStatistics RowFile::statistics() const {

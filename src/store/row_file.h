@@ -16,17 +16,17 @@
 
 namespace hctr {
 
-/// A record is: key 8 bytes, the number of the commit that it belongs to 8, dim floats, checksum 4; a record without a
-/// valid checksum is free. Nothing that is committed is overwritten: a changed row gets another record, and the one
-/// before is cleared once the commit is on the disk. So a process killed at any point leaves the rows of the last
-/// commit. What decides which commit is the last is FileLevel's catalog.
+/// A record has the key (8 bytes), its commit number (8), dim floats and a checksum (4); a record without a valid
+/// checksum is free. Committed records are not overwritten: a changed row gets another record, and the previous one is
+/// cleared once the commit is on disk. So a process killed at any point leaves the rows of the last commit, whose
+/// number is in FileLevel's catalog.
 ///
-/// In the index a row takes 16 bytes / 0.83 at most. get() may be called at any time by any thread; the others by one
-/// thread at a time.
+/// The index takes at most 16 / 0.83 bytes per row. Any thread may call get() at any time; one thread at a time calls
+/// the others.
 class RowFile : public LevelTable {
  public:
-  /// Opens the file as of commit `committed`, or makes a new one where `rows` is empty. `rows`: that it had then.
-  /// Errors: Error(io); Error(data) naming a file that is damaged or of another table.
+  /// Opens the file as of commit `committed`, or creates it if `rows` is empty. `rows`: the number of rows at that
+  /// commit. Errors: Error(io); Error(data) naming a file that is damaged or of another table.
   RowFile(fs::path, int64_t dim, int64_t expected, uint64_t committed, std::optional<int64_t> rows);
   ~RowFile() override;
 
@@ -44,21 +44,21 @@ class RowFile : public LevelTable {
   LevelStatistics statistics() const override;
 
   const fs::path& path() const { return path_; }
-  /// Rows once what was put and removed since the last commit is committed.
+  /// The number of rows after the next commit.
   int64_t size_of_next() const;
   uint64_t committed() const { return committed_.load(); }  ///< the number of the last commit that has it
   bool fresh() const { return fresh_.load(); }              ///< no commit has it yet
   bool changed() const { return !pending_.empty() || fresh_.load(); }
-  // A commit in three calls: the new records reach the disk; they become the rows, once the catalog has the commit;
-  // records that they replace are cleared.
+  // A commit in three calls: write new records to disk; use them, once the catalog has the commit; clear replaced
+  // records.
   void sync();
   void publish();
   void clear_replaced();
-  /// Takes back what was put and removed since the last commit.
+  /// Reverts changes since the last commit.
   void roll_back();
-  /// Errors: Error(data) naming the first record that is damaged.
+  /// Errors: Error(data) naming the first damaged record.
   void verify();
-  /// Records that hold no row.
+  /// Records without a row.
   int64_t free_records() const { return static_cast<int64_t>(free_.size()); }
 
  private:
@@ -83,11 +83,11 @@ class RowFile : public LevelTable {
   int descriptor_ = -1;
   ConcurrentRows index_;  // key to record number
   std::atomic<uint64_t> committed_;
-  std::atomic<bool> fresh_ = false;  // no commit has it yet: the index may have its rows at once
+  std::atomic<bool> fresh_ = false;  // not committed yet: its rows can be indexed at once
   std::atomic<int64_t> records_ = 0;
   std::vector<int64_t> free_;
   std::unordered_map<int64_t, int64_t> pending_;  // key to its new record, or kGone
-  std::vector<int64_t> removals_, replaced_;      // records that say that keys are gone; records to clear
+  std::vector<int64_t> removals_, replaced_;      // records that remove keys; records to clear
   std::atomic<int64_t> asked_{0}, found_{0};
 };
 

@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // as the format has it
+constexpr int64_t kRowsOfBlock = 8192, kMostHeader = 100'000'000;  // limits of the format
 constexpr const char *kSafetensors = "safetensors file", *kKeyArray = "key", *kVectorArray = "vector";
 
 struct StoredTensor {
@@ -64,7 +64,7 @@ class SafetensorsFile {
       refuse(cat("has no dtype, shape and data_offsets of '", name, "'"));
     tensor.type = *type->string();
     const auto number = [&](const Json& json) {
-      if (!json.integer() || *json.integer() < 0) refuse(cat("has a size of '", name, "' that is no number"));
+      if (!json.integer() || *json.integer() < 0) refuse(cat("has a size of '", name, "' that is not a number"));
       return *json.integer();
     };
     for (const Json& size : *shape->array()) tensor.shape.push_back(number(size));
@@ -110,9 +110,9 @@ void read_safetensors(const fs::path& path, int64_t dim,
   const StoredTensor *keys = file.find(kKeyArray), *vectors = file.find(kVectorArray);
   if (!keys && !vectors && file.tensors().size() == 1) vectors = file.tensors().data();
   if (!vectors || (!keys && file.tensors().size() > 1))
-    file.refuse("needs arrays 'key' and 'vector', or one array alone, whose rows have the keys 0, 1, 2, ...");
+    file.refuse("needs arrays 'key' and 'vector', or a single array whose rows have the keys 0, 1, 2, ...");
   if (vectors->type != "F32" && vectors->type != "F16" && vectors->type != "BF16")
-    file.refuse(cat("has '", vectors->name, "' of type ", vectors->type, "; F32, F16 or BF16 is needed"));
+    file.refuse(cat("has '", vectors->name, "' of type ", vectors->type, "; expected F32, F16 or BF16"));
   if (vectors->shape.size() != 2 || vectors->shape[1] != dim)
     file.refuse(cat("has '", vectors->name, "' of ", vectors->shape.size(), " dimensions with rows of ",
                     vectors->shape.empty() ? 0 : vectors->shape.back(), " elements; [rows, ", dim, "] is needed"));

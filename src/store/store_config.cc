@@ -10,10 +10,10 @@ namespace {
 Schema<StoreTableSection> table_schema() {
   using T = StoreTableSection;
   return Schema<T>("tables")
-      .need("name", &T::name, "the name that requests give")
+      .need("name", &T::name, "the name in requests")
       .need("dim", &T::dim, "elements of a row", at_least(1))
       .opt("model_file", &T::model_file,
-           "a sparse model file of ours or of HugeCTR, or its folder with key, emb_vector")
+           "a sparse model file of this program or of HugeCTR, or its folder with key, emb_vector")
       .opt("file", &T::file, "Parquet with columns key and vector, or .safetensors with arrays of these names")
       .opt("keys", &T::keys, "an npy file of integers; with vectors")
       .opt("vectors", &T::vectors, "an npy file with as many rows of floats")
@@ -32,13 +32,13 @@ Schema<StoreTableSection> table_schema() {
 Schema<StoreModelSection> model_schema() {
   using M = StoreModelSection;
   return Schema<M>("models")
-      .need("name", &M::name, "the name that requests give")
-      .opt("version", &M::version, "a text; another one is loaded beside it and takes over")
-      .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables are served")
+      .need("name", &M::name, "the name in requests")
+      .opt("version", &M::version, "a text; another version is loaded next to it and takes over")
+      .opt("model", &M::model, "a run folder, a checkpoint, or a snapshot_prefix, whose tables to serve")
       .opt("updates", &M::updates, "a snapshot_prefix whose deltas store load applies")
       .part("stream", &M::stream, consume_schema(), "a topic of Kafka that updates come from", false)
       .opt("miss_is_error", &M::miss_is_error, "a key without a row is an error; else it gets the default row")
-      .list("tables", &M::tables, table_schema(), "tables from files, in place of model", false)
+      .list("tables", &M::tables, table_schema(), "tables from files; replaces model", false)
       .together([](M& m, const std::string& pointer, Problems& problems) {
         if (m.model.empty() == m.tables.empty()) problems.error(pointer, "needs either \"model\" or \"tables\"");
         for (size_t t = 0; t < m.tables.size() && !m.stream.given; ++t)

@@ -1,4 +1,4 @@
-// store.json, and the ps.json of HugeCTR's parameter server: what a store consists of, and which models it has.
+// Reads store.json, or the ps.json of HugeCTR's parameter server: the levels and models of a store.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// A table as store.json has it; which of its fields are given says where its rows come from.
+/// A table in store.json; the fields that are set determine the source of its rows.
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
   int64_t dim = 0;
@@ -79,9 +79,9 @@ struct StoreConfig {
 /// The schema of store.json.
 const Schema<StoreConfig>& store_schema();
 
-/// Reads either kind: one with "supportlonglong" is a ps.json. Unknown keys are errors with the nearest one that there
-/// is. `notes` gets what has no effect here, and what is read otherwise than the original did. Errors: Error(config)
-/// with every problem; Error(io).
+/// Reads either kind: a file with "supportlonglong" is a ps.json. Unknown keys are errors that name the nearest valid
+/// one. `notes` gets fields without effect here, and differences from HugeCTR. Errors: Error(config) with every
+/// problem; Error(io).
 StoreConfig read_store_config(const std::filesystem::path&, std::vector<std::string>& notes);
 /// The same of a text. `name`: of the file, for messages.
 StoreConfig parse_store_config(const Json&, const std::string& name, std::vector<std::string>& notes);

@@ -1,4 +1,4 @@
-// What a level of files keeps of the store: versions and their tables.
+// The description of a store in its level of files: versions and their tables.
 #include "config/checked_json.h"
 #include "core/base/expect.h"
 #include "store/store_state.h"

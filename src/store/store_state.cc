@@ -119,7 +119,7 @@ void Store::State::load(const StoreModel& from) {
   next->progress->iteration = from.iteration;
   StoreView::Version::Content loaded{.tables = {}, .iteration = from.iteration};
   std::vector<std::shared_ptr<StoreTable>> made;
-  const auto found = models_.find(from.name);  // of this thread alone, as long as it has `changing`
+  const auto found = models_.find(from.name);  // only this thread changes it, because it holds `changing`
   try {
     for (const StoreTableSource& source : from.tables) {
       if (source.dim < 1) throw Error(Kind::config, cat("table '", source.name, "' needs its dim, at least 1"));
@@ -172,8 +172,7 @@ void Store::State::unload(std::string_view model, std::string_view name) {
     const std::lock_guard lock(pointers_);
     const auto found = models_.find(model);
     if (found->second.active == name && found->second.versions.size() > 1)
-      throw Error(Kind::usage,
-                  cat("version '", name, "' of '", model, "' answers requests; activate another one first"));
+      throw Error(Kind::usage, cat("version '", name, "' of '", model, "' is active; activate another one first"));
     found->second.versions.erase(found->second.versions.find(name));
     if (found->second.versions.empty()) models_.erase(found);
   }

@@ -1,4 +1,4 @@
-// What a store consists of: levels, and the versions of models whose tables are in them.
+// The state of a store: levels, and versions of models with tables in these levels.
 #pragma once
 
 #include <map>
@@ -68,7 +68,7 @@ struct Store::State {
   class Update;
   void change(StoreTable&, size_t level, const ChangesOfTable&, std::unique_lock<std::mutex>& of_changing);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
-  /// Makes the files' changes lasting, with what they mean.
+  /// Commits the files' changes, with the description of the store.
   void commit();
   std::string note() const;
   void read_note(const std::string&);

@@ -18,7 +18,7 @@
 
 namespace hctr {
 
-/// Any number of versions may share it. Where rows belong to slot and key, each slot has a namespace of its own.
+/// Any number of versions may share it. If rows belong to slot and key, each slot has a separate namespace.
 class StoreTable {
  public:
   struct About {
@@ -26,10 +26,10 @@ class StoreTable {
     int64_t dim = 0;
     bool by_slot = false;
     float default_value = 0;
-    std::string content{};  ///< as StoreTableSource; empty once it has been updated
-    std::string space{};    ///< the namespace, or what those of slots start with
+    std::string content{};  ///< see StoreTableSource; empty after an update
+    std::string space{};    ///< the namespace, or the prefix of those of slots
   };
-  /// `levels`: in the order in which they are asked; they outlive it.
+  /// `levels`: in look-up order; must outlive it.
   StoreTable(About about, std::vector<StoreLevel*> levels) : about_(std::move(about)), levels_(std::move(levels)) {}
 
   About about() const;
@@ -46,14 +46,14 @@ class StoreTable {
   /// How many of these, each once, have rows.
   int64_t count(int32_t slot, std::span<const int64_t> keys) const;
   int64_t rows() const;
-  /// Passes all rows on, slot by slot.
+  /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
-  /// The slots there are, with their namespaces.
+  /// The existing slots, with their namespaces.
   std::vector<std::pair<int32_t, std::string>> spaces() const;
 
-  // Of one thread at a time. `level`: by its number in `levels`.
-  /// Makes the namespace of a slot. `expected`: rows.
+  // Called by one thread at a time. `level`: an index of `levels`.
+  /// Creates the namespace of a slot. `expected`: number of rows.
   void open(int32_t slot, int64_t expected);
   /// The same, with the rows that the lowest level has already.
   void adopt();
@@ -61,17 +61,17 @@ class StoreTable {
   void begin_update();
   void end_update();
   void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
-  /// The same of an update: a level that is a cache changes only what it has.
+  /// The same for an update: a cache level changes only rows that it has.
   void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
   /// Copies the rows of the lowest level to those above that want them.
   void warm();
-  /// Takes the tables of the levels anew, as they are named.
+  /// Opens the tables of the levels again by name.
   void reopen();
   void drop();
 
  private:
-  using Tables = std::vector<std::shared_ptr<LevelTable>>;  // of the levels
+  using Tables = std::vector<std::shared_ptr<LevelTable>>;  // tables of the levels
   struct Space {
     std::string name;
     std::shared_ptr<const Tables> levels;
@@ -89,7 +89,7 @@ class StoreTable {
   std::vector<StoreLevel*> levels_;
   mutable std::shared_mutex slots_;  // guards `spaces_` and about_.content
   std::map<int32_t, Space> spaces_;
-  std::mutex changing_;               // who offers rows, and who updates
+  std::mutex changing_;               // held to offer rows, and to update
   std::atomic<uint64_t> updates_{0};  // odd during an update
   std::atomic<int64_t> asked_{0}, unique_{0}, defaults_{0};
 };

@@ -11,20 +11,20 @@
 
 namespace hctr {
 
-/// Passes all rows of a source on. Errors: Error(config) where not exactly one is given; Error(io); Error(data) naming
-/// what is wrong, also a number that is not finite.
+/// Passes all rows of a source to a sink. Errors: Error(config) unless exactly one source is set; Error(io);
+/// Error(data) naming the problem, such as a number that is not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&);
 /// How many rows it has: of a model file by its size, of others by reading them. Errors: those of read_table().
 int64_t count_rows(const StoreTableSource&);
 /// What it has, where the source does not say: a checksum of its files. Empty: not known.
 std::string content_of(const StoreTableSource&);
 
-/// The rows of a slot that an update changes.
+/// The changed rows of a slot.
 struct ChangedRows {
   std::vector<int64_t> keys, removed;
   std::vector<float> rows;
 };
-/// Of one table, by slot; 0 where rows belong to keys alone.
+/// For one table, by slot; slot 0 if rows belong to keys alone.
 using ChangesOfTable = std::map<int32_t, ChangedRows>;
 /// Errors: Error(io), Error(data).
 ChangesOfTable changes_of(const ModelManifest& delta, size_t table);

@@ -1,4 +1,4 @@
-// --check: the config alone.
+// --check: checks a config without training.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace hctr {
 namespace {
 
-/// The nearest folder above `file` that exists.
+/// The nearest existing folder above `file`.
 fs::path existing_folder(fs::path folder) {
   while (!folder.empty() && !fs::exists(folder)) folder = folder.parent_path();
   return folder.empty() ? fs::path(".") : folder;
@@ -26,7 +26,7 @@ fs::path existing_folder(fs::path folder) {
 void check_folder(const std::string& what, const fs::path& folder, std::vector<std::string>& unwritable) {
   const fs::path there = existing_folder(folder);
   if (!fs::is_directory(there))
-    unwritable.push_back(cat(what, ": '", there.string(), "' is a file, and a folder is needed"));
+    unwritable.push_back(cat(what, ": '", there.string(), "' is a file; expected a folder"));
   else if (::access(there.c_str(), W_OK | X_OK) != 0)
     unwritable.push_back(cat(what, ": the folder '", there.string(), "' cannot be written to"));
 }
@@ -49,7 +49,7 @@ void note_absent_files(const Config& config, const std::string& name,
     if (!file.empty() && !source_exists(file))
       note(cat("note: ", name, " ", pointer, ": there is no file '", file, "' here yet"));
   };
-  if (format_type(config.data.format).files) {  // else the sources are no files
+  if (format_type(config.data.format).files) {  // other sources are not files
     mention(config.data.source, "/layers/0/source");
     mention(config.data.eval_source, "/layers/0/eval_source");
   }
@@ -62,7 +62,7 @@ void note_absent_files(const Config& config, const std::string& name,
   mention(config.solver.placement_file, "/solver/placement_file");
 }
 
-/// The counted slots by sparse input.
+/// The counted slots, by sparse input.
 std::vector<std::vector<CheckOptions::Slot>> by_input(const Config& config,
                                                       const std::vector<CheckOptions::Slot>& slots) {
   std::vector<std::vector<CheckOptions::Slot>> inputs;
@@ -75,7 +75,7 @@ std::vector<std::vector<CheckOptions::Slot>> by_input(const Config& config,
   return inputs;
 }
 
-/// The GPU to judge by: the one that is named, or the one that is there.
+/// The GPU to check against: the named one, or this machine's.
 void find_gpu(const CheckOptions& options, const Config& config, CheckReport& report) {
   const DType products = config.solver.mixed_precision.activations;
   if (!options.gpu_name.empty()) {
@@ -83,7 +83,7 @@ void find_gpu(const CheckOptions& options, const Config& config, CheckReport& re
     if (!known) {
       std::string names;
       for (const std::string& name : gpu_names()) names += (names.empty() ? "" : ", ") + name;
-      throw Error(Kind::usage, cat("--gpu-name ", options.gpu_name, ": not a known GPU; known are ", names));
+      throw Error(Kind::usage, cat("--gpu-name ", options.gpu_name, ": unknown GPU; expected ", names));
     }
     report.gpu = known->name;
     report.gpu_bytes = known->memory_gib * (1 << 30);

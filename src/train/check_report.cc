@@ -22,14 +22,14 @@ std::string right_aligned(const std::string& text, size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-/// The GPUs with the smallest and the largest sum.
+/// The indices of the GPUs with the smallest and the largest sum.
 std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
   const auto less = [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); };
   const auto [least, most] = std::minmax_element(bill.gpus.begin(), bill.gpus.end(), less);
   return {static_cast<size_t>(least - bill.gpus.begin()), static_cast<size_t>(most - bill.gpus.begin())};
 }
 
-/// What of the rows has to be in host memory, if that is enough.
+/// Which share of the rows must be in host memory, if host memory is large enough.
 std::string host_rows_text(const CheckReport& report, double too_much) {
   const size_t fullest = least_and_most(report.memory).second;
   const int64_t of_moving = report.memory.of_moving_rows[fullest];
@@ -39,47 +39,49 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
     if (name.starts_with("rows of table ")) rows += bytes;
   const auto& most = report.memory.most_host_rows;
   if (too_much > static_cast<double>(rows) || (most && too_much > static_cast<double>(*most))) return "";
-  return cat("\n  As it is, about ", gib(too_much), " GiB of its rows will be in memory of the host",
-             most ? "" : ", if that has them free", ", and steps that use them take longer; ", gib(of_moving),
-             " GiB of its own count how rows are used and say where they are.");
+  return cat("\n  As it is, about ", gib(too_much), " GiB of its rows will be in host memory",
+             most ? "" : ", if that is free", ", which makes steps slower; ", gib(of_moving),
+             " GiB of it hold access statistics and positions of rows.");
 }
 
 struct TiersText {
   std::string text;
-  bool too_little = false;  ///< not all rows have room
+  bool too_little = false;  ///< not all rows fit
 };
 
-/// What of the rows of a budget goes where, of the fullest rank. `on_gpu`: the most on a GPU, if it is one.
+/// Placement of a budget's rows per tier, on the most loaded rank. `on_gpu`: the limit on a GPU, if there is one.
 TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
                      const std::optional<int64_t>& on_gpu) {
   const bool has_disk = !budget.folder.empty();
   const auto numbers = static_cast<double>(rows.numbers);
-  // Keys, index and statistics are on the GPU where there is one, whatever memory the numbers of a row are in. A
-  // quarter of the host's memory is kept for the map of rows on the disk.
+  // Keys, index and statistics of all rows are on the GPU, if there is one, whichever tier holds the row. A quarter of
+  // the host memory is reserved for the map of rows on disk.
   const auto gpu = static_cast<double>(on_gpu.value_or(0)),
              host = static_cast<double>(*budget.most_in_memory) * (has_disk ? 0.75 : 1.0);
   auto besides = static_cast<double>(rows.besides);
   if (on_gpu && numbers + besides > gpu) besides += static_cast<double>(rows.to_move);
-  double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));  // of the rows, in memory
+  // share of the rows that fit into memory
+  double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));
   if (on_gpu && besides > 0) share = std::min(share, gpu / besides);
   const double there = on_gpu ? std::min(gpu, share * (numbers + besides)) : 0,
                in_memory = share * (numbers + besides) - there, left = (1 - share) * numbers;
   std::string text;
   if (on_gpu) text += cat(gib(there), " GiB there (", gib(share * besides), " of them keys, index and statistics), ");
   text += cat(gib(in_memory), " GiB in memory", on_gpu ? " of the host" : "");
-  if (has_disk) text += cat(", ", gib(left), " GiB on the disk in '", budget.folder, "'");
+  if (has_disk) text += cat(", ", gib(left), " GiB on disk in '", budget.folder, "'");
   const bool little_disk = has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk),
              little_memory = !has_disk && share < 1;
   if (little_disk)
     text += cat(", where \"disk_limit\" allows ", gib(*budget.most_on_disk), " GiB: that is too little, about ",
-                gib(left), " GiB for each rank are needed");
+                gib(left), " GiB per rank are needed");
   if (little_memory)
-    text += cat("; ", gib(left), " GiB of rows have no room: that is too little, and \"host\" needs about ",
-                gib(numbers + besides - std::min(gpu, numbers + besides)), " GiB for each rank");
+    text += cat("; ", gib(left), " GiB of rows do not fit: \"host\" needs about ",
+                gib(numbers + besides - std::min(gpu, numbers + besides)), " GiB per rank");
   return {text, little_disk || little_memory};
 }
 
-/// The part of a budget's tier that its tables get, by the bytes of their rows, where others share the tier.
+/// The part of a tier that a budget's tables get when they share it with others: proportional to the bytes of their
+/// rows.
 std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
                                     bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
   if (!most || !(budget.shared.*tier)) return most;
@@ -98,7 +100,7 @@ struct BudgetLine {
   bool of_gpu = false, too_little = false;
 };
 
-/// What goes to which tier, for each budget that states "gpu" or names a disk.
+/// For each budget that states "gpu" or names a disk: the rows in each tier.
 std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional<double>& gpu_bytes) {
   const size_t fullest = least_and_most(bill).second;
   std::vector<BudgetLine> lines;
@@ -124,10 +126,10 @@ std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional
       std::string text = cat(start, "the CPU: ");
       if (rows.numbers == 0)
         text += cat("up to ", budget.most_in_memory ? gib(*budget.most_in_memory) + " GiB" : "0.8 of the free memory",
-                    " in memory, those beyond on the disk in '", budget.folder, "'", end);
+                    " in memory, the rest on disk in '", budget.folder, "'", end);
       else
         text += cat(gib(rows.numbers + rows.besides),
-                    " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
+                    " GiB with their keys; rows that do not fit in 0.8 of the free memory go to disk in '",
                     budget.folder, "'\n");
       lines.push_back({text});
       continue;
@@ -161,32 +163,31 @@ std::string memory_text(const CheckReport& report) {
   size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row[0].size());
   std::string text = bill.gpus.size() == 1
-                         ? cat("Memory of the GPU, with ", report.samples, " samples a step:\n")
+                         ? cat("Memory of the GPU, with ", report.samples, " samples per step:\n")
                          : cat("Memory of ", bill.gpus.size(), " GPUs, with ", report.samples,
-                               " samples a step on each", alike ? "" : "; the fullest and the emptiest", ":\n");
+                               " samples per step on each", alike ? "" : "; the fullest and the emptiest", ":\n");
   for (const auto& row : rows) {
     text += "  " + filled_up(row[0], width + 2);
     for (size_t c = 1; c < row.size(); ++c) text += right_aligned(row[c], 10);
     text += "\n";
   }
   for (const auto& [name, bytes] : bill.bytes_of_unknown_rows)
-    text += cat("  table ", name, ": ", bytes,
-                " bytes for each row beyond that room; how many there will be is not known without data\n");
+    text += cat("  table ", name, ": ", bytes, " bytes for each further row; their number is unknown without data\n");
   if (const auto fits = report.fits()) {
     const double needed = static_cast<double>(sum_of(bill.gpus[most]));
     text += *fits ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",
-                        bill.bytes_of_unknown_rows.empty() ? "" : ", without the rows that are not known", ".\n")
+                        bill.bytes_of_unknown_rows.empty() ? "" : ", without unknown rows", ".\n")
                   : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB and has ",
                         gib(*report.gpu_bytes), ": ", gib(needed - *report.gpu_bytes),
-                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.",
+                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes per element need less.",
                         host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
   if (report.processes > 1)
     text +=
         cat("  On several hosts up to ", gib(*std::max_element(bill.between_hosts.begin(), bill.between_hosts.end())),
-            " GiB more on each GPU, to pack what travels between them.\n");
+            " GiB more on each GPU, to pack messages between them.\n");
   for (const BudgetLine& line : budget_lines(bill, report.gpu_bytes)) text += line.text;
-  text += "Memory of the host:";
+  text += "Host memory:";
   for (size_t p = 0; p < bill.host.size(); ++p)
     text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
   return text + "\n";
@@ -198,7 +199,7 @@ std::string exchange_text(const CheckReport& report) {
   return cat("  Between ", exchange.gpus, " GPUs of one host, at ", formatted("%.0f", exchange.link_bytes / 1e9),
              " GB/s, about: vectors ", ms(exchange.vectors), ", their gradients ", ms(exchange.gradients),
              ", sums of gradients ", ms(exchange.sums), "; ", ms(exchange.in_step),
-             " more than one GPU takes, since the last two run concurrently with the layers' backward pass.\n");
+             " more than on one GPU, since the last two overlap the layers' backward pass.\n");
 }
 
 std::string step_text(const CheckReport& report) {
@@ -212,11 +213,11 @@ std::string step_text(const CheckReport& report) {
                         : "",
       report.gpu, ": ", ms(seconds), " ms, ", with_unit_prefix(static_cast<double>(report.samples * gpus) / seconds),
       " samples/s; without reading",
-      gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are not known" : "", ".\n",
+      gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are unknown" : "", ".\n",
       "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(), " kernels ",
       ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12), " TB/s, products of ",
       formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
-      report.measured ? "measured" : "as its data sheet lets expect", "\n", exchange_text(report),
+      report.measured ? "measured" : "according to its data sheet", "\n", exchange_text(report),
       report.keys_counted ? "" : "  Keys are assumed to follow a power law: --check-data counts those of the data.\n");
   std::vector<StepForecast::Part> parts = step.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });

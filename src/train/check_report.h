@@ -1,4 +1,4 @@
-// What --check found, as text for people and as JSON.
+// The results of --check, as text and as JSON.
 #pragma once
 
 #include <optional>
@@ -13,28 +13,28 @@
 namespace hctr {
 
 struct CheckReport {
-  std::string config, layers, plan;  ///< the name of the file; the layer table; the plan, empty on one GPU
-  int64_t samples = 0;               ///< of a step on one GPU
-  size_t processes = 1;              ///< of the lists of "gpu"
+  std::string config, layers, plan;  ///< name of the file; layer table; placement plan, empty on one GPU
+  int64_t samples = 0;               ///< in a step on one GPU
+  size_t processes = 1;              ///< processes that the lists of "gpu" make
   MemoryBill memory;
-  std::optional<double> gpu_bytes;  ///< that each GPU has, if it is known
-  std::string gpu;                  ///< its name, if it is known
-  bool measured = false;            ///< whether the rates were measured on it, not taken from a table
-  bool keys_counted = false;        ///< whether keys are those of the data
+  std::optional<double> gpu_bytes;  ///< memory of each GPU, if known
+  std::string gpu;                  ///< its name, if known
+  bool measured = false;            ///< whether the rates were measured on it; otherwise from the table of known GPUs
+  bool keys_counted = false;        ///< whether key counts come from the data
   Ceilings ceilings;
   std::optional<StepForecast> step;
-  std::optional<ExchangeForecast> exchange;  ///< of several GPUs, if their links are known
+  std::optional<ExchangeForecast> exchange;  ///< for several GPUs whose links are known
 
-  /// Seconds of a step, with the exchange where it is known.
+  /// Seconds per step, with the exchange if known.
   double step_seconds() const { return step->seconds + (exchange ? exchange->in_step : 0); }
-  std::vector<std::string> unwritable;  ///< a sentence for each folder that a run could not write to
+  std::vector<std::string> unwritable;  ///< a message for each folder that a run could not write to
 
-  /// Whether every GPU has the memory; none where it is not known.
+  /// Whether the memory of every GPU suffices; none if unknown.
   std::optional<bool> fits() const;
 };
 
-/// A sentence for each budget of rows that has no room for all that the config states, with what would do: on a GPU of
-/// so many bytes, or on the CPU.
+/// A message for each budget too small for all rows that the config states. It names a remedy: a GPU with enough
+/// memory, or the CPU.
 std::vector<std::string> budgets_too_small(const MemoryBill&, const std::optional<double>& gpu_bytes);
 
 std::string text_of(const CheckReport&);

@@ -14,8 +14,7 @@
 namespace hctr {
 namespace {
 
-// With several ranks the clock, and whether all have written, are looked at in every so many steps: it takes a
-// collective call.
+// Several ranks check the clock, and whether all of them have written, only every Nth step: the check is collective.
 constexpr int64_t kStepsBetweenLooks = 16;
 
 std::string file_of_rank(int rank) { return cat("rank_", rank, ".state"); }
@@ -24,14 +23,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-constexpr int64_t kLargeState = int64_t{64} << 20;  // of bytes: less is copied and written in no time
+constexpr int64_t kLargeState = int64_t{64} << 20;  // in bytes; smaller states are copied and written at once
 
-/// Threads that write a file and make its checksum: a quarter of this rank's cores, as training needs them too.
+/// The threads that write a file and compute its checksum: a quarter of this rank's cores, since training needs cores
+/// too.
 std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
   const int cores = usable_cores() / ranks;
   if (bytes > kLargeState && cores >= 8) try {
       return std::make_unique<ThreadPool>(std::min(cores / 4, 4));
-    } catch (const std::system_error&) {  // the system refuses threads
+    } catch (const std::system_error&) {  // the system refused threads
     }
   return std::make_unique<ThreadPool>(1);
 }
@@ -40,23 +40,23 @@ std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
 
 struct Checkpointer::Writing {
   int64_t iteration = 0, best_iteration = -1;
-  std::optional<int64_t> base;  // of an increment: the iteration of the whole checkpoint that it builds on
+  std::optional<int64_t> base;  // for an increment: the iteration of the full checkpoint that it builds on
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;                           // the state is saved already
-  bool last = false;                            // training ends with it
-  bool whole = true;                            // on rank 0: needs no base
-  uint32_t crc = 0;                             // on rank 0: of all files
+  bool again = false;                           // the state is already saved
+  bool last = false;                            // the last checkpoint of training
+  bool whole = true;                            // on rank 0: full, needs no base
+  uint32_t crc = 0;                             // on rank 0: checksum over all files
   StateIndex index;                             // of this rank's file
-  std::vector<HostBytes> pieces;                // of it, to be written
-  LaterState later;                             // of it, to be read and then written
-  std::vector<std::function<double()>> waited;  // the seconds for which training has waited for that
-  std::unique_ptr<StateFileWriter> file;        // null: begun by the thread
-  std::vector<StateIndex> files;                // of all ranks, on rank 0
-  std::string failure;                          // of this rank, or on rank 0 of any
+  std::vector<HostBytes> pieces;                // its contents, to be written
+  LaterState later;                             // contents that are read later, then written
+  std::vector<std::function<double()>> waited;  // seconds that training waited for these reads
+  std::unique_ptr<StateFileWriter> file;        // null: the writing thread opens it
+  std::vector<StateIndex> files;                // on rank 0: the indices of all ranks
+  std::string failure;                          // error of this rank; on rank 0, of any rank
   double stop_seconds = 0;
   bool gathered = false;           // rank 0 publishes
-  std::atomic<bool> done = false;  // the thread has nothing left to do
+  std::atomic<bool> done = false;  // the thread has finished
   std::thread thread;
 
   void run(const std::function<void()>& work) {
@@ -71,7 +71,7 @@ struct Checkpointer::Writing {
     };
     try {
       thread = std::thread(task);
-    } catch (const std::system_error&) {  // the system refuses another thread: training waits
+    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
       task();
     }
   }
@@ -94,7 +94,7 @@ Checkpointer::~Checkpointer() {
   if (!writing_) return;
   writing_->join();
   if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
-  std::error_code ignored;  // what remains is removed by the next run
+  std::error_code ignored;  // the next run removes leftovers
   fs::remove_all(writing_->part, ignored);
 }
 
@@ -142,7 +142,7 @@ void Checkpointer::save(Content content) {
   try {
     copy_state(now, content);
   } catch (const Error& error) {
-    if (error.kind() == Kind::device) throw;  // the device has failed, not the disk
+    if (error.kind() == Kind::device) throw;  // the device failed, not the disk
     now.failure = error.what();
   } catch (const std::exception& error) {
     now.failure = error.what();
@@ -200,14 +200,14 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   for (const LaterRows& rows : now.later.rows) now.waited.push_back(rows.waited);
   if (comm_.rank() != 0) return;
   if (now.file && !std::exchange(warned_memory_, true))
-    report_.event(cat("Checkpoints are written while training waits: a copy of ", copied / 1000000,
-                      " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
+    report_.event(cat("Training waits while checkpoints are written: a copy of ", copied / 1000000,
+                      " MB per rank does not fit in half of the ", free / 1000000, " MB of free memory."));
   if (!now.later.refused.empty() && !std::exchange(warned_disk_, true))
-    report_.event(cat("Rows on the disk are read for checkpoints while training waits: ", now.later.refused, "."));
+    report_.event(cat("Training waits while rows on disk are read for checkpoints: ", now.later.refused, "."));
 }
 
 void Checkpointer::write_files(Writing& now) {
-  LaterState later = std::exchange(now.later, {});  // training may wait for the end of each
+  LaterState later = std::exchange(now.later, {});  // training may wait until each of these reads ends
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
   const auto threads = threads_beside_training(now.index.bytes, comm_.size());
@@ -225,7 +225,7 @@ void Checkpointer::publish(Writing& now) {
   if (!now.metrics.empty()) sync_to_disk(now.metrics);
   Manifest manifest{now.about, now.progress, now.files};
   now.crc = manifest.files_crc();
-  // Where nothing refers to the base, as with tables whose rows all change, it is not needed.
+  // Drop the base if nothing refers to it, as with tables whose rows all change.
   for (const StateIndex& index : now.files)
     for (const StateArray& array : index.arrays) now.whole = now.whole && !array.from_base;
   if (!now.whole)
@@ -255,7 +255,7 @@ void Checkpointer::prune(int64_t best_iteration) const {
     for (size_t i = 0; i < all.size(); ++i)
       if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
   } catch (const Error&) {
-    return;  // a kept one that cannot be read may need any of them
+    return;  // an unreadable checkpoint that is kept may need any of them
   }
   for (size_t i = all.size(); i-- > 0;)  // increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);
@@ -270,7 +270,7 @@ void Checkpointer::poll(int64_t iteration) {
   }
 }
 
-/// All ranks have written, or wait until they have: rank 0 learns of their files and publishes.
+/// Called once all ranks have written: rank 0 collects their indices and publishes the checkpoint.
 void Checkpointer::complete() {
   Writing& now = *writing_;
   now.join();
@@ -299,7 +299,7 @@ bool Checkpointer::has(int64_t iteration) {
   return section_.given && comm_.any(comm_.rank() == 0 && saved_ == iteration);
 }
 
-/// The checkpoint is complete, or has failed.
+/// The checkpoint is complete or has failed.
 void Checkpointer::report_end() {
   Writing& now = *writing_;
   now.join();
@@ -313,15 +313,15 @@ void Checkpointer::report_end() {
   }
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
-                        "' could not be saved: ", now.failure, now.last ? "" : "; training goes on"));
-    std::error_code ignored;  // said above; what remains is removed by the next run
+                        "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
+    std::error_code ignored;  // already reported; the next run removes leftovers
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
     double waited = 0;
     for (const auto& of_rows : now.waited) waited = std::max(waited, of_rows());
     report_.event(cat("Checkpoint: ", path.string(), now.whole ? "" : cat(", changes since iteration ", *now.base),
                       " (training stopped for ", formatted("%.3f", now.stop_seconds), " s",
-                      waited > 0 ? formatted(", and waited %.3f s for room on the disk", waited) : "", ")"));
+                      waited > 0 ? formatted(", and waited %.3f s for disk space", waited) : "", ")"));
   }
   writing_.reset();
 }

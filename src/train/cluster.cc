@@ -1,4 +1,4 @@
-// The words that describe hosts and networks.
+// Parses the description of hosts and networks.
 #include <charconv>
 #include <cmath>
 
@@ -8,23 +8,23 @@
 namespace hctr {
 namespace {
 
-// Nine tenths of what an adapter is named after is data.
+// Nine tenths of an adapter's nominal rate carries data.
 constexpr double kOfNamed = 0.9;
-// From the start of an exchange over InfiniBand and over TCP until its data moves: assumed, no run has measured them.
+// Latency of an exchange over InfiniBand and over TCP: assumed, not measured.
 constexpr double kInfiniBand = 20e-6, kEthernet = 50e-6;
 
 double number_in(const std::string& text, const std::string& where) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || !std::isfinite(value))
-    throw Error(Kind::usage, cat(where, ": '", text, "' is no number above 0"));
+    throw Error(Kind::usage, cat(where, ": '", text, "' is not a number above 0"));
   return value;
 }
 
 int64_t whole_number_in(const std::string& text, const std::string& where, int64_t most) {
   const double value = number_in(text, where);
   if (value != std::floor(value) || value > static_cast<double>(most))
-    throw Error(Kind::usage, cat(where, ": '", text, "' is no whole number from 1 to ", most));
+    throw Error(Kind::usage, cat(where, ": '", text, "' is not a whole number from 1 to ", most));
   return static_cast<int64_t>(value);
 }
 
@@ -32,7 +32,7 @@ int64_t whole_number_in(const std::string& text, const std::string& where, int64
 Cluster::Links links_in(const std::string& text, const std::string& where) {
   const size_t colon = text.find(':');
   if (colon == text.npos)
-    throw Error(Kind::usage, cat(where, ": '", text, "' lacks microseconds: GB/s:us, as in 45:20"));
+    throw Error(Kind::usage, cat(where, ": '", text, "' lacks microseconds: expected GB/s:us, as in 45:20"));
   return {number_in(text.substr(0, colon), where) * 1e9, number_in(text.substr(colon + 1), where) * 1e-6};
 }
 

@@ -1,6 +1,6 @@
 // Event files of TensorBoard: the numbers of metrics.jsonl as scalars.
 //
-// A file is a sequence of TFRecords, each a protocol buffer "Event":
+// A file is a sequence of TFRecords, each of which holds a protocol buffer "Event":
 //   u64 length | u32 masked CRC32C of the length | the event | u32 masked CRC32C of the event
 // Source: the TFRecord format and event.proto, summary.proto of TensorFlow.
 #pragma once
@@ -26,21 +26,21 @@ std::string tf_record(std::string_view bytes);
 /// The scalars of a line of metrics.jsonl, by TensorBoard's names: "train/loss", "eval/AUC", "table/<name>/rows".
 std::vector<std::pair<std::string, double>> scalars_of(const Json& line);
 
-/// The bytes of a file up to the end of its last whole record; 0 where it does not begin as event files do.
+/// The size of a file up to the end of its last complete record; 0 if it does not begin like an event file.
 int64_t whole_event_bytes(const std::filesystem::path&);
 
-/// A file events.out.tfevents.<time>.<host>.<process> in a folder. What cannot be written is warned of once.
+/// A file events.out.tfevents.<time>.<host>.<process> in a folder. The first failed write logs a warning.
 class EventFile {
  public:
-  /// `first_step`: of a run that goes on, which appends to the last file of the folder; TensorBoard drops earlier
-  /// events from that step on. 0, or where there is no file: a new one. Errors: Error(io).
+  /// `first_step`: 0 creates a new file. For a resumed run, its first step: appends to the last file of the folder, if
+  /// there is one; TensorBoard drops earlier events from that step on. Errors: Error(io).
   EventFile(const std::filesystem::path& folder, int64_t first_step, const Log&);
 
-  /// Appends what scalars_of() finds in a line of metrics.jsonl; nothing where it finds none.
+  /// Appends the scalars that scalars_of() finds in a line of metrics.jsonl, if any.
   void add(const Json& line, double unix_seconds);
 
  private:
-  /// Opens the last file of the folder behind its last whole record; false where there is none.
+  /// Opens the last file of the folder for appending after its last complete record; false if there is none.
   bool open_last(const std::filesystem::path& folder);
   void open_new(const std::filesystem::path& folder, double now);
   void append(const std::string& event);

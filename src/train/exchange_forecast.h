@@ -1,4 +1,4 @@
-// How long several GPUs of one host should take to exchange vectors, gradients and sums in a step.
+// Predicts the time that several GPUs of one host need per step to exchange vectors, gradients and sums.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace hctr {
 
-/// Seconds of a step, on the rank that sends most.
+/// Seconds per step, on the rank that sends most.
 struct ExchangeForecast {
   int64_t gpus = 1;
-  double link_bytes = 0;  ///< a second, that a GPU sends in an all-to-all
-  double vectors = 0;     ///< to the ranks that need them, before the layers that read them
-  double gradients = 0;   ///< back, concurrently with the dense layers
-  double sums = 0;        ///< of gradients of dense weights and replicated rows, likewise
-  double in_step = 0;     ///< what the step takes longer than on one GPU
+  double link_bytes = 0;  ///< bytes per second that a GPU sends in an all-to-all
+  double vectors = 0;     ///< vectors to their readers, before the layers that read them
+  double gradients = 0;   ///< gradients back, concurrently with the dense layers
+  double sums = 0;        ///< all-reduces of wgrads and replicated rows, likewise
+  double in_step = 0;     ///< extra time per step compared with one GPU
 
   double all() const { return vectors + gradients + sums; }
 };
 
-/// By the cost model of the plan, with the links of the GPU. Gradients and sums cost what they take longer than the
-/// backward pass of the dense layers. Keys of the next batch are exchanged concurrently with the step and left out.
-/// `step`: of one GPU; `weights`: dense ones; `keys`: as for forecast_step().
+/// Uses the plan's cost model with the links of the GPU. Gradients and sums cost only the time by which they exceed the
+/// backward pass of the dense layers. The key exchange of the next batch overlaps the step and is not counted. `step`:
+/// on one GPU; `weights`: number of dense weights; `keys`: as for forecast_step().
 ExchangeForecast forecast_exchange(const Config&, int64_t ranks, const KnownGpu&, const StepForecast& step,
                                    int64_t weights, const std::vector<std::vector<SlotKeys>>& keys);
 

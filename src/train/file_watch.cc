@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(500);
-constexpr size_t kFirstFiles = 8;  // from which the first rows are taken
+constexpr size_t kFirstFiles = 8;  // files from which the first rows are taken
 
 }  // namespace
 
@@ -64,13 +64,12 @@ std::vector<std::string> first_followed_files(const DataSection& data, const Run
     const NewFiles found = files->look();
     names = found.names;
     if (!names.empty() || from) break;
-    if (found.end)
-      throw Error(Kind::data, cat("'", data.source, "': the data set is empty: it has ended without a file"));
+    if (found.end) throw Error(Kind::data, cat("'", data.source, "': the data set is empty: it ended without a file"));
     if (stop && *stop != 0) throw Error(Kind::interrupted, cat("stopped while '", data.source, "' had no file yet"));
     if (!std::exchange(said, true)) log.info("Waiting for the first file in '", data.source, "'.");
     const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (data.follow_idle && waited >= 60 * *data.follow_idle)
-      throw Error(Kind::data, cat("'", data.source, "': no file has come within the ", *data.follow_idle,
+      throw Error(Kind::data, cat("'", data.source, "': no file has arrived within the ", *data.follow_idle,
                                   " minutes of \"follow_idle\""));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -82,7 +81,7 @@ std::vector<fs::path> paths_of_followed(const DataSection& data, const std::vect
   std::vector<fs::path> paths;
   for (const std::string& name : names) try {
       paths.push_back(path_of_arrived(data.source, name));
-    } catch (const Error&) {  // whoever reads it says so
+    } catch (const Error&) {  // the reader of the file reports it
     }
   return paths;
 }

@@ -1,4 +1,4 @@
-// Looks for files that are added to the followed source of a run, on rank 0.
+// Watches for files that are added to the followed source of a run, on rank 0.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace hctr {
 
-/// A thread that looks twice a second.
+/// A thread that lists the source twice a second.
 class FileWatch {
  public:
   explicit FileWatch(std::unique_ptr<ArrivingFiles>);
@@ -28,7 +28,7 @@ class FileWatch {
 
   /// Whether take() has something to return or to throw.
   bool has_news() const { return has_news_; }
-  /// What has come since the last call. Errors: those of ArrivingFiles::look().
+  /// The files that arrived since the last call. Errors: those of ArrivingFiles::look().
   NewFiles take();
 
  private:
@@ -44,14 +44,14 @@ class FileWatch {
   std::thread thread_;
 };
 
-/// On rank 0, with "follow": the names of files from which columns, labels and keys can be learned before training. A
-/// run that starts anew waits for the first file, which the log says, until `stop` is other than 0. `from`: a run that
-/// goes on takes what it knows. Errors: Error(interrupted); Error(data) when the data end without a file.
+/// On rank 0, with "follow": the names of files from which columns, labels and keys can be determined before training.
+/// A new run waits for the first file, and logs it, until `stop` is nonzero. `from`: a resumed run uses the files that
+/// its checkpoint knows. Errors: Error(interrupted); Error(data) when the data end without a file.
 std::vector<std::string> first_followed_files(const DataSection&, const RunProgress* from, const std::atomic<int>* stop,
                                               const Log&);
-/// The paths of these files, for this rank's source; without those that are gone.
+/// The paths of these files in this rank's source, without files that no longer exist.
 std::vector<fs::path> paths_of_followed(const DataSection&, const std::vector<std::string>& names);
-/// Collective. Gives every rank those of rank 0.
+/// Collective. Broadcasts rank 0's files.
 void broadcast_followed(Communicator&, const std::vector<std::string>& of_rank_0, DataSection&);
 
 }  // namespace hctr

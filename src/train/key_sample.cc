@@ -11,8 +11,8 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
   if (config.data.source.empty()) return {};
   if (config.data.follow && config.data.first_files.empty())
     throw Error(Kind::data, cat("'", config.data.source,
-                                "' has no file from which keys can be sampled for the "
-                                "placement of rows; add one, or go on with the ranks of the checkpoint"));
+                                "' has no file from which keys can be sampled for the placement of rows; add one, or "
+                                "resume with the ranks of the checkpoint"));
   const int64_t samples = std::min(config.solver.batchsize, most_samples);
   const BatchLayout layout(batch_shape(config.data, samples));
   const HostBuffer memory(Device{}, layout.bytes);
@@ -32,7 +32,7 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
       const auto count = static_cast<double>(keys.size());
       std::sort(keys.begin(), keys.end());
       const auto seen = std::unique(keys.begin(), keys.end()) - keys.begin();
-      // The number of distinct keys grows at most in proportion to the batch.
+      // An upper bound: distinct keys grow at most in proportion to the batch.
       slots.push_back({count / static_cast<double>(valid), static_cast<double>(seen) * std::max(batches, 1.0)});
     }
   }

@@ -1,4 +1,4 @@
-// Counts of keys in the first samples of the training set.
+// Counts keys in the first samples of the training set.
 #pragma once
 
 #include "config/sections/config.h"
@@ -7,8 +7,8 @@
 namespace hctr {
 
 struct SlotKeys {
-  double keys = 0;      ///< mean number of keys of a sample
-  double distinct = 0;  ///< distinct keys of a batch
+  double keys = 0;      ///< mean number of keys per sample
+  double distinct = 0;  ///< distinct keys per batch
 };
 
 /// Indexed by sparse input and slot; from one batch of at most `most_samples` samples. Errors: those of the reader.

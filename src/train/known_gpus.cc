@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12;
 
-// SXM modules, with NVLink, where the name has no other word; the others have PCI Express.
+// SXM modules, with NVLink, unless the name says otherwise; the others use PCI Express.
 constexpr std::array<KnownGpu, 7> kGpus = {{
     {"H100", 80, 3350 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera, 450 * kGiga},
     {"H100-PCIe", 80, 2039 * kGiga, 51.2 * kTera, 378 * kTera, 756 * kTera, 64 * kGiga},
@@ -18,7 +18,7 @@ constexpr std::array<KnownGpu, 7> kGpus = {{
     {"L4", 24, 300 * kGiga, 30.3 * kTera, 60 * kTera, 121 * kTera, 32 * kGiga},
 }};
 
-// Measured on an H100: a copy moves 2.8 TB/s, a large bf16 product runs at 798 TFLOP/s.
+// Measured on an H100: a copy moves 2.8 TB/s, a large bf16 GEMM runs at 798 TFLOP/s.
 constexpr double kOfMemory = 0.83, kOfProducts = 0.8;
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }

@@ -1,4 +1,4 @@
-// What data sheets say of GPUs, and which share of it kernels reach.
+// Data-sheet figures of GPUs, and the share of them that kernels reach.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// A GPU as its data sheet has it: bytes a second, and FLOP a second without sparsity. The link is the one to the other
-/// GPUs of its host, in one direction.
+/// A GPU by its data sheet: bytes per second, and FLOP per second without sparsity. The link is to the other GPUs of
+/// its host, in one direction.
 struct KnownGpu {
   std::string_view name;
   double memory_gib, memory_bytes_a_second, f32, tf32, half, link_bytes_a_second;
@@ -20,10 +20,10 @@ struct KnownGpu {
 
 /// The names that --gpu-name takes.
 std::vector<std::string> gpu_names();
-/// By one of these names, or by the name that the driver gives the GPU; none: not known.
+/// Finds a GPU by one of these names, or by the driver's name for it; none: unknown.
 std::optional<KnownGpu> find_known_gpu(std::string_view name);
 
-/// What kernels reach of it. Products of f32 are those of TF32 if `tf32`.
+/// The rates that kernels reach on it. `tf32`: f32 GEMMs use TF32.
 Ceilings expected_ceilings(const KnownGpu&, DType products, bool tf32);
 
 }  // namespace hctr

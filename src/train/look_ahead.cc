@@ -36,11 +36,11 @@ void LookAhead::add(const BatchView& batch) noexcept try {
   for (size_t t = 0; t < batch.tables.size(); ++t)
     added.keys.push_back(keys_with_slots(batch.tables[t], batch.layout->shape.tables[t].slots));
   const std::lock_guard lock(mutex_);
-  // Threads of the reader may fill batches at a time, and be done with a later one first.
+  // Several reader threads fill batches concurrently, so a later batch may arrive first.
   const auto behind = std::upper_bound(batches_.begin(), batches_.end(), added.first_sample,
                                        [](int64_t first, const Batch& other) { return first < other.first_sample; });
   batches_.insert(behind, std::move(added));
-  // The reader has started again where there are more.
+  // More batches mean that the reader has restarted.
   while (batches_.size() > most_ + 1) batches_.pop_back();
   change_.notify_one();
 } catch (const std::bad_alloc&) {  // the step waits for its rows

@@ -1,4 +1,4 @@
-// Rows on a disk, ahead of the steps that need them.
+// Reads rows from disk ahead of the steps that need them.
 #pragma once
 
 #include <condition_variable>
@@ -17,21 +17,22 @@
 
 namespace hctr {
 
-/// A thread that passes on the keys of batches that come, so that their rows are read from the disk while the steps
-/// before are computed: as many batches ahead as LookAheadDepth says, at most as many as the reader has filled. Where
-/// memory is short it leaves a batch out, and where it is late all that have begun: their steps wait for their rows.
+/// A thread that passes on the keys of upcoming batches, so that their rows are read from disk while earlier steps are
+/// computed. It looks as many batches ahead as LookAheadDepth says, at most as many as the reader has filled. If memory
+/// is short it skips a batch; if it is late it skips batches whose steps have begun. Steps of skipped batches wait for
+/// their rows.
 class LookAhead {
  public:
-  /// Knows at most so many batches ahead of a step. `ask` gets keys by threads of all ranks of `group`, until stop().
+  /// Keeps at most `batches` upcoming batches. Until stop(), `ask` receives keys from threads of all ranks of `group`.
   LookAhead(LookAheadGroup::Ask ask, size_t batches, std::shared_ptr<LookAheadGroup> group);
   ~LookAhead() { stop(); }
   LookAhead(const LookAhead&) = delete;
   LookAhead& operator=(const LookAhead&) = delete;
 
-  /// Any thread: copies the keys of a batch, and does not wait. Does nothing after stop().
+  /// Any thread: copies the keys of a batch; never blocks. Does nothing after stop().
   void add(const BatchView&) noexcept;
-  /// The step of the batch with this first sample begins: it is too late to ask for it, and those before it. `so_far`:
-  /// of the tables of this rank.
+  /// The step of the batch with this first sample begins: this batch and earlier ones are no longer asked for.
+  /// `so_far`: totals of this rank's tables.
   void begin_step(int64_t first_sample, const DiskRows::Fetched& so_far);
   /// Batches ahead of the step.
   int depth() const;
@@ -47,7 +48,7 @@ class LookAhead {
     bool asked = false;
   };
   void run() noexcept;
-  /// The first batch that is to be asked for now; null: none. The lock is held.
+  /// The next batch to ask for; null: none. The caller holds the lock.
   Batch* next();
 
   std::shared_ptr<LookAheadGroup> group_;
@@ -55,7 +56,7 @@ class LookAhead {
   const size_t most_;
   mutable std::mutex mutex_;
   std::condition_variable change_;
-  std::deque<Batch> batches_;  // whose steps have not begun, in their order
+  std::deque<Batch> batches_;  // batches whose steps have not begun, in order
   LookAheadDepth depth_;
   DiskRows::Fetched noted_;
   bool stopped_ = false;

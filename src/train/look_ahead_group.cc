@@ -9,7 +9,7 @@ namespace hctr {
 struct LookAheadGroup::Member {
   std::mutex mutex;
   Ask ask;                         // none: it has left
-  std::atomic<bool> left = false;  // so that it does not wait behind all who want to call it
+  std::atomic<bool> left = false;  // lets leave() skip the queue of callers
 };
 
 std::shared_ptr<LookAheadGroup::Member> LookAheadGroup::join(Ask ask) {
@@ -36,7 +36,7 @@ void LookAheadGroup::ask(const Member& from, size_t sparse_input, std::span<cons
     const std::lock_guard lock(mutex_);
     members = members_;
   }
-  // Each begins with itself, and goes on with those behind it: so the ranks do not all wait for one.
+  // Each rank begins with itself and continues with the ranks after it, so that not all ranks wait for the same one.
   const auto own =
       std::find_if(members.begin(), members.end(), [&](const auto& other) { return other.get() == &from; });
   std::rotate(members.begin(), own == members.end() ? members.begin() : own, members.end());

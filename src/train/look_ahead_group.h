@@ -1,4 +1,4 @@
-// The ranks of one process, each of which knows the keys of its own samples and has rows that others need.
+// The ranks of one process. Each knows the keys of its own samples, and owns rows that other ranks need.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,20 @@
 
 namespace hctr {
 
-/// Passes the keys that any rank knows to all ranks of its process, of which each looks for the rows that it owns. Any
-/// thread may call its members.
+/// Passes the keys that one rank knows to all ranks of its process; each looks up the rows that it owns. Any thread may
+/// call its members.
 class LookAheadGroup {
  public:
-  /// The keys of a batch in one of its sparse inputs, with their slots. May be called by several threads, but not at a
-  /// time.
+  /// Receives the keys of a batch in one of its sparse inputs, with their slots. Several threads call it, but never
+  /// concurrently.
   using Ask = std::function<void(size_t sparse_input, std::span<const ops::RowOwner>)>;
   struct Member;
 
-  /// From now on `ask` gets the keys of every member.
+  /// From now on `ask` receives the keys of every member.
   std::shared_ptr<Member> join(Ask ask);
-  /// `ask` of this member is not called any more once this returns, which waits for a call under way.
+  /// Waits for a call in progress; afterwards this member's `ask` is not called any more.
   void leave(Member&);
-  /// Passes keys to all members, this one first. One that has no memory for them goes without; the others get them.
+  /// Passes keys to all members, this one first. Skips a member that has no memory for them.
   void ask(const Member& from, size_t sparse_input, std::span<const ops::RowOwner> keys);
 
  private:

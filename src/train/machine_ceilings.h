@@ -1,4 +1,4 @@
-// What this machine reaches at most, measured: the rates that the parts of a step are held against.
+// The measured peak rates of this machine, with which the parts of a step are compared.
 #pragma once
 
 #include "core/base/dtype.h"
@@ -7,13 +7,14 @@
 namespace hctr {
 
 struct Ceilings {
-  double copy_bytes = 0;     ///< a second, read and written, of a copy that is larger than the caches
-  double product_flops = 0;  ///< a second, of the product of two large square matrices
+  double copy_bytes = 0;     ///< bytes per second, read plus written, of a copy larger than the caches
+  double product_flops = 0;  ///< FLOP per second of a GEMM of two large square matrices
   DType products = DType::f32;
-  double fp8_flops = 0;  ///< likewise of a product of two matrices in FP8; 0: not measured
+  double fp8_flops = 0;  ///< the same for an FP8 GEMM; 0: not measured
 };
 
-/// With all threads, or on the GPU. Takes a second on a CPU. The best of a few runs. `fp8`: of products in FP8 too.
+/// Measures with all threads, or on the GPU; the best of a few runs. Takes a second on a CPU. `fp8`: measures FP8 GEMMs
+/// too.
 Ceilings measure_ceilings(Runtime&, DType products, bool fp8 = false);
 
 }  // namespace hctr

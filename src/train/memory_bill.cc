@@ -20,10 +20,10 @@
 namespace hctr {
 namespace {
 
-// Of the CUDA context, cuBLASLt and its workspaces, on one GPU.
+// CUDA context, cuBLASLt and its workspaces, on one GPU.
 constexpr int64_t kLibraries = int64_t{600} << 20;
-constexpr int64_t kSortBytes = 16;                 // scratch of a key in group_by_row on a GPU
-constexpr int64_t kChunkBytes = int64_t{1} << 20;  // of a file, about; parsed it takes as much again
+constexpr int64_t kSortBytes = 16;                 // scratch bytes per key of group_by_row on a GPU
+constexpr int64_t kChunkBytes = int64_t{1} << 20;  // bytes of a file chunk, about; its parsed form takes as much again
 
 Graph graph_of(const Config& config, Phase phase, int64_t samples) {
   Problems problems;
@@ -37,7 +37,7 @@ int64_t activations(const Config& config, Phase phase, int64_t samples) {
   return static_cast<int64_t>(MemoryPlan(graph_of(config, phase, samples), phase).bytes());
 }
 
-/// Of copies of dense weights: in the dtype of activations, or in TF32 transposed.
+/// Bytes of the copies of dense weights: in the dtype of activations, or transposed in TF32.
 int64_t bytes_of_copies(const Config& config, const Graph& graph) {
   if (config.solver.mixed_precision.mixed()) return 2 * graph.parameters;
   if (!config.solver.enable_tf32_compute) return 0;
@@ -61,7 +61,7 @@ std::vector<Placement> placements_of(const Config& config, int64_t ranks) {
   return placements;
 }
 
-/// The share of a slot's rows that a rank has.
+/// The share of a slot's rows that a rank owns.
 double share_of_slot(const Placement& placement, int64_t rank, int64_t ranks, size_t slot) {
   if (ranks == 1 || placement.replicated_on(ranks) ||
       placement.replicated(static_cast<int64_t>(slot) * placement.pieces))
@@ -77,7 +77,7 @@ double share_of_slot(const Placement& placement, int64_t rank, int64_t ranks, si
   return share / static_cast<double>(placement.pieces);
 }
 
-/// The rows of a table on one rank, those of the stated capacity if it is more; 0 if nothing is known.
+/// The rows of a table on one rank, or the stated capacity if it is larger; 0 if neither is known.
 int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int64_t rank, int64_t ranks,
                 const std::vector<int64_t>& distinct) {
   const std::vector<int64_t>& sizes =
@@ -91,15 +91,15 @@ int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int
 
 struct TableBuffers {
   int64_t prepared = 0, exchanged = 0;  // bytes
-  int64_t packed = 0;                   // bytes more where ranks are on several hosts: those of a UniqueExchange
-  int64_t keys = 0;                     // that the rank may get in a batch
+  int64_t packed = 0;                   // extra bytes of a UniqueExchange, if ranks are on several hosts
+  int64_t keys = 0;                     // maximum keys that the rank receives in a batch
 };
 
 struct KeysAndVectors {
   double keys = 0, vectors = 0;
 };
 
-/// Bytes of what travels between hosts and of its lists, of a rank that sends `own`, and gathers as much for its host,
+/// Bytes of the messages between hosts and of their lists, for a rank that sends `own`, gathers as much for its host,
 /// and receives `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
@@ -108,7 +108,7 @@ double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, dou
   return vectors + lists + messages;
 }
 
-/// And in training of the gradients, which are sorted by key and added up in f32.
+/// Extra bytes in training: gradients between hosts, which are sorted by key and summed in f32.
 double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, const PlanTable& table, double ring) {
   const auto dim = static_cast<double>(table.dim);
   const double sorted = own.keys * (4 * 3 * ring + ring + static_cast<double>(kSortBytes) + dim / 4),
@@ -116,7 +116,7 @@ double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned
   return sorted + sums + 4 * ring * owned.keys;
 }
 
-/// What a table keeps of the batches in the ring, and of their exchange.
+/// The buffers of a table for the batches in the ring and for their exchange.
 TableBuffers buffers_of(const PlanTable& table, const Placement& placement, const SparseInput& input, int64_t rank,
                         int64_t ranks, int64_t samples, int64_t eval_samples) {
   double owned_keys = 0, owned_vectors = 0, vectors = 0;  // of a sample
@@ -158,7 +158,7 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
   return bytes;
 }
 
-/// The budgets that state something of a GPU or a disk, with their tables.
+/// The budgets that state a GPU or disk limit, with their tables.
 std::vector<MemoryBill::Budget> budgets_of(const Config& config, int64_t ranks) {
   const auto bytes = [](const MemorySize& size, int64_t parts) {
     return size.kind == MemorySize::Kind::bytes ? std::optional(size.bytes / parts) : std::nullopt;

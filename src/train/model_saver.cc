@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// The model files that training starts from. Files of optimizer states lie next to them.
+/// The model files from which training starts. Their optimizer states lie next to them.
 std::vector<std::string> model_inputs(const Config& config) {
   std::vector<std::string> files = config.solver.sparse_model_file;
   files.push_back(config.solver.dense_model_file);
@@ -20,7 +20,7 @@ std::vector<std::string> model_inputs(const Config& config) {
   return files;
 }
 
-/// The file among those that training starts from that a snapshot of this iteration would replace; else empty.
+/// The initial model file that a snapshot of this iteration would overwrite; else empty.
 fs::path replaced_file(const Config& config, const std::string& prefix, int64_t iteration) {
   std::vector<fs::path> names = {formats::dense_model_name(prefix, iteration)};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
@@ -50,11 +50,11 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
     if (is_last || (solver.snapshot > 0 && *iteration % solver.snapshot == 0 && before_end))
       throw Error(Kind::config,
                   cat("the model of iteration ", *iteration, " would replace '", file,
-                      "', which training starts from: give another \"snapshot_prefix\" than \"", prefix, "\""));
+                      "', from which training starts: set another \"snapshot_prefix\" than \"", prefix, "\""));
   }
 }
 
-/// Where models are saved; empty: nowhere.
+/// The prefix of saved models; empty: models are not saved.
 std::string prefix_of(const Config& config, const fs::path& run_folder) {
   return run_folder.empty() ? config.solver.snapshot_prefix : snapshot_prefix_of(config.solver, run_folder);
 }
@@ -70,7 +70,7 @@ void prepare_snapshots(const Config& config, const fs::path& run_folder, const L
   const std::string prefix = prefix_of(config, run_folder);
   if (prefix.empty()) return;
   expect_inputs_stay(config, prefix);
-  in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
+  in_context([&] { return cat("testing whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
                create_parent_folder(prefix);
                remove_unfinished_deltas(prefix);
@@ -101,7 +101,7 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
   if (last_ && last_->iteration == iteration) return *last_;
   const std::string kept = comm_.broadcast(comm_.rank() == 0 ? why_kept(iteration) : "", 0);
   if (!kept.empty()) {
-    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder to save a model in"));
+    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder in which to save a model"));
     log_.warning(kept, ": the model of iteration ", iteration, " is saved as '", run_prefix_, "*'");
     return save_at(run_prefix_, iteration, data_key_bytes);
   }
@@ -130,7 +130,7 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
     return true;
   } catch (const Error& error) {
     if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
-    log_.warning("the snapshot of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+    log_.warning("the snapshot of iteration ", iteration, " is skipped, and training continues: ", error.what(), "; ",
                  describe_last());
     return false;
   }
@@ -171,7 +171,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
   const std::string base = comm_.broadcast(delta_base_ ? cat(*delta_base_) : "", 0);
   if (base.empty()) {
     if (snapshot(iteration, data_key_bytes))
-      log_.info("Snapshot: ", last_->files.front().string(), ", the whole model that deltas build on");
+      log_.info("Snapshot: ", last_->files.front().string(), ", the full model that deltas build on");
     return;
   }
   try {
@@ -191,12 +191,12 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     };
     try {
       now.thread = std::thread(write);
-    } catch (const std::system_error&) {  // the system refuses another thread: training waits
+    } catch (const std::system_error&) {  // the system refused a thread: training waits for the write
       write();
     }
   } catch (const Error& error) {
     if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
-    log_.warning("the delta of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+    log_.warning("the delta of iteration ", iteration, " is skipped, and training continues: ", error.what(), "; ",
                  describe_last());
   }
 }
@@ -209,9 +209,9 @@ void ModelSaver::finish_delta() {
   if (!writing_) return;
   if (writing_->thread.joinable()) writing_->thread.join();
   if (!writing_->failure.empty()) {
-    delta_base_.reset();  // what it had is in no model
+    delta_base_.reset();  // its changes are in no model
     log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
-                 "; training goes on, and the next one is a whole model");
+                 "; training continues, and the next one is a full model");
   } else {
     int64_t changed = 0, removed = 0;
     for (const SavedDelta::Table& table : writing_->delta->about().tables) {
@@ -245,11 +245,11 @@ void ModelSaver::remove(int64_t iteration, bool asked_for) const {
   for (const std::string& prefix : {prefix_, run_prefix_})
     if (remove_model_of_run(prefix, iteration, {origin_.run, origin_.run_folder}, asked_for) && !asked_for)
       log_.info("Removed the model of iteration ", iteration, " at '", prefix,
-                "', which an earlier stop or error of this run has left: a newer state is saved.");
+                "', left by an earlier stop or error of this run: a newer state is saved.");
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
-  // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
+  // Saving is collective. Unless all ranks threw together, the other ranks are already in the step or have no error.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
   const bool intact = error.kind() == Kind::data || error.kind() == Kind::io || error.kind() == Kind::device;
   if (!together || !intact || !has_place()) return describe_last();
@@ -264,7 +264,7 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
     const Error failed = current_error();
-    // Where this rank alone has failed, such as by a row that it cannot read, the others are still in the first save.
+    // If only this rank has failed, for example by an unreadable row, the others are still in the first save.
     if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }

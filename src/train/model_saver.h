@@ -1,4 +1,5 @@
-// Where and when the model of a run is saved: at snapshot_prefix, or in the run folder where there is none or it fails.
+// Decides where and when to save the model of a run: at snapshot_prefix, or in the run folder if there is no prefix or
+// saving there fails.
 #pragma once
 
 #include <atomic>
@@ -20,12 +21,11 @@
 
 namespace hctr {
 
-/// Before a run has its folder. Errors: Error(config) if a model that it saves would replace the only copy of a model
-/// of another run.
+/// Call before a run gets its folder. Errors: Error(config) if a model that it saves would overwrite the only copy of
+/// another run's model.
 void expect_models_stay(const Config&, const OwnRun&, const Log&);
-/// Before a run: creates the folder of the prefix, removes what processes that were killed left there, and writes a
-/// file to see that it can be written. Errors: Error(io); Error(config) if a snapshot would replace a file that
-/// training starts from.
+/// Call before a run: creates the folder of the prefix, removes leftovers of killed processes, and tests that the
+/// folder is writable. Errors: Error(io); Error(config) if a snapshot would overwrite a file that training starts from.
 void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, const Log&);
 
 /// One per rank. Calls are collective; rank 0 writes.
@@ -43,7 +43,7 @@ class ModelSaver {
     int64_t iteration;
     std::vector<std::filesystem::path> files;
   };
-  /// What manifests say of the run; of rank 0.
+  /// Sets the facts about the run that manifests record; on rank 0.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
   /// Collective. Where the config says so, deltas and the models that they build on are published from now on.
   /// `iteration`: of the model there is. Errors: those of DeltaPublisher.
@@ -57,62 +57,63 @@ class ModelSaver {
     delta_base_.reset();
     last_.reset();
   }
-  /// Models of other runs may be replaced: those of an earlier attempt at this one.
+  /// Allows overwriting the models of other runs: they belong to an earlier attempt at this one.
   void replace_others() { replaces_others_ = true; }
-  /// For a run that goes on: the last model that it has saved.
+  /// For a resumed run: its last saved model.
   void go_on(Saved saved) { last_ = std::move(saved); }
-  /// Whether there is a place for models: a run folder or a snapshot_prefix. Without it none of them is saved.
+  /// Whether models can be saved: there is a run folder or a snapshot_prefix.
   bool has_place() const { return !prefix_.empty(); }
-  /// The last model that was saved whole.
+  /// The last full model saved.
   const std::optional<Saved>& last() const { return last_; }
 
   /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Replica::save().
   const Saved& save(int64_t iteration, int data_key_bytes);
-  /// Saves the model at another prefix, with optimizer states; last() stays. Errors: those of Replica::save().
+  /// Saves the model at another prefix, with optimizer states; last() is unchanged. Errors: those of Replica::save().
   std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
     return model_->save(prefix, iteration, data_key_bytes, origin_, true);
   }
-  /// save() during training: where the file system fails, warns and returns false.
+  /// save() during training: if the file system fails, logs a warning and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
-  /// What has changed since the last snapshot or delta, in a folder of its own, of which a thread writes the rows; a
-  /// snapshot where nothing can be built on. Where the file system fails, warns.
+  /// Saves the changes since the last snapshot or delta in a separate folder; a thread writes the rows. Saves a
+  /// snapshot if there is no model to build on. If the file system fails, logs a warning.
   void save_delta(int64_t iteration, int data_key_bytes);
-  /// Says that a delta is written, once it is. Call after each step; not collective.
+  /// Logs that a delta is written, once it is. Call after each step; not collective.
   void poll_delta();
-  /// Waits for the delta that is being written. Not collective.
+  /// Waits for the delta being written. Not collective.
   void finish_delta();
-  /// The same for a model that is better than all before: replaces the best one so far, unless that is a snapshot too.
+  /// snapshot() of a model better than all before: removes the previous best model, unless that is also a regular
+  /// snapshot.
   bool save_best(int64_t iteration, int data_key_bytes);
-  /// The best model, if its files are there.
+  /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
-  /// On rank 0: removes the final_* in the run folder of the model that this run has saved after an iteration, and the
-  /// model, unless the config asks for it.
+  /// On rank 0: removes the model that this run saved after an iteration, unless the config asked for it, and its
+  /// final_* links in the run folder.
   void remove(int64_t iteration, bool asked_for) const;
-  /// For a run that goes on: the best model that it has saved.
+  /// For a resumed run: its best saved model.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }
-  /// After an error during the step that follows `iteration`: saves the model if it is intact on all ranks, in the run
-  /// folder where snapshot_prefix fails. Returns a sentence with the path of the model, or with the reason why saving
-  /// failed and the path of last().
+  /// After an error in the step after `iteration`: saves the model if it is intact on all ranks, in the run folder if
+  /// snapshot_prefix fails. Returns a sentence with the path of the model, or with the reason why saving failed and the
+  /// path of last().
   std::string save_after_error(const Error&, int64_t iteration, int data_key_bytes);
-  /// "the last model saved is 'out/_dense_20.model'", or that there is none.
+  /// "the last model saved is 'out/_dense_20.model'", or that no model was saved.
   std::string describe_last() const;
 
-  /// On rank 0: hard-links the files of a model into a folder as final_<name>; copies them across file systems. The
-  /// model itself is saved already, so that a failure is a warning.
+  /// On rank 0: hard-links the files of a model into a folder as final_<name>, or copies them across file systems. A
+  /// failure is only a warning, since the model itself is saved.
   void link_into(const std::filesystem::path& folder, const Saved&) const;
 
  private:
-  /// The next delta is of what changes from now on.
+  /// The next delta holds the changes from now on.
   void start_deltas(int64_t iteration);
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
-  /// Why files at the prefix must stay as they are; empty: they need not. On rank 0.
+  /// The reason why files at the prefix must not be overwritten; empty: they may be. On rank 0.
   std::string why_kept(int64_t iteration) const;
 
   const Config& config_;
   Communicator& comm_;
   Replica* model_;
   std::string prefix_;      // snapshot_prefix_of(), on every rank
-  std::string run_prefix_;  // of files that cannot be saved there, in the run folder; empty: there is none
+  std::string run_prefix_;  // prefix in the run folder, used if snapshot_prefix fails; empty: none
   bool replaces_others_ = false;
   const Log& log_;
   ModelOrigin origin_;

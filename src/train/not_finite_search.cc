@@ -11,17 +11,17 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kPieceElements = int64_t{1} << 24;  // copied to the host at a time
+constexpr int64_t kPieceElements = int64_t{1} << 24;  // elements per copy to the host
 constexpr int64_t kShownKeys = 4;
 
 struct Scan {
-  int64_t count = 0, samples = 0;  // elements that are not finite, and samples with one
+  int64_t count = 0, samples = 0;  // elements that are not finite; samples that contain one
   int64_t row = 0, column = 0;     // the first
   float value = 0;                 // there
-  float largest = 0;               // magnitude of the finite ones
+  float largest = 0;               // largest magnitude of the finite elements
 };
 
-/// Returns whether the row is finite.
+/// Returns whether all elements of the row are finite.
 bool scan_row(const float* values, int64_t width, int64_t row, Scan& scan) {
   bool finite = true;
   for (int64_t c = 0; c < width; ++c) {
@@ -39,7 +39,7 @@ bool scan_row(const float* values, int64_t width, int64_t row, Scan& scan) {
   return finite;
 }
 
-std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // without the sign of a NaN
+std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // drops the sign of a NaN
 
 template <class T>
 std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
@@ -58,14 +58,14 @@ std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
     case DType::bf16:
       return floats<BFloat16>(stream, tensor);
     default:
-      return {};  // whole numbers are finite
+      return {};  // integers are always finite
   }
 }
 
-/// Rows [begin, end), of which each sample has `of_sample`.
+/// Scans rows [begin, end), `of_sample` rows per sample.
 Scan scan(StreamRef stream, const Tensor& tensor, int64_t begin, int64_t end, int64_t of_sample = 1) {
   Scan found;
-  int64_t last_sample = -1;  // of those that are not finite
+  int64_t last_sample = -1;  // the last sample with an element that is not finite
   const int64_t width = tensor.row_elements();
   const int64_t step = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, width));
   for (int64_t first = begin; first < end && width > 0; first += step) {
@@ -110,7 +110,7 @@ class Search {
     return cat("'", node.entry->tops[0], "/", node.spec.weights[w].name, "'");
   }
 
-  /// Rows of the tensor for one sample; 0: it is not made of samples.
+  /// Rows of the tensor per sample; 0: it has no rows per sample.
   int64_t rows_of_sample(const Tensor& tensor) const {
     const int64_t samples = state_.samples;
     return samples > 0 && tensor.rows() % samples == 0 ? tensor.rows() / samples : 0;
@@ -119,7 +119,7 @@ class Search {
     ++order_;
     return scan(step_.stream, tensor, 0, tensor.rows());
   }
-  /// The rows that hold a sample.
+  /// Scans the rows that belong to a sample.
   Scan look_at_samples(const Tensor& tensor) {
     const int64_t of_sample = rows_of_sample(tensor);
     if (of_sample == 0) return look(tensor);
@@ -150,7 +150,7 @@ class Search {
         report_samples(io.out[o], bad, cat(layer(node), " gives ", text_of(bad.value)), overflow(io, io.out[o], bad));
   }
 
-  /// A tensor that no layer computes. Each is looked at once, before its first reader.
+  /// A tensor that no layer computes. Scanned once, before its first reader.
   void source(TensorId id, const Tensor& tensor) {
     if (step_.graph.edges[id].producer || seen_[id]) return;
     seen_[id] = true;
@@ -174,7 +174,7 @@ class Search {
     const int64_t slot = bad.column / (tensor.row_elements() / columns);
     std::string of = cat("the vector of slot ", slot);
     if (columns != slots) {
-      of = cat("vector ", slot);  // not pooled: one for each key
+      of = cat("vector ", slot);  // not pooled: one vector per key
     } else {
       const BatchView::Table& table = step_.batch.tables[input];
       const int64_t bag = slot * state_.samples + bad.row;
@@ -194,7 +194,7 @@ class Search {
                limit_of(dtype));
   }
 
-  /// Why a layer gives what is not finite, its inputs and weights being finite.
+  /// Explains why a layer's output is not finite although its inputs and weights are.
   std::string overflow(const LayerIo& io, const Tensor& out, const Scan& bad) const {
     float inputs = 0, weights = 0;
     const int64_t of_sample = rows_of_sample(out), sample = of_sample > 0 ? bad.row / of_sample : 0;

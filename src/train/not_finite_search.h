@@ -1,5 +1,5 @@
-// The search of a step that has run for the first number that is NaN or infinite, in the order in which tensors were
-// computed: what made the loss so.
+// Finds the cause of a NaN or infinite loss: searches the tensors of a finished step, in the order of computation, for
+// the first element that is not finite.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace hctr {
 
 /// The first tensor of a step that is not finite.
 struct NotFinite {
-  int64_t order = 0;             ///< its number among all tensors of the step, the same on every rank
-  std::optional<int64_t> row{};  ///< the first row of this rank's batch in which it is; none: it has no samples
-  int64_t samples = 0;           ///< how many rows of this rank it is not finite in
-  std::string what{}, why{};     ///< "layer 'fc1' (InnerProduct) gives inf" and what is known of the reason
+  int64_t order = 0;             ///< position in the order of all tensors of the step, the same on every rank
+  std::optional<int64_t> row{};  ///< the first bad row in this rank's batch; none: the tensor has no rows per sample
+  int64_t samples = 0;           ///< number of bad rows on this rank
+  std::string what{}, why{};     ///< "layer 'fc1' (InnerProduct) gives inf"; the reason, as far as known
 };
 
-/// What a training step has left in memory, with nothing queued.
+/// The tensors that a finished training step has left in memory; nothing is queued.
 struct FinishedStep {
   const Config& config;
   const Graph& graph;
@@ -31,12 +31,12 @@ struct FinishedStep {
   const BatchView& batch;  ///< on the host
   Tensor loss;             ///< the sum of all losses and penalties
   StreamRef stream;
-  int64_t updates;  ///< iterations that have changed the weights: the last that can have spoiled them
+  int64_t updates;  ///< number of iterations that have updated the weights; the last of them may have damaged these
 };
 
-/// The order: for each layer in running order its inputs that come from the data or a table, its weights, its outputs;
-/// the loss; then for each layer in reverse the gradients of its inputs and of its weights. Rows without a sample are
-/// left out. Copies each tensor to the host: slow. Nothing: all are finite.
+/// The search order: for each layer in running order its inputs from the data or a table, its weights, its outputs; the
+/// loss; then for each layer in reverse order the gradients of its inputs and its wgrads. Skips padding rows. Copies
+/// each tensor to the host, which is slow. Returns nothing if all are finite.
 std::optional<NotFinite> find_not_finite(const FinishedStep&);
 
 }  // namespace hctr

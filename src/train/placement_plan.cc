@@ -9,11 +9,11 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSampled = 16384;  // samples that the first look at the data takes
+constexpr int64_t kSampled = 16384;  // samples of the first look at the data
 
 int64_t row_bytes(const TableSpec& spec) {
   const auto stored = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
-  const int64_t index = spec.direct.empty() ? 24 : 0;  // entries at half load, and key and slot of the row
+  const int64_t index = spec.direct.empty() ? 24 : 0;  // index entries at half load, plus key and slot of the row
   return spec.dim * stored(spec.storage) + spec.optimizer.states() * spec.state_dim() * stored(spec.stored_states()) +
          index;
 }
@@ -38,7 +38,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const bool limited = section.hparam.limited();
     const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
     PlacementRule rule = section.placement_rule();
-    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // of the rows that are not frequent
+    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // for infrequent rows
     PlanTable table{.name = section.top(),
                     .rule = limited && !section.identity_by_slot() && rule != PlacementRule::data_parallel
                                 ? PlacementRule::distributed
@@ -114,7 +114,7 @@ std::string plan_outlook(const Config& config) {
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const std::vector<Placement> placements = expected_placements(config, problem);
   return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"),
-             ", with assumed speeds (", speeds_text(problem.speeds), "); a run measures them and looks at the data:\n",
+             ", with assumed speeds (", speeds_text(problem.speeds), "); a run measures them and samples the data:\n",
              plan_text(problem, placements), "\n");
 }
 

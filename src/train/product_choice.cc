@@ -7,14 +7,14 @@
 namespace hctr {
 namespace {
 
-/// What `body` reads; after an error nothing, and a warning with `what` and the reason.
+/// Returns the result of `body`; after an error an empty result, and a warning with `what` and the reason.
 template <class Body>
 ops::ProductAlgorithms read_or_warn(const Log& log, const std::string& what, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
     if (error.kind() != Kind::data && error.kind() != Kind::io) throw;
-    log.warning(what, " of no use: ", error.what(), "; matrix products are measured again");
+    log.warning(what, " of no use: ", error.what(), "; GEMMs are measured again");
     return {};
   }
 }
@@ -25,39 +25,36 @@ void write_or_warn(const fs::path& path, const std::string& text, const Log& log
     write_text(path, text);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) throw;
-    log.warning("the algorithms of matrix products are not kept, so another run may choose others: ", error.what());
+    log.warning("GEMM algorithms are not stored, so another run may choose others: ", error.what());
   }
 }
 
-/// On rank 0: reads, measures and writes.
+/// On rank 0: reads the file, measures missing GEMMs and writes the file.
 std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint,
                                  const Environment& environment, const Log& log) {
   std::string library;
   ops::describe_product_library(ctx, library);
   if (path.empty()) path = product_cache_path(library, environment);
   ops::ProductAlgorithms kept, known, refused, found;
-  std::error_code unreadable;  // then it is as if absent, and writing it warns
+  std::error_code unreadable;  // an unreadable file counts as absent, and writing it warns
   if (!path.empty() && fs::exists(path, unreadable))
-    kept = read_or_warn(log, cat("the file of algorithms '", path.string(), "' is"),
+    kept = read_or_warn(log, cat("the algorithm file '", path.string(), "' is"),
                         [&] { return products_of_text(read_text(path, "the file of algorithms"), library); });
   if (!from_checkpoint.empty())
-    known = read_or_warn(log, "the checkpoint's algorithms of matrix products are",
+    known = read_or_warn(log, "the checkpoint's GEMM algorithms are",
                          [&] { return products_of_text(from_checkpoint, library); });
   known.insert(kept.begin(), kept.end());
   ops::use_algorithms(ctx, known, refused);
   if (!refused.empty())
-    log.warning("the library refuses ", refused.size(),
-                " kept algorithms of matrix products, which are measured again");
+    log.warning("the library refuses ", refused.size(), " stored GEMM algorithms, which are measured again");
   ops::search_algorithms(ctx, found);
   for (const auto& [key, algorithm] : found) kept[key] = known[key] = algorithm;
   if (path.empty())
-    log.warning(
-        "the algorithms of matrix products are not kept: neither XDG_CACHE_HOME nor HOME is set; name an "
-        "\"algorithm_file\"");
+    log.warning("GEMM algorithms are not stored: neither XDG_CACHE_HOME nor HOME is set; set \"algorithm_file\"");
   else if (!found.empty())
     write_or_warn(path, product_text(library, kept), log);
-  log.info("Algorithms of matrix products: ", found.size(), " measured now",
-           path.empty() ? "" : cat(", in '", path.string(), "'"), ".");
+  log.info("GEMM algorithms: ", found.size(), " measured now", path.empty() ? "" : cat(", in '", path.string(), "'"),
+           ".");
   return product_text(library, known);
 }
 
@@ -77,7 +74,7 @@ std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, cons
   library = comm.broadcast(library, 0);
   text = comm.broadcast(text, 0);
   run_on_all_ranks(comm, [&] {
-    ops::ProductAlgorithms refused;  // by a GPU of another kind, which computes those as the library proposes
+    ops::ProductAlgorithms refused;  // refused by a GPU of another kind, which uses the library's default for them
     if (comm.rank() != 0) ops::use_algorithms(ctx, products_of_text(text, library), refused);
   });
   return text;

@@ -1,8 +1,8 @@
-// The file of the algorithms that matrix products use, as text:
+// The file of GEMM algorithms, as text:
 //
 //   huge_ctr algorithms of matrix products 1
 //   of <device and version of the library>
-//   <17 numbers: what the product is> <the algorithm: 128 hexadecimal digits>
+//   <17 numbers: the GEMM> <the algorithm: 128 hexadecimal digits>
 //   crc <of the bytes before this line>
 #pragma once
 
@@ -17,12 +17,11 @@ namespace hctr {
 
 std::string product_text(const std::string& library, const ops::ProductAlgorithms&);
 
-/// Errors: Error(data) saying why the text is of no use: damaged, or of another device or library.
+/// Errors: Error(data) saying why the text is unusable: damaged, or of another device or library.
 ops::ProductAlgorithms products_of_text(std::string_view text, const std::string& library);
 
-/// Where algorithms are kept that no config names a file for: one file for each device and library, in
-/// $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Empty when neither variable
-/// is set.
+/// The default algorithm file: one for each device and library, in $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Empty
+/// when neither variable is set.
 std::filesystem::path product_cache_path(const std::string& library, const Environment&);
 
 }  // namespace hctr

@@ -16,7 +16,7 @@ namespace {
 
 using Interval = std::pair<double, double>;
 
-/// Sorted, without overlaps.
+/// Sorts and merges the intervals.
 std::vector<Interval> joined(std::vector<Interval> all) {
   std::sort(all.begin(), all.end());
   std::vector<Interval> out;
@@ -34,7 +34,7 @@ double length(const std::vector<Interval>& all) {
   return sum;
 }
 
-/// The length of what two sorted lists without overlaps have in common.
+/// The length of the intersection of two sorted lists without overlaps.
 double common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   double sum = 0;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -52,7 +52,7 @@ std::string fixed(double value, int digits) {
 std::string milliseconds(double time) { return fixed(time * 1e3, time < 1e-3 ? 3 : time < 0.1 ? 2 : 1); }
 std::string percent(double share) { return fixed(100 * share, share < 0.1 ? 1 : 0); }
 
-/// Seconds that work takes at the ceilings.
+/// Seconds that the work takes at peak rates.
 double product_seconds(const Work& work, const Ceilings& most) {
   const double fp8 = most.fp8_flops > 0 ? work.fp8_flops : 0;
   return (work.flops - fp8) / most.product_flops + (fp8 > 0 ? fp8 / most.fp8_flops : 0);
@@ -63,8 +63,8 @@ double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes 
 struct PartGroup {
   std::string type;
   double share = 0;
-  double products = 0, copies = 0;  // of the share, at the ceilings
-  double launches = 0;              // of the share
+  double products = 0, copies = 0;  // parts of the share, at peak rates
+  double launches = 0;              // kernel launches in the share
 };
 
 std::vector<PartGroup> groups_of(const StepTimes& step) {
@@ -85,34 +85,34 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
   return groups;
 }
 
-/// "at 81 % of the rate ..." and what follows from that.
+/// "at 81 % of the rate ...", with the conclusion from it.
 std::string limit_of(const PartGroup& group) {
-  constexpr double kNear = 0.7;    // of a ceiling: the rest is not worth looking for
-  constexpr double kShort = 5e-6;  // a kernel that does nothing takes a third of it
+  constexpr double kNear = 0.7;    // of a peak rate: little is left to gain
+  constexpr double kShort = 5e-6;  // an empty kernel takes a third of it
   const double reached = std::max(group.products, group.copies) / group.share;
   const bool products = group.products >= group.copies;
   if (group.share == 0 || reached == 0) return "";
-  const std::string at = cat(percent(reached), products ? " % of the rate of large products on this machine"
+  const std::string at = cat(percent(reached), products ? " % of the rate of large GEMMs on this machine"
                                                         : " % of the speed of a copy on this machine");
   if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
   if (reached >= kNear)
-    return cat(", at ", at,
-               products ? ": little is left there but fewer or cheaper multiplications"
-                        : ": little is left there but fewer bytes to move");
+    return cat(
+        ", at ", at,
+        products ? ": only fewer or cheaper multiplications would help" : ": only moving fewer bytes would help");
   if (group.share < kShort * group.launches)
     return cat(", in ", fixed(group.launches, 0), " kernels of ", fixed(1e6 * group.share / group.launches, 1),
-               " us: starting so short ones is the limit there, and a larger batch would use the GPU better");
-  return cat(", at only ", at, ": the code is the limit there, not the machine");
+               " us: launching such short kernels is the limit, and a larger batch would use the GPU better");
+  return cat(", at only ", at, ": the code is the limit, not the machine");
 }
 
-/// Who has an instant in which several streams run: the lowest.
+/// Priority when several streams run at an instant: the lowest value gets it.
 int rank_of(Span::On on) {
   return on == Span::On::compute ? 0 : on == Span::On::prepare ? 2 : on == Span::On::host ? 3 : 1;
 }
 
 std::string label_of(const PartTime& part) { return cat(part.part, " ", part.name.empty() ? part.type : part.name); }
 
-/// How the seconds of the step were measured.
+/// Explains how the seconds of the step were measured.
 std::string about_seconds(const StepTimes& step) {
   if (step.unmeasured == 0) return step.traced ? ", traced" : "";
   if (step.traced) return cat(", traced (", milliseconds(step.unmeasured), " as in training)");
@@ -122,22 +122,21 @@ std::string about_seconds(const StepTimes& step) {
   return cat(" (", milliseconds(step.unmeasured), " without measuring parts)");
 }
 
-/// What a reader of the figures must know.
+/// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
   constexpr double kFar = 0.05;  // of the step
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,
-                        ". Parts are measured by events instead, which lengthen those of a few microseconds."));
+                        ". Parts are measured by events instead, which lengthen parts of a few microseconds."));
   const double longer = step.traced && step.unmeasured > 0 ? step.seconds / step.unmeasured - 1 : 0;
   if (std::abs(longer) > kFar)
-    lines.push_back(
-        cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
-            " while they were traced than in training just before: the figures are those of traced steps."));
+    lines.push_back(cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
+                        " while traced than in training just before: the figures are those of traced steps."));
   return lines;
 }
 
-/// Of each two parts that run beside each other for long, a line.
+/// A line for each pair of parts that overlap for long.
 std::vector<std::string> lines_of_beside(const StepTimes& step) {
   constexpr double kLong = 0.01;  // of the step
   constexpr size_t kMost = 10;
@@ -153,7 +152,7 @@ std::vector<std::string> lines_of_beside(const StepTimes& step) {
   if (pairs.size() > kMost) pairs.resize(kMost);
   std::vector<std::string> lines;
   for (const Pair& pair : pairs)
-    lines.push_back(cat(lines.empty() ? "Beside each other: " : "                   ", milliseconds(pair.seconds),
+    lines.push_back(cat(lines.empty() ? "Overlapping parts: " : "                   ", milliseconds(pair.seconds),
                         " ms ", label_of(step.parts[pair.first]), " | ", label_of(step.parts[pair.second])));
   return lines;
 }
@@ -241,7 +240,7 @@ std::vector<std::string> lines_of(const StepTimes& step) {
       "On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
       name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s",
       step.ceilings.fp8_flops > 0 ? cat(", of FP8 ", fixed(step.ceilings.fp8_flops / 1e9, 0), " GFLOP/s") : "", "."));
-  constexpr size_t kNumber = 11;  // columns of a number
+  constexpr size_t kNumber = 11;  // width of a number column
   const auto words_of = [&](const PartTime& part) {
     std::vector<std::string> words = {part.part, part.type, part.name};
     if (step.gpu) words.emplace_back(word(part.on));

@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// A number of a line, under its name for Prometheus.
+/// A number of a metrics line, with its Prometheus name.
 struct Exported {
   const char *kind, *field, *name, *help;
 };
@@ -23,9 +23,9 @@ constexpr Exported kExported[] = {
     {"train", "samples", "huge_ctr_samples", "Samples trained on."},
     {"train", "epoch", "huge_ctr_epoch", "Passes over the training data."},
     {"train", "loss", "huge_ctr_loss", "Loss of the last batch."},
-    {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the line before."},
+    {"train", "mean_loss", "huge_ctr_mean_loss", "Mean loss since the previous line."},
     {"train", "learning_rate", "huge_ctr_learning_rate", "Learning rate of the last step."},
-    {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples a second since the line before."},
+    {"train", "samples_per_second", "huge_ctr_samples_per_second", "Samples per second since the previous line."},
     {"train", "reader_wait", "huge_ctr_reader_wait_ratio", "Share of the time in which steps waited for data."},
     {"train", "gpu_memory", "huge_ctr_gpu_memory_bytes", "Memory in use on the GPU of rank 0."},
     {"train", "host_memory", "huge_ctr_resident_memory_bytes", "Memory of the process of rank 0."},
@@ -36,7 +36,7 @@ constexpr Exported kExported[] = {
 constexpr const char *kMetricName = "huge_ctr_eval_metric", *kTableName = "huge_ctr_table",
                      *kTime = "huge_ctr_time_seconds", *kEnded = "huge_ctr_ended";
 
-/// A label's value between quotes.
+/// A quoted label value.
 std::string quoted(const std::string& text) {
   std::string quote = "\"";
   for (const char c : text) quote += c == '\\' ? "\\\\" : c == '"' ? "\\\"" : c == '\n' ? "\\n" : std::string(1, c);
@@ -89,7 +89,7 @@ void PrometheusFile::add(const Json& line, double unix_seconds) {
   }
   const std::string why = cat("cannot write '", path_.string(), "' of --metrics-file: ", std::strerror(errno));
   if (!written_) throw Error(Kind::io, why);
-  if (!std::exchange(warned_, true)) log_.warning(why, "; training goes on without it");
+  if (!std::exchange(warned_, true)) log_.warning(why, "; training continues without it");
 }
 
 std::string PrometheusFile::text() const {
@@ -102,7 +102,7 @@ std::string PrometheusFile::text() const {
   return text;
 }
 
-/// Not flushed to the disk as AtomicFile does: the next line replaces it anyway, and a step would wait for the disk.
+/// Not flushed to disk as AtomicFile does: the next line replaces it anyway, and a step would wait for the disk.
 bool PrometheusFile::write(const std::string& text) const {
   const std::string temporary = cat(path_.string(), ".", ::getpid(), ".part");
   File file(std::fopen(temporary.c_str(), "we"));

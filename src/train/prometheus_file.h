@@ -1,5 +1,4 @@
-// --metrics-file: the last numbers of a run in Prometheus' text format, for the textfile collector of its node
-// exporter.
+// --metrics-file: the latest numbers of a run in Prometheus' text format, for the textfile collector of node exporter.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +10,14 @@
 
 namespace hctr {
 
-/// Written whole at every line of metrics.jsonl, and renamed to its name. A file that cannot be written later on is
-/// warned of once.
+/// Rewritten at every line of metrics.jsonl and renamed into place. Later write failures are warned of once.
 class PrometheusFile {
  public:
-  /// `run`: the id of the run, a label of every number.
+  /// `run`: the id of the run, a label on every number.
   PrometheusFile(std::filesystem::path, std::string run, const Log&);
-  /// Takes the numbers of a line. Errors of the first one: Error(io).
+  /// Adds the numbers of a line. Errors, at the first call only: Error(io).
   void add(const Json& line, double unix_seconds);
-  /// What the file holds.
+  /// The content of the file.
   std::string text() const;
 
  private:

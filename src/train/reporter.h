@@ -1,5 +1,5 @@
-// The output of a run: the progress bar and log lines for people; for programs metrics.jsonl and what has the same
-// numbers: lines that a caller gets, TensorBoard's event files, Prometheus' text file.
+// The output of a run: the progress bar and log lines; and, for programs, metrics.jsonl and its copies: a callback,
+// TensorBoard's event files, Prometheus' text file.
 #pragma once
 
 #include <chrono>
@@ -21,61 +21,62 @@
 
 namespace hctr {
 
-/// Who gets the numbers besides metrics.jsonl.
+/// The consumers of the numbers in addition to metrics.jsonl.
 struct ReporterOptions {
-  /// Gets each line of metrics.jsonl, without its end, and people none of the same numbers; null: people get them.
+  /// Receives each line of metrics.jsonl, without its end. The numbers are then not logged; null: they are.
   std::function<void(std::string_view line)> lines{};
-  bool tensorboard = false;            ///< event files in the run folder
-  std::filesystem::path prometheus{};  ///< a text file; empty: none
-  ShowProgress progress{};             ///< null: not shown
-  bool silent = false;                 ///< nothing is reported: on ranks other than 0
+  bool tensorboard = false;            ///< writes event files in the run folder
+  std::filesystem::path prometheus{};  ///< path of a text file; empty: none
+  ShowProgress progress{};             ///< null: no progress bar
+  bool silent = false;                 ///< reports nothing: for ranks other than 0
 };
 
-/// What the trainer knows at a display.
+/// The trainer's figures at a display.
 struct TrainedFigures {
   int64_t iteration = 0, samples = 0;
   double loss = 0, mean_loss = 0;  ///< of the last step; of the samples since the last display
   double learning_rate = 0;
-  std::optional<double> epoch{};                       ///< none: the size of the set is not known
-  double reader_seconds = 0;                           ///< that steps have waited for data since this process began
+  std::optional<double> epoch{};  ///< none: the size of the set is unknown
+  /// seconds that steps have waited for data since this process started
+  double reader_seconds = 0;
   std::optional<int64_t> gpu_memory{}, host_memory{};  ///< bytes
   std::optional<double> reads_from_gpu{};              ///< see DisplayFigures
   std::optional<double> rows_from_disk{};              ///< likewise
-  double disk_seconds = 0;                             ///< that steps have waited for the disk
-  std::optional<int> look_ahead{};                     ///< batches; none: no rows can be on a disk
+  double disk_seconds = 0;                             ///< seconds that steps have waited for the disk
+  std::optional<int> look_ahead{};                     ///< in batches; none: no rows can be on disk
 };
 
 class Reporter {
  public:
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
-  /// `total_samples`: samples that the run will train on, for the time left; 0: nobody knows. `iteration`: where it
-  /// begins. Without a run folder there are no files in it. Errors: Error(io) when a file of the
-  /// options cannot be written.
+  /// `total_samples`: samples that the run will train on, for the time left; 0: unknown. `iteration`: where it begins.
+  /// Without a run folder it writes no files there. Errors: Error(io) when a file of the options cannot be written.
   Reporter(const Log&, RunFolder&, const ReporterOptions&, int64_t total_samples, int64_t iteration = 0);
-  /// What has been reported so far, for a run that goes on.
+  /// The totals reported so far, for a resumed run.
   struct State {
     double seconds = 0;
-    int64_t samples = 0, iteration = 0;  // of the last display
+    int64_t samples = 0, iteration = 0;  // at the last display
     TableCounts tables;
   };
   State state() const { return {seconds(), shown_samples_, shown_iteration_, tables_}; }
   void go_on(const State&);
-  /// What passes from pause() to go_on() is not counted. It begins paused. Both may be called again.
+  /// The time between pause() and go_on() is not counted. It starts paused. Repeated calls have no effect.
   void pause();
   void go_on();
-  /// Samples a second between the last two displays; 0 before.
+  /// Samples per second between the last two displays; 0 before the second.
   double rate() const { return rate_; }
 
   /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
-  /// The same while there is no batch to queue; `remark` says why.
+  /// Call when there is no batch to queue; `remark` says why.
   void waiting(int64_t samples, const std::string& remark);
-  /// Appends a line to metrics.jsonl, with the time of day as "time", and gives it to the others of ReporterOptions.
+  /// Appends a line to metrics.jsonl, with the time of day as "time", and passes it to the other consumers of
+  /// ReporterOptions.
   void add_line(Json line);
   /// Reports a display.
   void trained(const TrainedFigures&);
   void evaluated(int64_t iteration, const Evaluator::Result&, double seconds);
-  /// Reports the counts of tables that have changed since the last call. `shown`: to people too.
+  /// Reports the counts of tables that have changed since the last call. `shown`: logs them too.
   void tables(int64_t iteration, const TableCounts& counts, bool shown = true);
   void event(const std::string& line);
   void warning(const std::string& line);
@@ -83,7 +84,7 @@ class Reporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A line for people, unless a program gets the numbers.
+  /// Logs a line, unless a program receives the numbers.
   void display(const std::string& line) {
     if (!options_.lines) event(line);
   }

@@ -1,4 +1,4 @@
-// --resume: which checkpoint a run goes on from, and whether its config may.
+// --resume: chooses the checkpoint to resume from, and checks that the config may resume from it.
 #pragma once
 
 #include <optional>
@@ -20,41 +20,41 @@ struct ResumePoint {
   Manifest manifest;
   RunProgress progress;
 
-  const std::string& run() const;  ///< the id of the run
+  const std::string& run() const;  ///< id of the run
   fs::path run_dir() const;
-  int64_t metrics_bytes() const;  ///< of metrics.jsonl
+  int64_t metrics_bytes() const;  ///< size of metrics.jsonl
   int ranks() const { return static_cast<int>(manifest.files.size()); }
-  const Json* plan() const;  ///< the placement plan; null on one rank
-  /// Whether the state fits this config's ranks as it is, so that the numbers stay the same.
+  const Json* plan() const;  ///< placement plan; null on one rank
+  /// Whether this config has the checkpoint's number of ranks, so that results are unchanged bit for bit.
   bool exact_for(const Config&, int ranks) const;
-  /// Whether the run is at its end, so that there is nothing to do.
+  /// Whether the run is finished, so that there is nothing to do.
   bool finished_for(const Config&) const;
 };
 
-/// The checkpoint that `options.resume` names; with "latest" the newest whole one, or none where there is none, which
-/// the log says. Reads all of its files. Errors: Error(config) when "latest" has no folder to look in; Error(io);
-/// Error(data) naming the file that is damaged.
+/// The checkpoint that `options.resume` names. "latest" is the newest complete one, or none if there is none, which is
+/// logged. Reads and verifies all of its files. Errors: Error(config) when "latest" has no folder to search; Error(io);
+/// Error(data) naming the damaged file.
 std::optional<ResumePoint> find_resume_point(const TrainOptions&, const Config&, const Log&);
-/// Collective. What rank 0 has, for all ranks.
+/// Collective. Broadcasts rank 0's point.
 std::optional<ResumePoint> broadcast(Communicator&, const ResumePoint* of_rank_0);
 
-/// What a checkpoint keeps of the run that its state belongs to.
+/// The facts about its run that a checkpoint stores.
 Json about_run(const std::string& run, const Config&, const std::string& device, const Json& data, const Json& plan);
 
-/// Compares the config with that of the checkpoint. What may change is logged, the rest is an error. Errors:
-/// Error(config) naming every field that may not change, its values, and why.
+/// Compares the config with that of the checkpoint. Allowed changes are logged. Errors: Error(config) naming every
+/// field that must not change, its values, and why.
 void expect_same_run(const ResumePoint&, const Config&, const Log&);
-/// Collective. Compares the configs that the ranks have read, each in its process. They may name other files for the
-/// data. Errors: Error(config) on all ranks, naming the host and the fields that differ from those of rank 0.
+/// Collective. Compares the configs that the ranks have read, each in its process. They may name different data files.
+/// Errors: Error(config) on all ranks, naming the host and the fields that differ from rank 0's.
 void expect_one_config(Communicator&, const Config&);
-/// Errors: Error(data) when the training data are not those of the checkpoint.
+/// Errors: Error(data) when the training data differ from the checkpoint's.
 void expect_same_data(const ResumePoint&, const Json& data, const Config&);
 
-/// The numbers of a finished run.
+/// The summary of a finished run.
 TrainSummary summary_of(const RunProgress&);
 
-/// Makes the config's checkpoint folder that of this run, whose lock the caller has: checkpoints of other runs are
-/// moved to <folder>.1 (.2, ...), newer ones than `from` are left out, and the log says so. Errors: Error(io).
+/// Claims the config's checkpoint folder, whose lock the caller holds, for this run: moves checkpoints of other runs to
+/// <folder>.1 (.2, ...), ignores those newer than `from`, and logs it. Errors: Error(io).
 void take_checkpoint_folder(const Config&, const ResumePoint* from, const Log&);
 /// Whether the checkpoint lies in the config's checkpoint folder.
 bool in_checkpoint_folder(const Config&, const ResumePoint&);

@@ -1,4 +1,4 @@
-// What may differ between configs: of a run that goes on, and of processes that train together.
+// Which differences between configs are allowed: in a resumed run, and between processes that train together.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -18,7 +18,7 @@ struct Change {
   Verdict verdict;
 };
 
-/// Fields below `start` that may change. The first rule that fits decides.
+/// The verdict on fields below `start`. The first matching rule decides.
 struct Rule {
   std::string_view start;
   Verdict verdict;
@@ -36,16 +36,16 @@ constexpr std::array kRules = {
     Rule{"/solver/max_eval_samples", Verdict::allowed},
     Rule{"/solver/batchsize_eval", Verdict::allowed},
     Rule{"/solver/export_predictions_prefix", Verdict::allowed},
-    Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix, snapshot_opt_states
+    Rule{"/solver/snapshot", Verdict::allowed},  // also snapshot_prefix, snapshot_opt_states
     Rule{"/solver/replace_models", Verdict::allowed},
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
     Rule{"/solver/publish", Verdict::allowed},
     Rule{"/solver/cuda_graph", Verdict::allowed},
-    Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint has its algorithms itself
+    Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint stores its algorithms
     Rule{"/solver/gpu", Verdict::allowed},
-    Rule{"/solver/placement", Verdict::allowed},  // and placement_file
+    Rule{"/solver/placement", Verdict::allowed},  // also placement_file
     Rule{"/solver/table_memory", Verdict::allowed},
     Rule{"/solver/dense_model_file", Verdict::without_effect},
     Rule{"/solver/sparse_model_file", Verdict::without_effect},
@@ -54,7 +54,7 @@ constexpr std::array kRules = {
     Rule{"/solver/combine_models", Verdict::without_effect},
     Rule{"/solver/pretrained", Verdict::without_effect},
     Rule{"/solver/sparse_opt_states_file", Verdict::without_effect},
-    Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
+    Rule{"/layers/0/source", Verdict::allowed},  // the data files are compared instead
     Rule{"/layers/0/bad_records_file", Verdict::allowed},
     Rule{"/layers/0/eval_source", Verdict::allowed},
     Rule{"/layers/0/eval_num_samples", Verdict::allowed},
@@ -62,13 +62,13 @@ constexpr std::array kRules = {
     Rule{"/layers/0/num_workers", Verdict::allowed},
     Rule{"/layers/0/follow_idle", Verdict::allowed},
 };
-/// Words of the learning rate, in the object of any optimizer.
+/// Learning rate fields of any optimizer.
 const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", "decay_start", "decay_steps",
                                                "decay_power",   "end_lr",       "decay",       "decay_factor"};
 
 Verdict verdict_of(const Change& change) {
   const std::string& pointer = change.pointer;
-  // With max_iter batches run across the end of the set, with num_epochs they do not.
+  // With max_iter batches span the end of the set; with num_epochs they do not.
   if ((pointer == "/solver/max_iter" || pointer == "/solver/num_epochs") && (change.was.empty() || change.is.empty()))
     return Verdict::refused;
   for (const Rule& rule : kRules)
@@ -98,19 +98,19 @@ void compare(const Json* was, const Json* is, const std::string& pointer, std::v
 
 std::string value_text(const std::string& text) {
   constexpr size_t kMost = 80;
-  return text.empty() ? "left out" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  return text.empty() ? "not set" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
 std::string describe(const Change& change) {
   return cat(change.pointer, " was ", value_text(change.was), " and is ", value_text(change.is));
 }
 
-/// What rank 0 compares: host and config.
+/// The text that rank 0 compares: host and config.
 std::string config_of_rank(const Config& config) {
   return Json(Json::Object{{"host", host_name()}, {"config", config.effective}}).text();
 }
 
-/// Files that each host may have in a place of its own.
+/// Whether a field names a file whose path may differ between hosts.
 bool names_data(const Change& change) {
   return change.pointer == "/layers/0/source" || change.pointer == "/layers/0/eval_source";
 }
@@ -139,7 +139,7 @@ void expect_one_config(Communicator& comm, const Config& config) {
 
 void expect_same_run(const ResumePoint& point, const Config& config, const Log& log) {
   const Json* was = point.manifest.about.find("config");
-  if (!was) throw Error(Kind::data, cat("the checkpoint '", point.folder.string(), "' does not say its config"));
+  if (!was) throw Error(Kind::data, cat("the checkpoint '", point.folder.string(), "' does not contain its config"));
   std::vector<Change> changes;
   compare(was, &config.effective, "", changes);
   std::string refused;
@@ -147,14 +147,14 @@ void expect_same_run(const ResumePoint& point, const Config& config, const Log& 
     const std::string text = describe(change);
     if (change.verdict == Verdict::allowed) log.info("The config has changed: ", text, ".");
     if (change.verdict == Verdict::without_effect)
-      log.info("The config has changed, without effect on a run that goes on: ", text, ".");
+      log.info("The config has changed, without effect on a resumed run: ", text, ".");
     if (change.verdict == Verdict::warned)
-      log.warning("the learning rate has changed: ", text, "; the run goes on with the new one");
+      log.warning("the learning rate has changed: ", text, "; the run continues with the new one");
     if (change.verdict == Verdict::refused) refused += "\n  " + text;
   }
   if (!refused.empty())
-    throw Error(Kind::config, cat("the config is not that of the checkpoint '", point.folder.string(),
-                                  "', and these fields decide the model or its numbers:", refused,
+    throw Error(Kind::config, cat("the config differs from that of the checkpoint '", point.folder.string(),
+                                  "' in fields that affect the model or its results:", refused,
                                   "\nSet them back, or start a new run without --resume (a saved model can be loaded "
                                   "with \"dense_model_file\" and \"sparse_model_file\")"));
 }

@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-/// What a line on activations adds where products have another type.
+/// The text about GEMMs in the line on activations, if their dtype differs.
 std::string products_text(const Graph& graph) {
   const size_t products = fp8_products(graph);
   return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");
@@ -74,7 +74,7 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   if (runtime_.device().is_cuda()) model_->hold_memory_to_save();
   every_ = {config.solver.display, config.solver.eval_interval, config.solver.snapshot};
   end_ = end_of_config();
-  comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
+  comm_.barrier();  // set-up times differ between ranks; the time limits of steps start after it
 }
 
 std::unique_ptr<Replica> Run::make_model() {
@@ -97,7 +97,7 @@ void Run::begin() {
   const std::string samples =
       cat(solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples");
   log_.info("Training on ",
-            feed_ ? cat("the files that come to '", config_.data.source, "'",
+            feed_ ? cat("the files that arrive in '", config_.data.source, "'",
                         solver.max_iter ? cat(", ", samples, " at most") : std::string(), ", ")
                   : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
             model_->dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
@@ -108,7 +108,7 @@ void Run::begin() {
   if (device.is_cuda()) gpu_bytes = static_cast<double>(free_memory(device) + used_memory(device));
   if (comm_.rank() == 0)
     for (const std::string& sentence : budgets_too_small(memory_bill(config_, comm_.size(), {}), gpu_bytes))
-      log_.warning(sentence, "; training ends once rows have no room");
+      log_.warning(sentence, "; training ends once rows do not fit");
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));

@@ -1,4 +1,4 @@
-// What a caller asks of a run between its steps.
+// The calls that a caller makes between the steps of a run.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The solver section that names these files, and no others, to start from.
+/// The solver section with only these files to start from.
 SolverSection solver_with(const WeightFiles& files, const Config& config) {
   SolverSection solver = config.solver;
   solver.dense_model_file = files.dense;
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const WeightFiles& files) {
   return names;
 }
 
-/// The parts that no file is named for.
+/// The parts for which no file is named.
 ModelParts parts_kept(const Config& config) {
   ModelParts kept{.dense = config.solver.dense_model_file.empty()};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
@@ -151,9 +151,9 @@ void Run::load(const WeightFiles& files) {
   config_.solver = solver_with(files, config_);
   now_.loss = last_loss();
   check_finite(now_.loss);
-  uncounted_losses();  // notes the others
+  uncounted_losses();  // records the others
   checkpoints_->finish();
-  comm_.barrier();  // nobody reads memory of this rank any more
+  comm_.barrier();  // from here on no rank reads memory of this one
   const LossSum sum = pipeline_->loss_sum();
   const ReadProgress progress = pipeline_->progress();
   const ReaderPosition evaluation = evaluator_ ? evaluator_->position() : ReaderPosition{};
@@ -163,7 +163,7 @@ void Run::load(const WeightFiles& files) {
   model_->save_state(StateWriter(0, runtime_.compute_stream(), state->index, keep, {.iteration = now_.iterations}),
                      kept);
 
-  // What uses the model goes first.
+  // Users of the model are destroyed before it.
   profile_.reset();
   given_evaluator_.reset();
   evaluator_.reset();

@@ -1,4 +1,4 @@
-// What a run shows of training, and its evaluations.
+// The displays and evaluations of a run.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -80,7 +80,7 @@ void Run::evaluate() {
   if (!result) {
     stopping_ = true;
     left_evaluation_ = position;
-    return report_->event("The evaluation is left unfinished.");
+    return report_->event("The evaluation is not finished.");
   }
   left_evaluation_.reset();
   note_metrics(*result);
@@ -131,7 +131,7 @@ void Run::stop_early(bool better) {
         cat("The best ", early.metric, " so far: the model is saved as ", saver_.best()->files.front().string()));
   if (now_.best_iteration < 0 || now_.evaluations_since_best < early.patience || now_.stopped_at) return;
   now_.stopped_at = "early_stopping";
-  report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not been improved in ",
+  report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not improved in ",
                      now_.evaluations_since_best, now_.evaluations_since_best == 1 ? " evaluation" : " evaluations",
                      ": training ends."));
 }
@@ -145,7 +145,7 @@ bool Run::note_best() {
     return false;
   }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
-    // One more at the end of a run does not count: a larger max_iter would have no evaluation there.
+    // An extra evaluation at the end of a run does not count: a larger max_iter would not run it.
     if (every_.eval > 0 && now_.iterations % every_.eval == 0) ++now_.evaluations_since_best;
     return false;
   }

@@ -1,4 +1,4 @@
-// How a run ends: its summary and its last files.
+// The end of a run: its summary and its last files.
 #include "core/base/progress.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "net/model/table_counts.h"
@@ -23,13 +23,12 @@ TrainSummary Run::finish() {
   warn_of_uncounted_losses();
   now_.skipped_records = pipeline_->skipped_records();
   if (now_.skipped_records > 0)
-    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
-                 " left out");
+    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were", " skipped");
   warn_of_unmatched(matches_, "the last evaluation", log_);
   if (const MetricType* type = config_.solver.best_metric();
       type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
     log_.warning(type->name, " was undefined in every evaluation: ",
-                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had nothing to go by");
+                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had no value to compare");
   TrainSummary summary = summary_of(now_);
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
@@ -47,7 +46,7 @@ TrainSummary Run::finish() {
     summary.memory.push_back(std::stoll(bytes));
   summary.between_hosts = bytes_between_hosts();
 
-  // A run that was stopped early is to go on from its last step, else the best model is the result.
+  // A run that was stopped early will resume from its last step; otherwise the best model is the result.
   saver_.finish_delta();
   const bool best_is_final = saver_.best() && !interrupted;
   if (best_is_final) {
@@ -68,7 +67,7 @@ TrainSummary Run::finish() {
     replace_unasked_models(ModelOfStep::left_out);
   else if (saves)
     replace_unasked_models(interrupted ? ModelOfStep::unasked : ModelOfStep::result);
-  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
+  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that resumes has no end line yet
   report_->add_line(Json(Json::Object{{"kind", "end"},
                                       {"iteration", summary.iterations},
                                       {"samples", summary.samples},
@@ -93,7 +92,7 @@ void Run::save_final_model() {
 void Run::report_unsaved() {
   for (const std::string& table : model_->tables_with_shared_row())
     report_->event(cat("The row that new keys of the full table '", table,
-                       "' share is not in the model file, which holds only rows of single keys."));
+                       "' share is not in the model file, which contains only rows of single keys."));
 }
 
 std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {

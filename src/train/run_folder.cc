@@ -21,18 +21,18 @@
 namespace hctr {
 namespace {
 
-/// A descriptor of `metrics` that holds its lock. A run holds it as long as it lives, however it ends.
+/// A descriptor of `metrics` that holds its lock. A run holds the lock until its process ends.
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
-    throw Error(Kind::io, cat("cannot write '", metrics.string(), "': it is no file, and lines are cut from it when a ",
-                              "run goes on; give another --run-dir"));
+    throw Error(Kind::io, cat("cannot write '", metrics.string(), "': it is not a regular file, which a ",
+                              "resumed run truncates; name another --run-dir"));
   const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;  // some file systems have no locks
   ::close(file);
   throw Error(Kind::io, cat("the run folder '", metrics.parent_path().string(),
-                            "' belongs to a run that has not ended: give another --run-dir"));
+                            "' belongs to a running job: name another --run-dir"));
 }
 
 std::string new_run_id() {
@@ -91,7 +91,7 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   if (found < 0 || ::ftruncate(folder.metrics_, folder.metrics_bytes_) != 0)
     throw Error(Kind::io, cat("cannot cut '", metrics.string(), "': ", std::strerror(errno)));
   if (found < bytes)
-    log.warning("'", metrics.string(), "' has ", found, " bytes, and the checkpoint was saved at ", bytes,
+    log.warning("'", metrics.string(), "' has ", found, " bytes, but the checkpoint was saved at ", bytes,
                 ": lines of the run are missing");
   return folder;
 }
@@ -141,10 +141,10 @@ void RunFolder::add_metrics(const Json& line) {
   }
   if (done < text.size()) {
     const int reason = errno;
-    (void)!::ftruncate(metrics_, metrics_bytes_);  // no half line; the next line overwrites what it could not remove
+    (void)!::ftruncate(metrics_, metrics_bytes_);  // no partial line; the next line overwrites a remainder
     if (lost_lines_++ == 0)
       log_->warning("cannot write '", (path_ / kMetrics).string(), "': ", std::strerror(reason),
-                    "; training goes on without its lines");
+                    "; training continues without its lines");
     return;
   }
   metrics_bytes_ += static_cast<int64_t>(text.size());

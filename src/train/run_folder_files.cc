@@ -25,7 +25,7 @@ fs::path new_run_folder(const fs::path& config) {
 void remove_dead_parts(const fs::path& folder, const Log& log) {
   if (const int removed = remove_parts_of_dead_processes(folder / ""); removed > 0)
     log.info("Removed ", removed, removed == 1 ? " file '" : " files '", (folder / "*.part").string(),
-             "' of runs that were killed while they wrote.");
+             "' of runs that were killed while writing.");
 }
 
 bool ends_a_line(const fs::path& text, int64_t end) {
@@ -41,14 +41,14 @@ void keep_foreign(const fs::path& file, const Log& log) {
   std::error_code error;
   fs::rename(file, to, error);
   if (error)
-    throw Error(Kind::io, cat("'", file.string(), "' is not of this run, and cannot be renamed to '", to.string(),
+    throw Error(Kind::io, cat("'", file.string(), "' belongs to another run, and cannot be renamed to '", to.string(),
                               "': ", error.message()));
-  log.warning("'", file.string(), "' is damaged or not of this run: it is kept as '", to.string(),
-              "', and a new one begins; its earlier content is not in reports");
+  log.warning("'", file.string(), "' is damaged or belongs to another run: it is kept as '", to.string(),
+              "', and a new one is started; its earlier content is not in reports");
 }
 
 void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
-  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a slash at the end
+  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a trailing slash
   fs::path to;
   for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(folder.string(), ".", n);
   const fs::path whole = fs::weakly_canonical(folder);
@@ -56,16 +56,16 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
     const fs::path file = fs::weakly_canonical(input);
     if (const auto [end, rest] = std::mismatch(whole.begin(), whole.end(), file.begin(), file.end());
         end == whole.end())
-      throw Error(Kind::config, cat("'", input.string(), "' lies in the run folder '", folder.string(),
-                                    "', which holds an earlier run and would be moved to '", to.string(),
-                                    "': give another --run-dir"));
+      throw Error(Kind::config, cat("'", input.string(), "' is in the run folder '", folder.string(),
+                                    "', which contains an earlier run and would be moved to '", to.string(),
+                                    "': name another --run-dir"));
   }
   std::error_code error;
   fs::rename(folder, to, error);
   if (error)
     throw Error(Kind::io, cat("cannot move the run folder '", folder.string(), "' of an earlier run to '", to.string(),
-                              "': ", error.message(), "; give another --run-dir"));
-  log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
+                              "': ", error.message(), "; name another --run-dir"));
+  log.info("The run folder '", folder.string(), "' contained an earlier run: it is moved to '", to.string(), "'.");
 }
 
 bool is_file_of_run(const std::string& name) {

@@ -1,12 +1,12 @@
-// A run whose data are followed: rank 0 finds new files and tells all ranks, so that all read the same ones in one
-// order.
+// A run with followed data: rank 0 finds new files and broadcasts them, so that all ranks read the same ones in the
+// same order.
 #include "core/base/progress.h"
 #include "train/run.h"
 
 namespace hctr {
 namespace {
 
-constexpr double kSecondsToSay = 5;  // a wait that is longer is told of
+constexpr double kSecondsToSay = 5;  // longer waits are logged
 
 Json to_json(const NewFiles& files) {
   return Json(Json::Object{{"names", hctr::to_json(files.names)}, {"end", files.end}});
@@ -24,7 +24,7 @@ NewFiles new_files(const std::string& text) {
 void Run::start_following() {
   if (!config_.data.follow) return;
   if (from_) {
-    now_.epochs = 0;  // files that have come since may be read
+    now_.epochs = 0;  // newly arrived files may be read
     expect_same_followed_file();
   }
   feed_ = std::make_shared<FileFeed>(now_.followed);
@@ -44,7 +44,7 @@ void Run::note_followed() {
   now_.followed = feed_->names();
   now_.followed_bytes = -1;
   const auto file = static_cast<size_t>(now_.reader.file);
-  std::error_code gone;  // it may have been read whole
+  std::error_code gone;  // it may have been read completely
   if (now_.reader == ReaderPosition{} || file >= now_.followed.size()) return;
   const auto bytes = fs::file_size(path_of_arrived(config_.data.source, now_.followed[file]), gone);
   if (!gone) now_.followed_bytes = static_cast<int64_t>(bytes);
@@ -66,7 +66,7 @@ void Run::exchange_new_files(bool waits) {
       const auto& idle = config_.data.follow_idle;
       if (starved && idle && report_->seconds() - *waiting_since_ >= 60 * *idle) {
         news.end = true;
-        report_->event(cat("No file has come to '", config_.data.source, "' for ",
+        report_->event(cat("No file has arrived in '", config_.data.source, "' for ",
                            readable_time(report_->seconds() - *waiting_since_), ": the data end."));
       }
     } catch (...) {

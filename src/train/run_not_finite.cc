@@ -1,4 +1,4 @@
-// What a run says of a loss that is not a number: where it comes from.
+// Explains a loss that is not a number: finds where it comes from.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNoRow = -1;
 
-/// The record of a file that a row of a batch is from, for messages; empty where the reader does not know it.
+/// The record of a file from which a row of a batch was read, for messages; empty if the reader does not know it.
 /// `position`: before the batch.
 std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat,
                           const std::shared_ptr<FileFeed>& feed) {
@@ -37,10 +37,10 @@ std::string record_of_row(const Config& config, const ReaderPosition& position, 
 
 int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
 
-/// Of what ranks have found: the first tensor, and in it the first row of the whole batch.
+/// Of the ranks' findings: the first tensor, and in it the first row of the whole batch.
 std::string first_of(const std::vector<std::string>& of_ranks) {
   std::optional<Json> first;
-  int64_t samples = 0;  // of all ranks, in that tensor
+  int64_t samples = 0;  // over all ranks, in that tensor
   for (const std::string& text : of_ranks) {
     if (text.empty()) continue;
     const Json json = Json::parse(text, "what a rank has found");
@@ -74,8 +74,8 @@ std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
     const std::string text = comm_.broadcast(first_of(comm_.gather(own, 0)), 0);
     if (!text.empty()) return text;
     if (spoiled)
-      return "run again, the step is finite: rows have changed since, or a state of the optimizer is not finite";
-    return "run again, the step is finite: rows or the loss scale have changed since";
+      return "when run again, the step is finite: rows have changed since, or an optimizer state is not finite";
+    return "when run again, the step is finite: rows or the loss scale have changed since";
   } catch (...) {
     return cat("the layer could not be found: ", current_error().what());
   }
@@ -105,7 +105,7 @@ std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& ag
 
 void Run::check_finite(double loss) {
   if (!trained_) return;
-  // Behind a step that has stopped the model, losses may be finite again.
+  // After a step that has stopped the model, losses may be finite again.
   const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
   if (comm_.any(pipeline_->spoiled()) || stopped ||
       (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))
@@ -114,10 +114,10 @@ void Run::check_finite(double loss) {
 
 void Run::throw_diverged() {
   diverged_ = true;
-  pipeline_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
+  pipeline_->finish_and_read_loss();  // the step is known only when none is queued, and all ranks take the same
   const bool spoiled = comm_.any(pipeline_->spoiled());
   int64_t step = std::stoll(comm_.broadcast(cat(pipeline_->step_not_finite()), 0));
-  if (spoiled) {  // only the ranks whose rows they are know the step
+  if (spoiled) {  // only the ranks that own the rows know the step
     step = -1;
     const std::string own = pipeline_->spoiled() ? cat(pipeline_->step_not_finite()) : "";
     for (const std::string& text : comm_.gather(own, 0))
@@ -126,14 +126,13 @@ void Run::throw_diverged() {
   }
   const std::string place = place_of_not_finite(step, spoiled);
   const Error error(
-      Kind::data,
-      cat(spoiled                        ? "an update has made the model infinite or not a number"
-          : pipeline_->loss_not_finite() ? "the loss is not a number"
-                                         : "a gradient is infinite or not a number",
-          " at iteration ", step + 1, ": ", place,
-          ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look for infinite "
-          "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",
-          kMostSkipped, " in a row. The model is not saved; ", saver_.describe_last()));
+      Kind::data, cat(spoiled                        ? "an update made the model infinite or NaN"
+                      : pipeline_->loss_not_finite() ? "the loss is not a number"
+                                                     : "a gradient is infinite or NaN",
+                      " at iteration ", step + 1, ": ", place,
+                      ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look "
+                      "for infinite or huge dense values in the data; \"on_nan\": \"skip\" skips such steps, up to ",
+                      kMostSkipped, " consecutive ones. The model is not saved; ", saver_.describe_last()));
   if (comm_.size() == 1) throw error;
   throw CollectiveError(error);
 }

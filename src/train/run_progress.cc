@@ -100,7 +100,7 @@ void each_field(Progress& at, Visit&& visit) {
   visit("loss_samples", at.loss_sum.samples);
 }
 
-/// Whether checkpoints of earlier programs lack a field.
+/// Whether checkpoints of older versions lack a field.
 bool may_be_missing(std::string_view field) {
   for (const char* begin : {"loss_", "followed", "counted_losses", "undefined"})
     if (field.starts_with(begin)) return true;

@@ -1,4 +1,5 @@
-// The numbers of a run that a checkpoint keeps besides the model: what it has reached, and where its readers are.
+// The numbers of a run that a checkpoint stores in addition to the model: its progress and the positions of its
+// readers.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +25,29 @@ struct RunProgress {
   int64_t skipped_steps = 0, skipped_records = 0, key_bytes = 0;
   double eval_seconds = 0;
   std::map<std::string, double> metrics;         ///< of the last evaluation
-  std::map<std::string, std::string> undefined;  ///< why some of them are not defined
-  /// The losses that have had a sample that counts; nothing where a checkpoint of an earlier program does not say.
+  std::map<std::string, std::string> undefined;  ///< the reasons why some metrics are undefined
+  /// The losses that have had a sample with nonzero weight; none if an older version wrote the checkpoint.
   std::optional<std::vector<std::string>> counted_losses = std::vector<std::string>();
   std::optional<std::string> stopped_at;
   std::optional<double> best;  ///< the best value so far of SolverSection::best_metric()
   int64_t best_iteration = -1;
   std::map<std::string, double> best_metrics;  ///< of that evaluation
   int64_t evaluations_since_best = 0;
-  int64_t undefined_evaluations = 0;          ///< those where that metric was not defined
-  std::vector<std::string> undefined_warned;  ///< metrics that decide something, and were not defined once
-  std::vector<std::string> best_files;        ///< with early stopping: of the model at best_iteration
+  int64_t undefined_evaluations = 0;          ///< evaluations in which that metric was undefined
+  std::vector<std::string> undefined_warned;  ///< metrics that decide something and were undefined, already warned of
+  std::vector<std::string> best_files;        ///< with early stopping: files of the model at best_iteration
   Reporter::State report;
   LossSum loss_sum;  ///< since the last display
   ReaderPosition reader, eval_reader;
-  std::vector<std::string> followed;  ///< with "follow": the names of all files so far, in the order of reading
-  int64_t followed_bytes = -1;        ///< the size of the one in which `reader` is; -1: none
+  std::vector<std::string> followed;  ///< with "follow": the names of all files so far, in reading order
+  int64_t followed_bytes = -1;        ///< size of the file that `reader` is in; -1: none
   /// The last snapshot: its iteration and files.
   int64_t snapshot_iteration = -1;
   std::vector<std::string> snapshot_files;
 };
 
 Json to_json(const RunProgress&);
-/// Errors: Error(data) when `json` is not what to_json() writes.
+/// Errors: Error(data) when `json` was not written by to_json().
 RunProgress run_progress(const Json& json);
 
 }  // namespace hctr

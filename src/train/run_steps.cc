@@ -1,4 +1,4 @@
-// The steps of a run, and what comes after each.
+// The steps of a run, and the work after each.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -22,7 +22,7 @@ TrainEnd Run::fit(const FitOptions& options) {
   const SolverSection& solver = config_.solver;
   every_ = {options.display.value_or(solver.display), options.eval_interval.value_or(solver.eval_interval),
             options.snapshot.value_or(solver.snapshot)};
-  // A signal may have left the evaluation after the last step, also before the checkpoint.
+  // A signal may have interrupted the evaluation after the last step, also before the checkpoint.
   const bool left = left_evaluation_ || (from_ && !called_);
   if (begin_call(options.iteration || options.passes ? End{options.iteration, options.passes} : end_of_config()))
     return end_call();
@@ -148,7 +148,7 @@ bool Run::fetch() {
     }
     if (!comm_.any(waits || found == Fetched::stopped)) return found == Fetched::batch;
     if (stopping_) {
-      report_->event("Data were being waited for.");
+      report_->event("Data arrived after");
       return false;
     }
     if (rounds == kRoundsUntilSaid) say_who_waits(waits);
@@ -167,8 +167,8 @@ void Run::say_who_waits(bool waits) {
   for (size_t r = 0; r < waiting.size(); ++r)
     if (!waiting[r].empty()) ranks.insert(static_cast<int>(r));
   if (comm_.rank() == 0)
-    report_->event(cat("Data are being waited for", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
-                       kUntilSaid.count(), " s now; training goes on when they come."));
+    report_->event(cat("Waiting for data", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
+                       kUntilSaid.count(), " s now; training continues when they come."));
 }
 
 bool Run::waits_after(int64_t iteration) const {
@@ -198,7 +198,7 @@ void Run::after_step(double rate) {
   }
   saver_.poll_delta();
   checkpoints_->poll(iteration);
-  // Last of all: what it has seen is not done again.
+  // Last, so that a resumed run repeats none of the work above.
   if (checkpoints_->due(iteration) || now_.best_iteration == iteration) save_checkpoint();
 }
 
@@ -215,7 +215,7 @@ Error Run::with_model(const Error& error, const std::string& what) {
   if (options_.reserve) options_.reserve->release();
   try {
     note_unasked_model();
-  } catch (const std::exception&) {  // the model is worth more than its note
+  } catch (const std::exception&) {  // the model is worth more than its record
   }
   const std::string saved = saver_.save_after_error(error, now_.iterations, pipeline_->key_bytes());
   try {

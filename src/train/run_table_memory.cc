@@ -1,4 +1,4 @@
-// What a run says of rows in host memory and on a disk.
+// Logs the rows in host memory and on disk.
 #include <utility>
 
 #include "core/base/progress.h"
@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The sum over all tables of one of their counts.
+/// The sum of one count over all tables.
 int64_t sum_of_counts(const std::map<std::string, std::map<std::string, int64_t>>& counts, const std::string& what) {
   int64_t sum = 0;
   for (const auto& [name, of_table] : counts)
@@ -30,15 +30,15 @@ void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int
 
 void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
-  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // each doubling is said once: displays are many
+  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // logs each doubling only, since there are many displays
   if (disk_row_bytes_ == 0) {
     std::string folders;
     for (const std::string& folder : disk_folders(runtime_, *model_))
       folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
-    report_->event(cat("Memory has no more room for rows: those that batches use least go to files in ", folders,
-                       ", and come back when a batch has their keys."));
+    report_->event(cat("Memory is full: the least used rows are evicted to files in ", folders,
+                       ", and fetched when a batch has their keys."));
   }
-  report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on the disk (",
+  report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on disk (",
                      formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30)), ")"));
   disk_row_bytes_ = bytes;
 }
@@ -62,12 +62,12 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
       rows += found->second;
       bytes += of_table.at("bytes_in_host_memory");
     }
-  if (bytes <= host_row_bytes_) return;  // rows also leave and come back
+  if (bytes <= host_row_bytes_) return;  // rows are also evicted and fetched again
   const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
   if (host_row_bytes_ == 0)
-    report_->event(cat(runtime_.device().is_cuda() ? "The GPU has no more memory for rows"
-                                                   : "The rows exceed \"gpu\" of \"table_memory\"",
-                       ": new rows go to memory of the host, where steps read them more slowly."));
+    report_->event(
+        cat(runtime_.device().is_cuda() ? "GPU memory for rows is full" : "The rows exceed \"gpu\" of \"table_memory\"",
+            ": new rows go to host memory, which steps access more slowly."));
   report_->event(cat(rows, " rows in host memory (", gib, ")"));
   host_row_bytes_ = bytes;
 }

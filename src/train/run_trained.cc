@@ -1,4 +1,4 @@
-// Whether a run has trained anything: one that has not saves no model, and is an error that says why.
+// Detects a run that has trained nothing: it saves no model, and fails with the reason.
 #include <algorithm>
 
 #include "train/run.h"
@@ -49,14 +49,14 @@ std::string Run::why_untrained() {
 
 std::string Run::why_no_step() const {
   if (stopping_) return "the run was stopped before its first step";
-  if (feed_) return feed_->size() == 0 ? "no file has come" : "the files that have come hold no whole batch";
+  if (feed_) return feed_->size() == 0 ? "no file has arrived" : "the files so far contain no complete batch";
   const int64_t left_over = pipeline_->rows_left_over(), rows = left_over > 0 ? left_over : pipeline_->samples_in_set(),
                 batch = config_.solver.batchsize;
   if (config_.solver.compatibility.drop_partial_batches && rows < batch)
     return cat("the set has ", counted_text(rows, "sample", "samples"),
                config_.data.negative_sampling < 1 ? " after \"negative_sampling\"" : "", ", fewer than \"batchsize\" ",
-               batch, ": no batch is ever full, and \"drop_partial_batches\" leaves the last one out");
-  return "the set gave no batch";
+               batch, ": no batch is full, and \"drop_partial_batches\" drops the last one");
+  return "the set has no batch";
 }
 
 void Run::expect_trained() {
@@ -70,8 +70,7 @@ void Run::warn_of_uncounted_losses() {
   if (left.size() == pipeline_->counted().losses().size()) return;  // an error, or a run that was stopped
   for (const CountedSamples::Loss& loss : left)
     log_.warning("no sample counts in loss '", loss.top,
-                 "': ", why_none_counts(loss, config_.data.sample_weight.column),
-                 "; its layers have learned nothing from it");
+                 "': ", why_none_counts(loss, config_.data.sample_weight.column), "; its layers have not been trained");
 }
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// What is saved because a run is stopped or fails. A run that is stopped every hour keeps the last of it: a checkpoint
-// where it makes checkpoints, else a model.
+// Models and checkpoints saved because a run stops or fails. A run that is stopped every hour keeps only the last: a
+// checkpoint if the config makes checkpoints, else a model.
 #include <algorithm>
 
 #include "formats/checkpoint/checkpoint_folder.h"
@@ -40,7 +40,7 @@ bool Run::save_stopped_state() {
   if (checkpoint.given && has_steps)
     then = "; saving a checkpoint";
   else if (saves && untrained.empty())
-    then = "; saving the model. With \"checkpoint\" in the solver a run that is stopped can be resumed";
+    then = "; saving the model. With \"checkpoint\" in the solver a stopped run can be resumed";
   if (!untrained.empty()) then += cat("; no model is saved: ", untrained);
   report_->event(cat("Stopped on request after iteration ", now_.iterations, then, "."));
   if (!checkpoint.given || !has_steps) return false;
@@ -52,8 +52,8 @@ bool Run::save_stopped_state() {
   }
   const std::string folder = checkpoint_path(checkpoint.folder, now_.iterations).string();
   report_->event(cat("'", folder, "' has the state after iteration ", now_.iterations,
-                     untrained.empty() ? ", so no model is saved: --resume latest goes on from there, --model takes it"
-                                       : ": --resume latest goes on from there",
+                     untrained.empty() ? ", so no model is saved: --resume latest resumes from it, --model loads it"
+                                       : ": --resume latest resumes from it",
                      "."));
   return true;
 }

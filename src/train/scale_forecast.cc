@@ -10,29 +10,30 @@
 namespace hctr {
 namespace {
 
-// Gradients of tables and dense weights are sent during the backward pass, as long as this share of the layers' time;
-// and kernels take longer while links are busy. Both from steps of two and four H200.
+// kHiding: gradients of tables and dense weights are sent during this share of the layers' time, in the backward pass.
+// kSlowed: kernels slow down while links are busy. Both from steps of two and four H200.
 constexpr double kHiding = 0.5, kSlowed = 0.5;
-// For each further host that a host exchanges with.
+// Seconds for each additional host that a host exchanges with.
 constexpr double kMessage = 1e-6;
 constexpr double kKeyBytes = sizeof(int64_t);
 
 using SlotsOfInputs = std::vector<std::vector<SlotKeys>>;
 
-/// Bytes of a step.
+/// Bytes per step.
 struct Traffic {
   std::vector<double> vectors;       // that each GPU sends to other GPUs, one way
   std::vector<double> vectors_away;  // that each host sends to other hosts, one way
   double keys = 0, keys_away = 0;    // of a GPU, of a host
-  double replicated = 0;             // gradients of rows that every GPU has
+  double replicated = 0;             // gradients of rows replicated on every GPU
 };
 
-/// What a host sends to others for a slot, if all of its rows are there.
+/// Bytes that a host sends to others for a slot, if other hosts own all of its rows.
 struct SentByHost {
   double keys = 0;     // bytes
-  double vectors = 0;  // and sums of gradients: as many
+  double vectors = 0;  // as many again for gradient sums
 
-  /// Each key once and the place of every occurrence, or if that is more (ops/embedding/host_keys.h) every occurrence.
+  /// Either each distinct key once plus the place of every occurrence, or every occurrence, whichever is less
+  /// (ops/embedding/host_keys.h).
   SentByHost(double different, double all, double bags, double vector_bytes)
       : keys(different * kKeyBytes + all * (different <= 1 << 8    ? 1
                                             : different <= 1 << 16 ? 2
@@ -44,7 +45,7 @@ struct SentByHost {
   }
 };
 
-/// Of `owners` equal owners the number that have a key of a bag with `keys` keys.
+/// Of `owners` equal owners, the expected number that own a key of a bag with `keys` keys.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
 void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_host, int32_t owner,
@@ -60,7 +61,7 @@ void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_h
                to_other_hosts = (hosts - 1) / hosts;
   traffic.keys += samples * slot.keys * kKeyBytes * to_others / gpus;
   const bool spread = owner == Placement::kSpread;
-  // Each owner sums those keys of a bag that it has.
+  // Each owner sums the keys of a bag that it owns.
   const double parts = spread ? owners_with_a_key(gpus, slot.keys / static_cast<double>(slot.vectors)) : 1;
   const SentByHost sent(distinct_of_host, samples * slot.keys / hosts, bags / hosts * parts, bytes);
   traffic.keys_away += sent.keys * to_other_hosts;
@@ -99,7 +100,7 @@ Traffic traffic_of(const PlanProblem& problem, const std::vector<Placement>& pla
 
 double largest(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
-/// The seconds of the busiest rank's tables, of the mean.
+/// Time of the busiest rank's tables, relative to the mean.
 double busiest_of(const PlanProblem& problem, const std::vector<Placement>& placements) {
   std::vector<double> of_rank(static_cast<size_t>(problem.ranks));
   double sum = 0;
@@ -110,7 +111,7 @@ double busiest_of(const PlanProblem& problem, const std::vector<Placement>& plac
   return sum > 0 ? largest(of_rank) * static_cast<double>(problem.ranks) / sum : 1;
 }
 
-/// Measured by expected seconds of one GPU, between the sizes that were measured.
+/// Measured divided by predicted time of one GPU, interpolated between measured sizes.
 double correction(const Config& config, const Ceilings& ceilings, const std::vector<MeasuredStep>& measured,
                   int64_t samples) {
   const auto of = [&](const MeasuredStep& step) {
@@ -139,7 +140,7 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
   const auto gpus = static_cast<double>(cluster.all_gpus()), hosts = static_cast<double>(cluster.hosts),
              of_host = static_cast<double>(cluster.gpus);
   PlanProblem problem = plan_problem(config, cluster.all_gpus(), assumed_keys(config, config.solver.batchsize));
-  // As the run would measure them, for its plan.
+  // The speeds that the run would measure for its plan.
   const double link =
       cluster.hosts > 1 ? std::min(cluster.inside.bytes, cluster.between.bytes / of_host) : cluster.inside.bytes;
   problem.speeds = {.link = link,
@@ -155,7 +156,7 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
 
   const double away = largest(traffic.vectors_away),
                sums = 4 * static_cast<double>(parameters_of(config, samples_of_host)) + traffic.replicated;
-  // What leaves the host is first gathered in it, and what comes in is handed on.
+  // Outgoing data is first gathered in the host, and incoming data distributed.
   const double stays = largest(traffic.vectors) * (of_host - 1) / std::max(1.0, gpus - 1) + 2 * away / of_host;
   const bool several = cluster.hosts > 1;
   const double begin = several ? cluster.between.seconds + kMessage * (hosts - 1) : 0;
@@ -179,7 +180,7 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
   ScaleForecast forecast{.hosts = cluster.hosts, .gpus = gpus, .samples = all};
   if (gpus > 1) add_exchanges(config, cluster, ceilings, gpu_bytes, forecast);
   const StepForecast one = forecast_step(config, mine, ceilings, assumed_keys(config, mine));
-  // An owner has the keys of all samples, of which more are equal than of its own samples.
+  // An owner gets the keys of all samples, with more duplicates than its own samples have.
   const double tables = gpus == 1 ? one.tables
                                   : forecast_step(config, all, ceilings, assumed_keys(config, all)).tables /
                                         static_cast<double>(gpus) * forecast.busiest;
@@ -198,8 +199,8 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
       {forecast.starts, "starts of kernels"},
       {forecast.vectors_inside * (1 + shown), "vectors inside hosts"},
       {forecast.vectors_between * (1 + shown), "vectors between hosts"},
-      {forecast.sums * shown, "sums of dense gradients"}};
-  if (forecast.keys > forecast.seconds) {  // those of the next batch are exchanged meanwhile
+      {forecast.sums * shown, "all-reduces of dense gradients"}};
+  if (forecast.keys > forecast.seconds) {  // the keys of the next batch are exchanged meanwhile
     forecast.seconds = forecast.keys;
     parts = {{forecast.keys, "keys"}};
   }

@@ -1,4 +1,4 @@
-// How long a training step should take on many GPUs of several hosts, from the step of one GPU and the speed of links.
+// Predicts the time of a training step on many GPUs of several hosts, from the step of one GPU and the speed of links.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace hctr {
 
-/// Equal hosts and what joins them. Rates are one way.
+/// Equal hosts and the links between them. Rates are one way.
 struct Cluster {
   struct Links {
     double bytes = 0;    ///< a second
-    double seconds = 0;  ///< until an exchange over them begins
+    double seconds = 0;  ///< latency of an exchange
   };
-  int64_t hosts = 1, gpus = 8;  ///< gpus: of a host
-  Links inside{320e9, 15e-6};   ///< bytes: of a GPU
-  Links between{};              ///< bytes: of all adapters of a host
-  std::string network;          ///< as it was written
+  int64_t hosts = 1, gpus = 8;  ///< gpus: per host
+  Links inside{320e9, 15e-6};   ///< bytes: per GPU
+  Links between{};              ///< bytes: of all adapters of a host together
+  std::string network;          ///< as given by the user
 
   int64_t all_gpus() const { return hosts * gpus; }
 };
 
-/// "hosts=16,gpus=8,network=8xib400,links=nvlink": adapters by their Gb/s, nine tenths of which are counted, or GB/s of
-/// a host and microseconds as in network=45:20; links "nvlink", "pcie", or GB/s of a GPU and microseconds. Errors:
-/// Error(usage) naming the word and what it may be.
+/// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". Network: adapters by their Gb/s, of which nine tenths count,
+/// or GB/s of a host and microseconds as in network=45:20. Links: "nvlink", "pcie", or GB/s of a GPU and microseconds.
+/// Errors: Error(usage) naming the word and its valid values.
 Cluster cluster_from(const std::string& text);
 
-/// A step on one GPU that was measured.
+/// A measured step on one GPU.
 struct MeasuredStep {
   int64_t samples = 0;
   double seconds = 0;
@@ -37,21 +37,21 @@ struct MeasuredStep {
 /// "16384:1.05": samples and milliseconds. Errors: Error(usage).
 MeasuredStep measured_step_from(const std::string& text);
 
-/// What a GPU has to do in a step. Exchanges are those of one direction.
+/// The work of a GPU in a step. Exchanges are one way.
 struct ScaleForecast {
-  int64_t hosts = 1, gpus = 1, samples = 0;  ///< samples: of all GPUs
+  int64_t hosts = 1, gpus = 1, samples = 0;  ///< samples: over all GPUs
   double layers = 0, tables = 0, starts = 0;
-  double busiest = 1;  ///< the work of the busiest GPU on tables, of the mean
+  double busiest = 1;  ///< table work of the busiest GPU, relative to the mean
   double vectors_inside = 0, vectors_between = 0, keys = 0, sums = 0;
-  double bytes_between = 0;  ///< that leave a host in a step: keys, vectors and gradients, sums
+  double bytes_between = 0;  ///< that leave a host per step: keys, vectors and gradients, sums
   double seconds = 0;
-  std::string bound;  ///< the part that takes most of it
+  std::string bound;  ///< the part that takes longest
 };
 
-/// For config.solver.batchsize samples in all on all GPUs of the cluster. What leaves a host is what is there: each
-/// different key of its samples once with the places of its occurrences, and as many vectors and sums of gradients as
-/// there are such keys or bags, whichever is less. `measured`: in
-/// ascending order; the forecast of one GPU is scaled to them. Errors: those of forecast_step().
+/// For config.solver.batchsize samples in total on all GPUs of the cluster. A host sends each distinct key of its
+/// samples once, with the places of its occurrences, and one vector and gradient sum per such key or per bag, whichever
+/// is fewer. `measured`: in ascending order; the forecast of one GPU is scaled to them. Errors: those of
+/// forecast_step().
 ScaleForecast forecast_scale(const Config&, const Cluster&, const Ceilings&, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured);
 

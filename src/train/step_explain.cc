@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// Addresses for tensors that nobody reads.
+/// A tensor with an address, whose memory is never read.
 Tensor placed(const TensorSpec& spec, Device device) {
   Arena arena;
   const size_t ticket = arena.add(spec);
@@ -53,7 +53,7 @@ PlacedModel place_model(const Config& config, const Graph& graph, int64_t sample
   return model;
 }
 
-/// Where gradients of long vectors go to one owner each, as they are.
+/// Whether gradients of long vectors go unchanged to one owner each.
 bool by_engines(const TableSpec& spec, const Placement& placement) {
   constexpr int64_t kLongVector = 128;  // bytes
   const auto one_owner = [&](int64_t slot) { return !placement.spread(slot); };

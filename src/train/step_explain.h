@@ -1,4 +1,4 @@
-// The plan of a training step as a config gives it, without a GPU, without data and without memory for the model.
+// Makes the plan of a training step from a config, without a GPU, data, or memory for the model.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace hctr {
 
-/// What Replica finds of a model once it is bound. `gpu`: none: a CPU. Several processes count as hosts of their own,
-/// and GPUs of one host as such that reach each other's memory. Errors: Error(config).
+/// The facts that a bound Replica would have. `gpu`: none: a CPU. Several processes count as separate hosts; GPUs of
+/// one host can access each other's memory. Errors: Error(config).
 StepFacts expected_step_facts(const Config&, const std::optional<GpuTraits>&);
 
-/// What `huge_ctr --explain step` prints.
+/// The output of `huge_ctr --explain step`.
 std::string explain_step(const Config&, const std::optional<GpuTraits>&);
 
 }  // namespace hctr

@@ -5,19 +5,19 @@
 namespace hctr {
 namespace {
 
-// The start of a part, and the share of the longer of both times that parts reach on average: two figures for 48 steps
-// on an H100, of four models in three precisions with 512 to 65,536 samples, which come out within 25 %. A start is
-// longer than that of an empty kernel, 2.5 microseconds: a small product still goes through its whole inner dimension,
-// and some parts are several kernels.
+// kStart: the start of a part. kReached: the longer of its two times, as a share of what parts reach on average. Two
+// figures fitted to 48 steps on an H100 (four models, three precisions, 512 to 65,536 samples), which they predict
+// within 25 %. A start is longer than an empty kernel, 2.5 microseconds: a small GEMM still loops over its whole inner
+// dimension, and some parts have several kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
-// Rows of 64 and 512 bytes anywhere in memory are read as if they had 57 bytes more, at half the rate of a copy. Of the
-// rows of a batch many are those of the batch before, and still in the cache: at this rate together.
+// Random rows of 64 to 512 bytes are read as if they had 57 bytes more, at half the rate of a copy. Many rows of a
+// batch were in the previous batch and are still cached: together they reach this rate.
 constexpr double kMoreBytesOfRow = 57, kRandom = 0.87;
 
 double bytes_at_random(double rows, double bytes_of_row) { return rows * (bytes_of_row + kMoreBytesOfRow) / kRandom; }
 
-/// Bytes at the rate of a copy that take as long. Rows that a batch uses again come from the cache.
+/// The bytes of a copy that takes equally long. Rows used repeatedly in a batch come from the cache.
 double forward_bytes(const TableSpec& spec, const TableUse& use, double number_bytes) {
   return bytes_of_table("forward", spec, {use.keys - use.rows, 0}, number_bytes) +
          bytes_at_random(use.rows, vector_bytes_of_row(spec));
@@ -36,7 +36,7 @@ StepForecast forecast_step(const Config& config, int64_t samples, const Ceilings
                            const std::vector<std::vector<SlotKeys>>& keys) {
   StepForecast forecast;
   const auto add = [&](PartWork work, double bytes, double& sum) {
-    if (bytes <= 0 && work.work.flops <= 0) return;  // outputs that are where inputs are
+    if (bytes <= 0 && work.work.flops <= 0) return;  // outputs that share memory with inputs
     const double seconds = std::max(bytes / ceilings.copy_bytes, work.work.flops / ceilings.product_flops) / kReached;
     sum += seconds;
     forecast.starts += kStart;

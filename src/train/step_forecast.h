@@ -1,4 +1,4 @@
-// How long a training step should take on a GPU: what it has to do, at the rates that the GPU reaches.
+// Predicts the time of a training step on a GPU from its work and the rates that the GPU reaches.
 #pragma once
 
 #include <string>
@@ -15,14 +15,13 @@ struct StepForecast {
     double seconds = 0;
   };
   std::vector<Part> parts;
-  double seconds = 0;                         ///< of a step on one GPU; without reading
-  double layers = 0, tables = 0, starts = 0;  ///< of these: dense layers and weights, tables, starting kernels
+  double seconds = 0;                         ///< per step on one GPU; without reading data
+  double layers = 0, tables = 0, starts = 0;  ///< of these: dense layers and weights, tables, kernel starts
 };
 
-/// For `samples` samples on one GPU. A part takes as long as its bytes at the rate of a copy or as its products,
-/// whichever is longer, and the start of its kernels. Rows of tables are read and written at random, which is slower
-/// than a copy. Looking up the next batch's keys runs concurrently and is left out. Errors: those of
-/// work_of_dense_layers().
+/// For `samples` samples on one GPU. The time of a part is that of its bytes at the copy rate or of its GEMMs,
+/// whichever is longer, plus the start of its kernels. Rows of tables are accessed at random, which is slower than a
+/// copy. The look-up of the next batch runs concurrently and is not counted. Errors: those of work_of_dense_layers().
 StepForecast forecast_step(const Config&, int64_t samples, const Ceilings&,
                            const std::vector<std::vector<SlotKeys>>& keys);
 

@@ -1,4 +1,4 @@
-// The ring of batches: filled by a reader or a caller, trained on, and given back.
+// The ring of batches: a reader or a caller fills it, steps train on it, and buffers are returned.
 #include "train/step_pipeline.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kToWaitForFiles(100);
-constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;  // more than can be queued before a loss is looked at
+// more than the steps that can be queued before a loss is read
+constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;
 
 }  // namespace
 
@@ -72,7 +73,7 @@ void StepPipeline::park() {
   finish_and_read_loss();
   uploading_.reset();
   fetched_ = false;
-  past_.clear();  // of other data
+  past_.clear();  // they used other data
   if (reader_)
     parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
   reader_.reset();
@@ -115,7 +116,7 @@ void StepPipeline::release(int buffer) {
 }
 
 StepPipeline::~StepPipeline() {
-  if (look_ahead_) look_ahead_->stop();  // before the model ends
+  if (look_ahead_) look_ahead_->stop();  // before the model is destroyed
   if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
 }
 
@@ -154,7 +155,7 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
     if (gives_)
-      fetched_ = false;  // others may be given
+      fetched_ = false;  // other samples may be given
     else if (!feed_)
       progress_.position = next_pass();
     return std::nullopt;
@@ -171,12 +172,12 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
     progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
   if (runtime_.device().is_cuda()) {
-    // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
+    // The previous buffer returns to the reader once its upload has run. The host waits here only when it is a whole
     // ring ahead of the device.
     if (uploading_) {
       buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       release(*uploading_);
-      count_not_finite(*uploading_);  // the step that had this buffer before has run
+      count_not_finite(*uploading_);  // the earlier step in this buffer has run
     }
     uploading_ = *next;
   } else {
@@ -215,7 +216,7 @@ void StepPipeline::read_again(int64_t step) {
   finish_and_read_loss();
   uploading_.reset();
   while (!past_.empty() && past_.front().step != step) past_.pop_front();
-  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is not known any more"));
+  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is no longer known"));
   reader_->reset(past_.front().position);
   fetched_buffer_ = reader_->next();
   if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");
@@ -230,7 +231,7 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // it fills buffers that are used again here
+  reader_.reset();  // it fills buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
     buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes
@@ -246,7 +247,7 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  next.bad_records = progress_.skipped_records;  // also where a run has gone on at the end of a pass
+  next.bad_records = progress_.skipped_records;  // also if a run was resumed at the end of a pass
   return next;
 }
 
@@ -258,7 +259,7 @@ double StepPipeline::finish_and_read_loss() {
   copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
   runtime_.compute_stream().synchronize();
   if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
-    spoiled_ = true;  // by the last step, whose record came before its updates
+    spoiled_ = true;  // by the last step, which wrote its record before its updates
     step_not_finite_ = last_record().step;
     loss_not_finite_ = false;
   }

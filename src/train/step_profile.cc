@@ -12,18 +12,18 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
-// Recorded steps are short, and tables that take memory make the first ones longer.
+// Recorded steps are short, and growing tables make the first ones longer.
 constexpr int64_t kWarmUpRecorded = 200;
-// Whole steps go on until they have taken so long: filling and draining the queue would lengthen a few short ones.
-constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the second where nobody knows when the run ends
+// Whole steps run until they have taken this long: filling and draining the queue would distort a few short ones.
+constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the latter if the end of the run is unknown
 constexpr double kWholeSeconds = 0.1;
-constexpr int kMostAnew = 4;  // times that they begin again since tables have grown
-// Recorded steps: their number in a series, of which the third to last is looked at. The first steps wait for nothing
-// or for everything, and the last ones have no later batch that is prepared beside them.
+constexpr int kMostAnew = 4;  // restarts because tables have grown
+// Recorded steps: the number in a series, of which the third to last is measured. The first steps of a series have an
+// empty queue before them, and the last ones no later batch that is prepared concurrently.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
-constexpr int64_t kTriesOfSeries = 4;  // where something else is done after every few steps
-// Traced steps, after some that are not counted: a recording is slower when it runs first.
+constexpr int64_t kTriesOfSeries = 4;  // if other work follows every few steps
+// Traced steps, after a few that are not counted: the first run of a recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -110,7 +110,7 @@ std::vector<std::string> StepProfile::after_traced_step(bool pause) {
   if (traced_.steps > 0) return finish();
   const bool knows_parts = std::any_of(profiler_.traced().begin(), profiler_.traced().end(),
                                        [](const TracedWork& work) { return work.mark.has_value(); });
-  times_.not_traced = knows_parts ? "other work came between every few steps"
+  times_.not_traced = knows_parts ? "other work interrupts every few steps"
                                   : "the records of CUPTI do not name the nodes of recorded steps";
   stop_tracing();
   trace_ = Trace::off;
@@ -153,7 +153,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // that of this batch
+  steps_ = -1;  // the span of this batch
   seconds_ = cpu_seconds_ = 0;
 }
 
@@ -194,11 +194,11 @@ void StepProfile::add_sample() {
         &ahead = profiler_.recorded(buffers[last]);
   const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
   for (const auto* one : {&step, &next, &ahead})
-    if (one->size() != parts) return;  // recorded anew, and otherwise
+    if (one->size() != parts) return;  // recorded again with other parts
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
-  if (first == step.end() || first_of_next == next.end()) return;  // recorded again in the series
+  if (first == step.end() || first_of_next == next.end()) return;  // recorded again during the series
   StepSample sample;
   sample.period = first_of_next->begin - first->begin;
   const auto from_origin = [&](Span span) {
@@ -206,7 +206,7 @@ void StepProfile::add_sample() {
     span.end -= first->begin;
     return span;
   };
-  // The batch of the last step is prepared beside the step.
+  // The batch of the last step is prepared concurrently with the step.
   for (size_t i = 0; i < step.size(); ++i)
     sample.recorded.push_back(from_origin(step[i].on == Span::On::prepare ? ahead[i] : step[i]));
   for (size_t i = queued_before_; i < profiler_.spans().size(); ++i)

@@ -1,4 +1,4 @@
-// The recording of steps, and the order in which the programs of a batch run.
+// Records steps, and runs the programs of a batch in order.
 #include <optional>
 #include <utility>
 
@@ -53,7 +53,7 @@ void StepPipeline::record(int buffer) {
   if (plan_->choices.keys_ahead)
     at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
   at.prepare.emplace(prepare_program(buffer));
-  // Recording it reads what recording `prepare` has noted of the buffer.
+  // Recording it reads the notes that recording `prepare` has made of the buffer.
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
@@ -88,7 +88,7 @@ void StepPipeline::prepare(int buffer, int64_t step) {
       body();
     } catch (const Error& error) {
       if (!together || (error.kind() != Kind::data && !exchanged)) throw;
-      if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
+      if (!refusal) refusal = error;  // the other ranks still need this one for the key exchange
     }
   };
   unless_refused([&] {
@@ -129,7 +129,7 @@ void StepPipeline::record_again() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   Profiler* const profiler = runtime_.profiler();
-  runtime_.set_profiler(part_times_);  // null: what is recorded does not run now
+  runtime_.set_profiler(part_times_);  // null: recording runs no kernels
   for (int s = 0; s < kBuffers; ++s) {
     if (part_times_) part_times_->begin_recording(static_cast<size_t>(s));
     record(s);

@@ -13,11 +13,11 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kRounds = 3;           // in which each part is timed
+constexpr size_t kRounds = 3;           // rounds; each part is timed once per round
 constexpr size_t kLeastTogether = 2;    // parts
-constexpr double kShortestWait = 1e-6;  // a shorter gap is the start of a kernel, which belongs to its part
-constexpr double kEventsOfGap = 2;      // so many times the cost between events may be theirs as well
-constexpr double kUnsure = 1e-6;        // of the cost of events
+constexpr double kShortestWait = 1e-6;  // a shorter gap is a kernel start, which belongs to its part
+constexpr double kEventsOfGap = 2;      // a gap may contain up to this many event costs
+constexpr double kUnsure = 1e-6;        // tolerance of the cost of events
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
 bool computes(const Span& span) { return span.on == Span::On::compute; }
@@ -28,7 +28,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The figure of each sample that has it; of the first one only if no other has it.
+/// The figure of each sample that has it; the first sample counts only if no other has it.
 template <class Figure>
 auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   std::vector<typename decltype(figure(samples[0]))::value_type> out;
@@ -38,12 +38,13 @@ auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   return out;
 }
 
-/// The time between two parts of the compute stream. Where it waits for another stream, events before it hide a piece.
+/// The time between two parts of the compute stream. If it waits for another stream, events before the gap hide a piece
+/// of it.
 struct Gap {
   double least, most;
 };
 
-/// From the end of a part to the begin of the next one on the compute stream (of the next step: none).
+/// The gap from the end of a part to the begin of the next one on the compute stream (`next`: none: of the next step).
 Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional<size_t> next, EventCost cost) {
   std::vector<Gap> gaps = figures(samples, [&](const StepSample& sample) -> std::optional<Gap> {
     const std::vector<Span>& parts = sample.recorded;
@@ -53,18 +54,18 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // Other streams mostly wait, too, for the first one, which all samples have.
+    // The other streams also wait, mostly for the first part, which all samples have.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
   if (gaps[0].least < std::max(kShortestWait, kEventsOfGap * cost.between)) return {0, 0};
-  const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest may be a disturbance
+  const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest may be an outlier
   double most = gaps[0].most;
   for (const Gap& gap : gaps) most = std::min(most, gap.most);
   return {least, std::max(least, most)};
 }
 
-/// Neighbours are in a sample together: each sample begins with the last part of the one before.
+/// Neighbouring parts share a sample: each sample begins with the last part of the previous one.
 void add_rounds(const std::vector<size_t>& parts, size_t together, size_t round,
                 std::vector<std::vector<size_t>>& samples) {
   const auto count = static_cast<int64_t>(parts.size()), step = static_cast<int64_t>(together);
@@ -75,7 +76,7 @@ void add_rounds(const std::vector<size_t>& parts, size_t together, size_t round,
   }
 }
 
-/// The span in a step that repeats. What it has to do is counted once.
+/// Adds the span to a step that repeats, wrapped at its end. Its work is counted once.
 void add_in_step(Span span, double step, std::vector<Span>& out) {
   const double length = std::min(span.end - span.begin, step);
   span.begin -= step * std::floor(span.begin / step);
@@ -89,7 +90,7 @@ void add_in_step(Span span, double step, std::vector<Span>& out) {
   out.push_back(span);
 }
 
-/// The mean time of each of these parts, where the last sample has it.
+/// The mean time of each of these parts in the samples; the parts are those of the last sample.
 std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
   std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, Span> by_part;
   for (const StepSample& sample : samples)
@@ -120,7 +121,7 @@ std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, s
 StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
   HCTR_EXPECT(!samples.empty(), "no step has been looked at");
   const std::vector<Span>& parts = samples[0].recorded;
-  std::vector<double> lengths, begins;  // with the cost of events
+  std::vector<double> lengths, begins;  // including the cost of events
   std::vector<size_t> compute;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto if_timed = [&](const StepSample& sample, double seconds) {
@@ -148,12 +149,12 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
   };
   StepTimeline out;
   out.measured = sum_with(cost.around);
-  // What is missing is in the waits that were seen.
+  // The missing time is attributed to the waits that were seen.
   const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
   const double filled = all_more > 0 ? std::clamp((step - out.measured) / all_more, 0.0, 1.0) : 0;
   for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
   double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
-  for (int i = 0; i < 40; ++i) {  // the longer events are, the shorter is the sum
+  for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases with the cost of events
     const double middle = (least + most) / 2;
     (sum_with(middle) > step ? least : most) = middle;
   }

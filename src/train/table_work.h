@@ -1,4 +1,4 @@
-// How many bytes the parts of a step move for a table.
+// The bytes that the parts of a step move for a table.
 #pragma once
 
 #include <string_view>
@@ -7,17 +7,17 @@
 
 namespace hctr {
 
-/// What one batch of a rank uses of a table.
+/// The use of a table by one batch of a rank.
 struct TableUse {
-  double keys = 0, rows = 0;  ///< rows: different ones
+  double keys = 0, rows = 0;  ///< rows: distinct ones
 };
 
 /// Bytes of a row without its optimizer states, and of these states.
 double vector_bytes_of_row(const TableSpec&);
 double state_bytes_of_row(const TableSpec&);
 
-/// What "prepare", "forward" or "update" reads and writes at least: keys, or rows and their states, or gradients; 0 for
-/// other parts. `number_bytes`: of an element of the vectors that layers read.
+/// The minimum bytes that "prepare", "forward" or "update" reads and writes: keys, rows with their states, or
+/// gradients; 0 for other parts. `number_bytes`: per element of the vectors that layers read.
 double bytes_of_table(std::string_view part, const TableSpec&, const TableUse&, double number_bytes);
 
 }  // namespace hctr

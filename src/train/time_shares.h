@@ -1,4 +1,4 @@
-// Divides a stretch of time among the parts that run in it, where some run beside each other.
+// Divides a stretch of time among the parts that run in it, some of which overlap.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// A part runs from `begin` to `end`, seconds on one axis. It may have several intervals.
+/// A part runs from `begin` to `end`, in seconds on a common axis. It may have several intervals.
 struct PartInterval {
   size_t part = 0;
   int rank = 0;  ///< 0 comes first
@@ -16,14 +16,14 @@ struct PartInterval {
 };
 
 struct TimeShares {
-  std::vector<double> share;                       ///< of each part, in seconds
-  double idle = 0;                                 ///< seconds in which no part runs
-  std::vector<std::map<size_t, double>> together;  ///< [part] seconds in which it and another part run, by that part
+  std::vector<double> share;  ///< of each part, in seconds
+  double idle = 0;            ///< seconds in which no part runs
+  /// [part] seconds in which it and another part overlap, by that other part
+  std::vector<std::map<size_t, double>> together;
 };
 
-/// Each instant of [begin, end) goes to the parts of the lowest rank that run in it, in equal pieces: what runs hidden
-/// behind the work of a lower rank has no share. Shares and `idle` are the stretch exactly. Intervals are cut off at
-/// its ends.
+/// Divides each instant of [begin, end) equally among the running parts of the lowest rank: a part hidden behind a
+/// lower rank has no share. Shares and `idle` add up to the stretch exactly. Intervals are clipped to it.
 TimeShares share_time(std::span<const PartInterval>, size_t parts, double begin, double end);
 
 }  // namespace hctr

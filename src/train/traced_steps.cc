@@ -10,7 +10,7 @@ namespace {
 
 using Piece = std::pair<double, double>;  // begin and end
 
-/// Work of no part.
+/// Work that belongs to no part.
 constexpr Span kNoPart{.part = "other", .type = "work", .name = "in no part", .on = Span::On::other};
 
 const std::vector<Span>& parts_of(const TracedSeries& series, const PartMark& mark) {
@@ -23,10 +23,10 @@ const Span& part_of(const TracedSeries& series, const TracedWork& work) {
   return work.mark->part < parts.size() ? parts[work.mark->part] : kNoPart;
 }
 
-/// One stream of the Runtime, whose kernels run one after another.
+/// Whether this is one stream of the Runtime, whose kernels run one after another.
 bool is_one_stream(Span::On on) { return on != Span::On::other && on != Span::On::host; }
 
-/// Whether the part is the first of its recording on the compute stream: with it a step begins.
+/// Whether the part is the first of its recording on the compute stream: a step begins with it.
 bool begins_step(const TracedSeries& series, const TracedWork& work) {
   if (!work.mark || work.mark->recording == PartMark::kQueued) return false;
   const std::vector<Span>& parts = parts_of(series, *work.mark);
@@ -45,7 +45,7 @@ std::vector<double> begins_of_steps(const TracedSeries& series) {
   return begins;
 }
 
-/// Joins pieces that touch, which come in the order of their begins.
+/// Appends a piece and merges it with the last if they touch. Pieces arrive in the order of their begins.
 void add_piece(const Piece& piece, std::vector<Piece>& to) {
   if (!to.empty() && piece.first <= to.back().second)
     to.back().second = std::max(to.back().second, piece.second);
@@ -53,7 +53,7 @@ void add_piece(const Piece& piece, std::vector<Piece>& to) {
     to.push_back(piece);
 }
 
-/// What of the program of one step is not covered by anything that runs.
+/// The gaps in one step's program during which nothing runs.
 std::vector<Piece> gaps_in(const Piece& program, const std::vector<Piece>& busy) {
   std::vector<Piece> gaps;
   double now = program.first;
@@ -89,7 +89,7 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
   };
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // by launch, recording and part
   std::map<Span::On, double> ended;                                  // by stream
-  std::map<uint32_t, Piece> programs;                                // by launch, of steps, not of preparations
+  std::map<uint32_t, Piece> programs;                                // by launch; only of steps, not of preparations
   std::vector<Piece> busy;
   for (const TracedWork& work : series.work) {
     const Span& part = part_of(series, work);
@@ -105,13 +105,13 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
       end = std::max(end, piece.second);
     }
     const PartMark mark = work.mark.value_or(PartMark{PartMark::kQueued, UINT32_MAX});
-    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;  // of all its calls
+    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;  // by all calls of it
     PartRun& run = runs.try_emplace({launch, mark.recording, mark.part}, PartRun{part, {}}).first->second;
     if (piece.first < piece.second) add_piece(piece, run.pieces);
   }
   for (const auto& [key, run] : runs) {
     Span span = run.part;
-    // The step in which it begins has its work.
+    // Its work counts in the step in which it begins.
     bool counts = !run.pieces.empty() && run.pieces[0].first >= first && run.pieces[0].first < last;
     for (const Piece& piece : run.pieces) {
       if (!counts) span.work = {};

@@ -23,15 +23,15 @@ void expect_freezable(const Config& config, const std::string& name, bool frozen
     const EmbeddingSection& section = embedding.section;
     if (!is_it(section.top())) continue;
     if (section.frozen && !frozen)
-      throw Error(Kind::usage, cat("table '", name,
-                                   "' is in \"frozen\" of the config, so it has no optimizer states; "
-                                   "leave it out there, and freeze it here"));
+      throw Error(
+          Kind::usage,
+          cat("table '", name,
+              "' is in \"frozen\" of the config, so it has no optimizer states; remove it there, and freeze it here"));
     if (const OptimizerSection& own = section.optimizer ? *section.optimizer : config.optimizer;
         own.update() == UpdateType::lazy_global && !section.frozen)
-      throw Error(Kind::usage,
-                  cat("table '", name,
-                      "' has \"update_type\": \"LazyGlobal\", whose rows get the updates of left-out steps "
-                      "later; freeze it with \"frozen\" of the config, or take another update_type"));
+      throw Error(Kind::usage, cat("table '", name,
+                                   "' has \"update_type\": \"LazyGlobal\", whose rows catch up on skipped steps later; "
+                                   "freeze it with \"frozen\" of the config, or use another update_type"));
     return;
   }
   for (const LayerEntry& layer : config.layers)
@@ -41,7 +41,7 @@ void expect_freezable(const Config& config, const std::string& name, bool frozen
 
 }  // namespace
 
-/// A trainer and what its calls have in common.
+/// A trainer and the state that its calls share.
 class TrainerCore {
  public:
   TrainerCore(const TrainerOptions& of, bool needs_source) : options(of), others(join_processes(options)) {
@@ -50,17 +50,17 @@ class TrainerCore {
   }
 
   bool may_use_gpu() const { return options.device != DeviceChoice::cpu; }
-  /// Before a call; `trains`: one that finish() ends. Errors: the one that has ended training; Error(usage).
+  /// Check before a call; `trains`: false for calls allowed after finish(). Errors: the error that ended training;
+  /// Error(usage).
   void expect_open(bool trains = true) const {
-    if (in_callback) throw Error(Kind::usage, "a callback of a trainer may not call it");
+    if (in_callback) throw Error(Kind::usage, "a callback must not call its trainer");
     if (failed) throw *failed;
     if (job->finished())
       throw Error(Kind::usage,
-                  "the run that this trainer goes on from is finished; a larger max_iter or num_epochs "
-                  "would train on");
+                  "the resumed run is already finished; a larger max_iter or num_epochs would continue it");
     if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
-  /// What body(run) returns for the first rank. Errors end training.
+  /// Returns body(run) of the first rank. Errors end training.
   template <class Result, class Body>
   Result on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) {
@@ -68,7 +68,7 @@ class TrainerCore {
       return std::optional<Error>();
     });
   }
-  /// The same for what ranks do or leave undone together: errors that all of them throw do not end training.
+  /// The same for work that ranks do all or none: errors that all ranks throw do not end training.
   template <class Result, class Body>
   Result try_on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
@@ -92,7 +92,7 @@ class TrainerCore {
     if (refused) throw *refused;
     return std::move(*result);
   }
-  /// A callback that may be called in the middle of training.
+  /// Wraps a callback that may run in the middle of training.
   Trainer::Callback guarded(Trainer::Callback callback) {
     if (!callback) return nullptr;
     return [this, call = std::move(callback)](const TrainerState& at) {
@@ -174,8 +174,8 @@ TrainEnd Trainer::fit(const FitOptions& options) {
   const Config& config = state_->job->config();
   if (options.passes && config.solver.max_iter)
     throw Error(Kind::usage,
-                "with max_iter batches run across the end of the source: there are no passes; give "
-                "iterations, or num_epochs in the config");
+                "with max_iter batches span the end of the source, so there are no passes; set iterations, or "
+                "num_epochs in the config");
   if (config.data.source.empty())
     throw Error(Kind::usage, "the config has no source for fit(); give samples to step(), or set_source()");
   if (options.snapshot.value_or(0) > 0 && !state_->job->has_run_folder() && config.solver.snapshot_prefix.empty())
@@ -270,14 +270,14 @@ void Trainer::load(const WeightFiles& files) {
   const Config& config = state_->job->config();
   if (files.dense.empty() && files.tables.empty()) throw Error(Kind::usage, "no file is named to load");
   if (!files.dense_states.empty() && files.dense.empty())
-    throw Error(Kind::usage, "states of dense weights are loaded with the weights: name their file too");
+    throw Error(Kind::usage, "states of dense weights are loaded with the weights: also name the weights' file");
   for (const auto* named : {&files.tables, &files.table_states})
     for (const auto& of_table : *named)
       if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == of_table.first; }))
         throw Error(Kind::usage, cat("no table is named '", of_table.first, "'"));
   for (const auto& [table, file] : files.table_states)
     if (!files.tables.contains(table))
-      throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: name their file too"));
+      throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: also name the rows' file"));
   state_->try_on_ranks<bool>([&](Run& run) {
     run.check_files(files);
     return true;

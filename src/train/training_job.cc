@@ -22,7 +22,7 @@ namespace {
 /// What a config says whose data have no source: samples are given in memory.
 constexpr const char* kSourceToCome = "(samples in memory)";
 
-/// The config with that in place of a source, if it has none.
+/// The config with that placeholder if it has no source.
 Json with_source_to_come(const Json& config) {
   const Json* layers = config.find("layers");
   if (!layers || !layers->array() || layers->array()->empty() || !layers->array()->front().object()) return config;
@@ -34,8 +34,8 @@ Json with_source_to_come(const Json& config) {
   return with_member(config, "layers", std::move(all));
 }
 
-/// The effective config after options of the command line. Shares of a run of max_iter steps are steps there, so that
-/// --resume says when a longer run changes the learning rate.
+/// The effective config after command-line options. Fractions of a run of max_iter steps become steps, so that
+/// --resume reports when a longer run changes the learning rate.
 Json effective_config(Config& config) {
   if (config.solver.max_iter) resolve_schedule(config.optimizer.hyper, *config.solver.max_iter);
   Json effective(Json::Object{});
@@ -46,8 +46,8 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new run; or that of the run that goes on, unless the options name another one. What a checkpoint
-/// says is taken only where that folder says the same: a checkpoint of somebody else decides nothing.
+/// The folder of a new run, or of the resumed run, unless the options name another one. The folder in a checkpoint is
+/// used only if that folder's files name the same run: a foreign checkpoint decides nothing.
 RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const Config& config,
                      const std::optional<ResumePoint>& from, const Log& log) {
   if (!options.run_folder) {
@@ -64,24 +64,24 @@ RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const 
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
   if (options.run_dir.empty() && !folder.empty())
     log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
-                fs::exists(folder) ? "not that of its run" : "not there", ": a new one is made");
+                fs::exists(folder) ? "which belongs to another run" : "not there", ": a new one is created");
   RunFolder other = new_folder();
   other.set_run(from->run());
   return other;
 }
 
-/// A run that has failed goes on from its newest checkpoint.
+/// Makes a failed run resume from its newest checkpoint.
 void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
   if (!options.attempt) return;
   if (!checkpoint.given)
     throw Error(Kind::config, cat("'", options.config.string(),
-                                  "' has no \"checkpoint\" in the solver, from which --restarts goes on; add it"));
-  // Before this run has taken the folder, its checkpoints are those of another one.
+                                  "' has no \"checkpoint\" in the solver, from which --restarts resumes; add it"));
+  // Before this run has claimed the folder, the checkpoints in it belong to another run.
   if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
 }
 
-/// Collective. Warns of hosts that do not see the folder of checkpoints, where rank 0 holds the lock: each rank writes
-/// its file there, and a run that goes on reads all of them.
+/// Collective. Warns of hosts that do not see the checkpoint folder in which rank 0 holds the lock: each rank writes
+/// its file there, and a resumed run reads all of them.
 void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoint, const Log& log) {
   if (!checkpoint.given || comm.size() == 1) return;
   const fs::path lock = fs::path(checkpoint.folder) / kLockName;
@@ -90,7 +90,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
     if (!host.empty() && hosts.insert(host).second)
       log.warning(
           "a process on ", host, " does not see '", lock.string(),
-          "', which rank 0 has made: no run can go on from checkpoints whose folder the processes do not share");
+          "', which rank 0 created: a run can only resume from checkpoints in a folder that all processes share");
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
 TrainingJob::TrainingJob(const TrainerOptions& options, Processes* others, bool needs_source)
     : options_(options), others_(others), log_(options.surroundings.log), quiet_(errors_only(log_)) {
   if (options_.config == "-" && options_.config_text.empty() && place_of(others).processes > 1)
-    throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
+    throw Error(Kind::usage, "several processes cannot read the config from the standard input; name a file");
   read_config(needs_source);
   ranks_ = std::make_unique<Ranks>(options_, config_, others_, log_, "training");
   config_.effective = effective_config(config_);
@@ -136,7 +136,7 @@ void TrainingJob::read_config(bool needs_source) {
   }
   if (config_.data.source == kSourceToCome) config_.data.source.clear();
   if (config_.data.source.empty() && config_.data.follow)
-    throw Error(Kind::config, "\"follow\" needs a source, to which files come");
+    throw Error(Kind::config, "\"follow\" needs a source to which files are added");
   if (options_.seed) config_.solver.seed = {static_cast<uint64_t>(*options_.seed)};
   if (options_.max_iter) {
     config_.solver.max_iter = options_.max_iter;
@@ -150,7 +150,7 @@ void TrainingJob::take_folders() {
   expect_metrics_file(options_.metrics_file, config_file_, config_, options_.surroundings.environment);
   const CheckpointSection& checkpoint = config_.solver.checkpoint;
   resume_own(options_, checkpoint);
-  if (checkpoint.given) lock_.emplace(checkpoint.folder);  // before anybody looks into the folder
+  if (checkpoint.given) lock_.emplace(checkpoint.folder);  // locked before the first look into the folder
   point_ = find_resume_point(options_, config_, log_);
   if (point_) expect_same_run(*point_, config_, log_);
   nothing_to_do_ = point_ && point_->finished_for(config_);

@@ -1,4 +1,4 @@
-// A training job as this process has it: its ranks with a Run each, and the folders that it has locked.
+// A training job in this process: its ranks with a Run each, and the folders that it has locked.
 #pragma once
 
 #include <functional>
@@ -27,30 +27,30 @@ class TrainingJob {
   TrainingJob(const TrainingJob&) = delete;
   TrainingJob& operator=(const TrainingJob&) = delete;
 
-  /// Where the run that the options go on from is finished, so that there is nothing to train: its summary.
+  /// The summary, if the resumed run is already finished, so that there is nothing to train.
   const std::optional<TrainSummary>& finished() const { return finished_; }
-  /// Calls body(run) for every rank of this process, in its thread, and returns when all have ended. Where one fails
-  /// its run ends. Errors: the first of any rank, from now on from every call.
+  /// Calls body(run) for every rank of this process, in its thread, and returns when all have ended. If one fails, the
+  /// run ends. Errors: the first of any rank, then from every later call.
   void on_ranks(const std::function<void(Run&)>& body);
-  /// on_ranks() for what ranks do or leave undone together: an error that all of them throw is returned, and leaves the
-  /// runs as they are.
+  /// on_ranks() for work that ranks do all or none: returns an error that all of them throw, and leaves the runs
+  /// unchanged.
   std::optional<Error> try_on_ranks(const std::function<void(Run&)>& body);
   /// The first rank of this process.
   int first_rank() const { return ranks_->job.first_rank(); }
   int ranks() const { return ranks_->job.ranks(); }
 
   const Config& config() const { return config_; }
-  /// Of the ranks, for people.
+  /// The device of the ranks, for printing.
   std::string device() const;
   /// That of the only rank of all processes; nothing: there are several.
   std::optional<Device> only_device() const {
     return ranks() == 1 ? std::optional(ranks_->devices.front()) : std::nullopt;
   }
   bool has_run_folder() const { return options_.run_folder; }
-  /// What Run::set_source() and its like have set.
+  /// Records the results of Run::set_source() and similar calls.
   void set_source(const std::string& source) { config_.data.source = source; }
   void set_evaluation_source(const std::string& source) { config_.data.eval_source = source; }
-  /// Who hears of displays and evaluations, in the thread that has called on_ranks().
+  /// Callbacks for displays and evaluations, called in the thread that called on_ranks().
   void on_display(std::function<bool(const TrainerState&)>);
   void on_evaluation(std::function<bool(const TrainerState&)>);
 
@@ -64,7 +64,7 @@ class TrainingJob {
   bool is_first_process() const { return place_of(others_).process == 0; }
   void read_config(bool needs_source);
   void take_folders();
-  /// What is learned of the data before they are read.
+  /// Determines the facts that are needed before the data are read.
   void look_at_data();
   void open(Communicator&, Device);
   Place& place(const Communicator& comm) { return places_[static_cast<size_t>(comm.rank() - first_rank())]; }
@@ -75,12 +75,12 @@ class TrainingJob {
   Log log_, quiet_;
   std::filesystem::path config_file_;  // "-": none
   Config config_;
-  std::string source_, eval_source_;  // as the config has them, without ranks
+  std::string source_, eval_source_;  // from the config, without ranks
   std::unique_ptr<Ranks> ranks_;
   std::optional<FolderLock> lock_;
   std::optional<ResumePoint> point_;
   bool nothing_to_do_ = false;           // point_ is that of a finished run
-  std::optional<FileLock> models_lock_;  // a run folder has its own
+  std::optional<FileLock> models_lock_;  // a run folder has a lock of its own
   std::optional<RunFolder> folder_;
   RunFolder no_folder_;
   std::vector<ColumnStatistics> statistics_;

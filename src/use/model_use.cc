@@ -37,7 +37,7 @@ void choose_data(const ModelOptions& options, Config& config) {
     set_evaluation_data(options.data, config);
   } else if (config.data.eval_source.empty()) {
     throw Error(Kind::usage, cat(options.config.empty() ? "the config" : cat("'", options.config.string(), "'"),
-                                 " names no eval_source: name the samples with --data"));
+                                 " has no eval_source: name the samples with --data"));
   }
 }
 

@@ -60,7 +60,7 @@ class TextScores : public ScoreWriter {
     if (out != "-")
       file_.emplace(out);
     else if (!sink_)
-      throw Error(Kind::usage, "scores are to go to \"-\", and nobody takes them");
+      throw Error(Kind::usage, "scores go to \"-\", but \"rows\" is not set");
     add_cell("row");
     for (const auto* names : {&columns.labels, &columns.scores, &columns.kept})
       for (const std::string& name : *names) {
@@ -256,7 +256,7 @@ std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColu
   for (const auto* list : {&columns.labels, &columns.scores, &columns.kept})
     for (const std::string& name : *list)
       if (!names.insert(name).second)
-        throw Error(Kind::usage, cat("--keep ", name, ": the scores have a column of this name already"));
+        throw Error(Kind::usage, cat("--keep ", name, ": the scores already have a column of this name"));
   const ScoreFormat format = format_of(out);
   if (out != "-") create_parent_folder(out);
   if (format == ScoreFormat::parquet) return std::make_unique<ParquetScores>(out, columns);

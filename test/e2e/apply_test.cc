@@ -9,8 +9,8 @@ namespace {
 
 class Apply : public ::testing::Test {
  protected:
-  /// Rows whose label follows from the city and the age. The second day has cities that the first has not, and they
-  /// come first.
+  /// Rows whose label follows from the city and the age. The second day begins with cities that the first does not
+  /// have.
   static std::string rows(int day, int count) {
     std::string text = day == 1 ? "city,age,genres,click\n" : "click,genres,age,city\n";
     for (int i = 0; i < count; ++i) {
@@ -91,7 +91,7 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
 }
 
 TEST_F(Apply, EvaluatesAnotherDayAsOneCommonPreprocessingDoes) {
-  // Checks for every format: the second day's rows follow those of the first as evaluation rows.
+  // For every format: the second day's rows, as evaluation rows, get the ids of the first day.
   write_file(folder_ / "day2_as_1.csv", [] {
     std::string text = "city,age,genres,click\n", other = rows(2, 1000);
     size_t at = other.find('\n') + 1;

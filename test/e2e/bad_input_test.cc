@@ -25,7 +25,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Trains on valid data after `spoil` has changed them.
+  /// Trains on valid data that `spoil` has changed.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -110,7 +110,7 @@ TEST_F(BadInput, ShapesThatDoNotFit) {
         {"/layers/4/leading_dim", "[128,3,5]", "rows of 16", "one that fits is 15"});
   check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"relu1\", \"wide\"]",
         {"/layers/10/bottom/1", "[128,16]", "[128,1]"});
-  check("\"bottom\": \"concat1\"", "\"bottom\": \"deep_emb\"", {"/layers/6/bottom", "put a Reshape before it"});
+  check("\"bottom\": \"concat1\"", "\"bottom\": \"deep_emb\"", {"/layers/6/bottom", "add a Reshape before it"});
   check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"relu1\", \"label\"]",
         {"/layers/11/bottom/0", "one column", "[128,16]"});
 }
@@ -175,7 +175,7 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));
   const Outcome outcome = run_program("huge_ctr", {"--train", "once.json", "--run-dir", "run"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("1 bad record was left out"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("1 bad record was skipped"), std::string::npos) << outcome.err;
   EXPECT_NE(read_file(folder_ / "run" / "summary.json").find("\"skipped_records\": 1"), std::string::npos);
 }
 
@@ -235,14 +235,14 @@ TEST_F(BadInput, CommandLine) {
   expect_usage({"--trian", "config.json"}, "--trian");
   expect_usage({"--train"}, "--train");
   EXPECT_EQ(run_program("huge_ctr", {"--help"}, folder_.path()).exit_code, 0);
-  expect_usage({"trian", "config.json"}, "'trian' is no command and belongs to no option; did you mean \"train\"?");
+  expect_usage({"trian", "config.json"}, "unexpected argument 'trian'; did you mean \"train\"?");
   expect_usage({"train"}, "huge_ctr train needs FILE.json");
   expect_usage({"train", "config.json", "--gpus", "2"}, "huge_ctr train has no option --gpus");
-  expect_usage({"train", "config.json", "more.json"}, "takes no argument 'more.json'");
+  expect_usage({"train", "config.json", "more.json"}, "has no argument 'more.json'");
   expect_usage({"check", "config.json", "--train", "config.json"}, "two commands");
 }
 
-// A command is an option too: the same work, the same words.
+// An option is also a command: both do the same and print the same.
 TEST_F(BadInput, CommandsAreOptionsToo) {
   write_file(folder_ / "config.json", small_config());
   std::string table = "clicked,item\n";

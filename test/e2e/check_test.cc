@@ -1,4 +1,4 @@
-// huge_ctr --check: what a config will cost, and with --check-data its data.
+// huge_ctr --check: predicts the cost of a config; with --check-data it also checks the data.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -51,8 +51,7 @@ TEST_F(CheckCommandLine, NamesFoldersThatCannotBeWritten) {
   write_file(folder_ / "taken", "a file");
   const Outcome done = check({"--set", "solver.snapshot_prefix=taken/model_", "--device", "cpu"});
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.out.find("warning: /solver/snapshot_prefix: 'taken' is a file, and a folder is needed"),
-            std::string::npos)
+  EXPECT_NE(done.out.find("warning: /solver/snapshot_prefix: 'taken' is a file; expected a folder"), std::string::npos)
       << done.out;
   EXPECT_TRUE(json({}).find("unwritable")->array()->empty());
 }
@@ -107,7 +106,7 @@ TEST_F(CheckCommandLine, RefusesOptionsOfOtherCommandsAndUnknownGpus) {
   EXPECT_NE(unknown.err.find("H100"), std::string::npos) << unknown.err;
 }
 
-/// The figures of docs/performance.md for one H100, half precision, batch 16,384, without reading.
+/// The figures of docs/performance.md for one H100, half precision, batch 16,384, without reading data.
 TEST_F(CheckCommandLine, ExpectsTheMeasuredStepsOfAnH100) {
   const auto script = source_dir() / "tools/bench/model_configs.py";
   ASSERT_EQ(run_program("/usr/bin/env", {"python3", script.string(), "."}, folder_.path()).exit_code, 0);

@@ -73,7 +73,7 @@ class Checkpoints : public testing::Test {
       EXPECT_TRUE(files.at(name) == bytes) << name << " differs";
     }
   }
-  /// The losses and metrics in metrics.jsonl, a line each, without times and resumptions.
+  /// The losses and metrics in metrics.jsonl, one line each, without times and resume lines.
   std::string numbers(const std::string& run) const {
     std::string all;
     std::istringstream lines(read_file(folder_ / run / "metrics.jsonl"));
@@ -97,18 +97,18 @@ class Checkpoints : public testing::Test {
     return count;
   }
 
-  /// Updates change the rows of a batch alone, so that increments hold less than all.
+  /// Updates change only the rows of a batch, so that increments are smaller than full checkpoints.
   static std::string local_updates(const std::string& config) {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
   }
-  /// Rows are wide, so that memory holds few more than those of a batch.
+  /// Rows are wide, so that memory holds few more rows than a batch.
   std::string with_rows_on_disk(const std::string& config) const {
-    const int width = device_ == "cpu" ? 1024 : 8192;  // memory of a GPU comes in large pieces
+    const int width = device_ == "cpu" ? 1024 : 8192;  // GPU memory is allocated in large pieces
     const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
     return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
   }
-  /// "table_memory" with little more than what a rank's tables need on the GPU, which the error at the start names.
+  /// "table_memory" with little more than the GPU minimum of a rank's tables, which the error at the start states.
   std::string few_rows_on_gpu(const std::string& checkpoint) {
     const auto with = [&](int64_t gpu, const char* host) {
       return cat(checkpoint, R"(, "table_memory": {"gpu": ")", gpu, R"(B", "host": ")", host, R"(", "disk": "rows"})");
@@ -120,7 +120,7 @@ class Checkpoints : public testing::Test {
       least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
     }
   }
-  /// The names of the checkpoints on which these build; "" for whole ones.
+  /// The names of the checkpoints on which these build; "" for full ones.
   std::vector<std::string> bases() const {
     std::vector<std::string> found;
     for (const CheckpointPlace& place : list_checkpoints(folder_ / "ckpt"))
@@ -181,7 +181,8 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    // Rows have no fixed order on a GPU, and none if some are on a disk. The last checkpoint may be whole or not.
+    // Rows have no fixed order on a GPU, and no order at all if some are on disk. The last checkpoint may be full or
+    // not.
     if (device_ != "cpu" || increments || rows_on_disk) continue;
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;
@@ -226,8 +227,8 @@ TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKillOnAGpu) {
   }
 }
 
-/// The placement is stated. Otherwise a life that follows a death before the first checkpoint would measure anew, and
-/// might plan otherwise.
+/// The placement is stated. Otherwise a life after a death before the first checkpoint would measure again, and might
+/// plan otherwise.
 TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
   HCTR_SKIP_WITHOUT_GPU();
   if (find_gpus().count < 2) GTEST_SKIP() << "there is one GPU";
@@ -240,13 +241,13 @@ TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
 TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
   train_well(text, "run");
-  // Whole at 4, 20 and 36; what 40 and 44 do not need is gone.
+  // Full at 4, 20 and 36; checkpoints that 40 and 44 do not need are removed.
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40, 44}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036", "iteration_000036"}));
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A resumed run continues counting: 36 follows the three increments on 20, and releases all before.
+  // A resumed run continues counting: 36 follows the three increments on 20, and allows removing everything before it.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Going on with 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
@@ -256,7 +257,7 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   EXPECT_EQ(iterations(), (std::vector<int64_t>{44}));
 }
 
-/// Rows that do not change are not written again.
+/// Unchanged rows are not written again.
 TEST_F(Checkpoints, HoldInIncrementsWhatHasChanged) {
   const std::string many =
       with_change(with_change(local_updates(config(R"({"every": 1, "whole_every": 8, "keep_last": 8})", 8)),
@@ -275,7 +276,7 @@ TEST_F(Checkpoints, HoldInIncrementsWhatHasChanged) {
   constexpr int64_t kRowBytes = int64_t{3} * 32 * 4, kRowsOfBatch = int64_t{16} * 3 * 2;
   const int64_t whole = bytes_of(1);
   EXPECT_GT(whole, 60000 * kRowBytes);
-  constexpr int64_t kDense = 100000;  // weights, and the wide table
+  constexpr int64_t kDense = 100000;  // dense weights plus the wide table
   for (int iteration = 2; iteration <= 8; ++iteration) {
     EXPECT_LE(bytes_of(iteration), kDense + (iteration - 1) * kRowsOfBatch * (kRowBytes + 4)) << iteration;
     EXPECT_GE(bytes_of(iteration), (iteration - 1) * kRowBytes) << iteration;
@@ -318,7 +319,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
     write_file(folder_ / "config.json", longer);
     expect_says(train(longer, "", {"--resume", newest.string()}), exit_code, why);
   };
-  // Another checkpoint of the same name, whole and undamaged.
+  // Another checkpoint of the same name, complete and undamaged.
   fs::rename(base, folder_ / "kept");
   refused(5, "ckpt/iteration_000020");
   train_well(
@@ -357,7 +358,7 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   }
   load();
 
-  // The program names the file, and with "latest" takes the one before.
+  // The program names the damaged file, and with "latest" uses the previous checkpoint.
   const std::string text = config(R"({"every": 20})", 80), state = read_file(newest / "rank_0.state");
   write_file(newest / "rank_0.state", state.substr(0, state.size() / 2));
   expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: it has ");
@@ -371,7 +372,7 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   for (const int64_t iteration : iterations())
     fs::remove(checkpoint_path(folder_ / "ckpt", iteration) / "manifest.json");
   expect_says(resume(text), 5, "manifest.json");
-  expect_says(train(text, "", {"--resume", "nowhere"}), 5, "'nowhere' holds no checkpoint");
+  expect_says(train(text, "", {"--resume", "nowhere"}), 5, "'nowhere' contains no checkpoint");
 }
 
 TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
@@ -387,7 +388,7 @@ TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
 }
 
 TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneFileOfEvents) {
-  // The first end is an error, which saves a model.
+  // The first run ends with an error, and saves a model.
   const std::string endless =
       with_change(config(R"({"every": 2})", 100000000), "\"display\": 20", "\"display\": 20, \"tensorboard\": true");
   std::istringstream names(read_file(folder_ / "train.txt"));
@@ -406,7 +407,7 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
     const std::string state = checkpoint_path("ckpt", iterations().back()).string();
     expect_says(stopped, 75,
                 cat("'", state, "' has the state after iteration ", iterations().back(),
-                    ", so no model is saved: --resume latest goes on from there"));
+                    ", so no model is saved: --resume latest resumes from it"));
     EXPECT_NE(stopped.out.find(cat("\n  checkpoint: ", state, "\n")), std::string::npos) << stopped.out;
     EXPECT_EQ(saved_models(), 0);
   }
@@ -419,7 +420,7 @@ TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneF
   };
   EXPECT_EQ(evaluate().exit_code, 0) << "the run's checkpoint is its model";
   fs::remove_all(checkpoint_path(folder_ / "ckpt", iterations().back()));
-  expect_says(evaluate(), 5, "which is not there any more: the run has gone on. The newest one is --model ckpt");
+  expect_says(evaluate(), 5, "which no longer exists: the run continued. The newest one is --model ckpt");
 }
 
 TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
@@ -432,7 +433,7 @@ TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
   const Outcome stopped = finish_program(started);
   expect_says(stopped, 75, "could not be saved: cannot create");
   expect_says(stopped, 75, "Without that checkpoint the model is saved.");
-  EXPECT_EQ(stopped.err.find("training goes on"), std::string::npos) << stopped.err;
+  EXPECT_EQ(stopped.err.find("training continues"), std::string::npos) << stopped.err;
   EXPECT_EQ(saved_models(), 2) << "at the prefix, and its link in the run folder";
 }
 
@@ -440,7 +441,7 @@ TEST_F(Checkpoints, UnderAnotherNameAreNotTaken) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::copy(checkpoint_path(folder_ / "ckpt", 20), checkpoint_path(folder_ / "ckpt", 900), fs::copy_options::recursive);
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "iteration_000900': its content is of iteration 20: it is a copy, or was renamed");
+  expect_says(resumed, 0, "iteration_000900': its content belongs to iteration 20: it is a copy, or was renamed");
   expect_says(resumed, 0, "after iteration 40.");
 }
 
@@ -450,7 +451,7 @@ TEST_F(Checkpoints, DoNotDecideWhereARunWrites) {
   fs::create_directories(folder_ / "run");
   write_file(folder_ / "run" / "config.json", "mine");
   const Outcome resumed = resume(config(R"({"every": 20})", 60));
-  expect_says(resumed, 0, "names the run folder 'run', which is not that of its run: a new one is made");
+  expect_says(resumed, 0, "names the run folder 'run', which is which belongs to another run: a new one is created");
   EXPECT_EQ(read_file(folder_ / "run" / "config.json"), "mine");
   EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
   EXPECT_TRUE(fs::exists(fs::directory_iterator(folder_ / "runs")->path() / "summary.json"));
@@ -466,7 +467,7 @@ TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
   train_well(slow(R"({"folder": "other"})"), "whole");
   write_file(folder_ / "config.json", slow("{}"));
   const Outcome stopped = run_and_signal("huge_ctr", arguments("run", {}), folder_.path(), "Training on", SIGTERM);
-  expect_says(stopped, 75, "The evaluation is left unfinished.");
+  expect_says(stopped, 75, "The evaluation is not finished.");
   ASSERT_EQ(iterations(), std::vector<int64_t>{1}) << stopped.err;
   expect_says(resume(slow("{}")), 0, "after iteration 1.");
   expect_model("run", "whole");
@@ -475,7 +476,8 @@ TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
 
 TEST_F(Checkpoints, OfAFinishedRunTrainOnOnlyWithMoreIterations) {
   const std::string text = config(R"({"every": 20})");
-  expect_says(resume(text, "run"), 0, "There is no checkpoint in 'ckpt' to go on from: training starts anew.");
+  expect_says(resume(text, "run"), 0,
+              "There is no checkpoint in 'ckpt' to resume from: training starts from the beginning.");
   const auto before = model("run");
   const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
   const Outcome again = resume(text);
@@ -506,7 +508,7 @@ TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
   train_well(config(R"({"every": 20})", 40), "run");
   fs::create_directories(folder_ / "ckpt" / "iteration_000050.part");
   const Outcome anew = train(config(R"({"every": 20})", 20), "run");
-  expect_says(anew, 0, "'ckpt' held the checkpoints of an earlier run: they are moved to 'ckpt.1'");
+  expect_says(anew, 0, "'ckpt' contained the checkpoints of an earlier run: they are moved to 'ckpt.1'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20}));
   EXPECT_EQ(iterations("ckpt.1"), (std::vector<int64_t>{20, 40}));
   EXPECT_FALSE(fs::exists(folder_ / "ckpt" / "iteration_000050.part"));
@@ -518,7 +520,7 @@ TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
 TEST_F(Checkpoints, KeepTheLastAndTheBest) {
   const std::string evaluated = with_change(config(R"({"every": 7, "keep_last": 1, "keep_best": "AverageLoss"})", 30),
                                             "\"eval_interval\": 30", "\"eval_interval\": 5");
-  // The rate makes the first evaluations the best ones.
+  // With this rate the first evaluations are the best ones.
   train_well(with_change(evaluated, "\"learning_rate\": 0.01", "\"learning_rate\": 3.0"), "run");
   const Json progress = read_manifest(checkpoint_path(folder_ / "ckpt", 30)).progress;
   const int64_t best = *progress.find("best_iteration")->integer();

@@ -58,7 +58,7 @@ TEST_F(CompatibleRuns, EvaluationsGoOnWhereTheLastOneEnded) {
                                    "\"eval_interval\": 1, \"batchsize_eval\": 100, \"max_eval_batches\": 1");
   config = with_change(config, "\"max_iter\": 60", "\"max_iter\": 14");
   config = with_change(config, "\"learning_rate\": 0.01",
-                       "\"learning_rate\": 0");  // after all keys have occurred, the model does not change
+                       "\"learning_rate\": 0");  // once all keys have occurred, the model does not change
   const auto last_six = [&] {
     std::vector<double> values = areas();
     EXPECT_EQ(values.size(), 14u);

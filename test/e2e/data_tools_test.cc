@@ -69,8 +69,8 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   EXPECT_EQ(norm, head_of(folder, "raw.json"));
   EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
 
-  // Text is converted by preprocess, which assigns its own ids. Labels, dense values, and which samples share a key do
-  // not change.
+  // preprocess converts text and assigns its own ids. Labels, dense values, and which samples share a key do not
+  // change.
   const Outcome made = run_program("preprocess",
                                    {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense",
                                     "I1,I2,I3", "--categories", "C1,C2,C3,C4"},
@@ -110,7 +110,7 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
       "data_generator",
       {"--config", "parquet.json", "--samples", "3000", "--eval-samples", "500", "--files", "3", "--seed", "5"},
       folder.path());
-  says(again.err, "is there already");
+  says(again.err, "already exists");
 
   // Slots with several keys are lists.
   const std::string several = R"({"solver": {"batchsize": 64, "max_iter": 10}, "optimizer": {}, "layers": [
@@ -204,7 +204,7 @@ TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
   EXPECT_EQ(done.exit_code, 4);
-  says(done.out, "Parquet data needs libhuge_ctr_parquet.so beside the program, and there is none");
+  says(done.out, "Parquet data needs libhuge_ctr_parquet.so next to the program, which is missing");
   says(done.out, "pip install pyarrow, or the packages libarrow-dev and libparquet-dev");
 }
 
@@ -219,7 +219,7 @@ TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {
   for (const auto& [option, value, message] :
        std::vector<std::array<std::string, 3>>{{"--samples", "100", "will read num_samples 300"},
                                                {"--nnz", "2", "allows 0 to 1"},
-                                               {"--files", "2", "Raw data is one file"},
+                                               {"--files", "2", "Raw data are one file"},
                                                {"--vocabulary", "7", "--vocabulary differs from slot_size_array"},
                                                {"--keys", "hashed", "hashed keys"}}) {
     const Outcome refused =
@@ -269,7 +269,7 @@ TEST(DataInspect, ExitCodesAndFiguresDoNotDependOnThreads) {
   EXPECT_EQ(run_program("data_inspect", {}, folder.path()).exit_code, 2);
   const Outcome text = run_program("data_inspect", {"config.json"}, folder.path());
   EXPECT_EQ(text.exit_code, 2);
-  says(text.err, "'config.json' has no header of a Norm file; say with --config what its records are like");
+  says(text.err, "'config.json' has no Norm header; use --config to describe its records");
 }
 
 TEST(FeatureSpecTool, DescribesChecksAndTranscodes) {

@@ -27,7 +27,7 @@ struct Block {
 struct Page {
   std::string path;  // relative to the root of the source tree
   std::vector<Block> blocks;
-  std::vector<std::string> prose;  // the lines outside of blocks
+  std::vector<std::string> prose;  // lines outside of blocks
 
   /// Whether the page is current. The changelog may name files and options that no longer exist.
   bool of_today() const { return path != "CHANGELOG.md"; }
@@ -219,7 +219,7 @@ bool exists_in_tree(std::string path) {
   return false;
 }
 
-/// Reports programs, options, presets and paths that a command, or code in a sentence, names and that do not exist.
+/// Reports nonexistent programs, options, presets and paths in a command, or in code within a sentence.
 void expect_names_exist(const std::string& where, std::string text, bool is_command) {
   text = std::regex_replace(text, std::regex(R"(\s#\s.*)"), "");  // a comment
   const std::string place = cat(where, ": `", text, "`");

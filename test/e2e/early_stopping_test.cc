@@ -18,7 +18,7 @@ class EarlyStopping : public testing::Test {
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
   }
 
-  /// The small config with an evaluation every five iterations, `more` in the solver, and a prefix of its own. The rate
+  /// The small config with an evaluation every five iterations, `more` in the solver, and a separate prefix. The rate
   /// is so large that an early evaluation is the best one.
   static std::string config(const std::string& prefix, const std::string& more, int iterations = 100) {
     std::string text = with_change(small_config(), "\"seed\": 7", "\"seed\": 7" + more);
@@ -58,7 +58,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   ASSERT_GT(best, 0) << early.text();
   EXPECT_EQ(integer(early, "iterations"), best + 3 * 5);
   EXPECT_EQ(*early.find("stopped_at")->string(), "early_stopping");
-  EXPECT_NE(stopped.err.find(cat("The AverageLoss of iteration ", best, " has not been improved in 3 evaluations")),
+  EXPECT_NE(stopped.err.find(cat("The AverageLoss of iteration ", best, " has not improved in 3 evaluations")),
             std::string::npos)
       << stopped.err;
 
@@ -74,7 +74,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   EXPECT_EQ(integer(line, "iteration"), best);
   EXPECT_EQ(line.find("metrics")->find("AverageLoss")->text(), loss->text());
 
-  // No model is left of the evaluations that were the best for a while.
+  // No model remains of evaluations that were the best only for a while.
   for (const auto& entry : fs::directory_iterator(folder_ / "early_out"))
     EXPECT_NE(entry.path().filename().string().find(cat("_", best, ".")), std::string::npos) << entry.path();
 }
@@ -83,7 +83,7 @@ TEST_F(EarlyStopping, GoesOnWhereACheckpointWas) {
   const std::string more = cat(kStop, R"(, "checkpoint": {"every": 5, "folder": ")");
   ASSERT_EQ(run(config("whole_out", more + "whole_ckpt\"}"), "whole").exit_code, 0);
   const int64_t best = integer(summary("whole"), "best_iteration");
-  // A run that ends while the best model is waiting for a better one.
+  // A run that ends while the best model waits for a better one.
   const auto part = [&](int iterations) { return config("part_out", more + "part_ckpt\"}", iterations); };
   ASSERT_EQ(run(part(static_cast<int>(best) + 7), "part").exit_code, 0);
   const Outcome resumed = run(part(100), "part", {"--resume", "latest"});
@@ -112,7 +112,7 @@ TEST_F(EarlyStopping, AMetricThatIsUndefinedEndsNothingAndIsWarnedOfOnceWithItsR
     return found;
   };
   const std::string warning = "warning: AUC is undefined: the only evaluation sample has label ",
-                    nothing = "warning: AUC was undefined in every evaluation: early stopping had nothing to go by";
+                    nothing = "warning: AUC was undefined in every evaluation: early stopping had no value to compare";
   const Outcome first = run(config("out", more, 20), "undefined");
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(count(first.err, warning), 1) << first.err;

@@ -1,4 +1,5 @@
-// A run that is stopped or meets a fault saves its model whole, or names the last one, and says why with its exit code.
+// A run that is stopped or meets a fault saves a complete model, or names the last one, and reports the reason with its
+// exit code.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -121,7 +122,7 @@ TEST_F(Ends, ASignalWhileTheConfigIsStillBeingPassedIsObeyed) {
                  " --train /dev/fd/3 2> said & pid=$!; sleep 0.5; kill -TERM $pid; wait $pid; code=$?; cat said >&2; "
                  "exit $code"},
       folder_.path());
-  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, which has not ended"});
+  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, before it ended"});
 }
 
 TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
@@ -132,7 +133,7 @@ TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
     write_file(folder_ / "slow.json", several ? two_ranks(slow) : slow);
     const Outcome outcome =
         run_and_signal("huge_ctr", words("slow.json", several ? "two" : "one"), folder_.path(), "Training on", SIGTERM);
-    expect_said(outcome, 75, {"The evaluation is left unfinished.", "Stopped on request after iteration 1;"});
+    expect_said(outcome, 75, {"The evaluation is not finished.", "Stopped on request after iteration 1;"});
   }
 }
 
@@ -154,7 +155,7 @@ TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
     const Outcome outcome =
         train_in_shell(with_change(config, "\"snapshot\": 1000000", "\"snapshot\": 30"), "ulimit -f 4; exec $TRAIN");
     expect_said(outcome, 5,
-                {"warning: the snapshot of iteration 30 is left out, and training goes on: cannot write",
+                {"warning: the snapshot of iteration 30 is skipped, and training continues: cannot write",
                  "File too large", "Iter: 60 ", "while saving the final model", "no model has been saved"});
     EXPECT_EQ(names("out", "").size(), 0u) << "nothing of the set";
   }
@@ -187,7 +188,7 @@ TEST_F(Ends, ARunFolderAndAPrefixHaveOneOwner) {
            "--set solver.snapshot_prefix=other/ --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
            "$code"},
       folder_.path());
-  expect_said(outcome, 5, {"the run folder 'run' belongs to a run that has not ended: give another --run-dir"});
+  expect_said(outcome, 5, {"the run folder 'run' belongs to a running job: name another --run-dir"});
   const std::string second = read_file(folder_ / "second");
   EXPECT_NE(second.find("another process writes to \"snapshot_prefix\" 'out/' now (process "), std::string::npos)
       << second;
@@ -202,7 +203,7 @@ TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
                                        R"("seed": 7, "dense_model_file": "out/_dense_60.model",
          "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
   expect_said(train(more), 3, {"the model of iteration 60 would replace 'out/", "snapshot_prefix"});
-  // Two epochs of 1920 samples are 30 iterations. The file name is one that only the end of the run can know.
+  // Two epochs of 1920 samples are 30 iterations. Only the end of the run determines the file name.
   fs::copy(folder_ / "out" / "_dense_60.model", folder_ / "out" / "_dense_32.model");
   const std::string epochs =
       with_change(with_change(more, "\"max_iter\": 60", "\"num_epochs\": 2"), "_dense_60", "_dense_32");
@@ -241,7 +242,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   int loaded = 0;
   for (const char* limit : {"40000", "60000", "200000", "20000000"}) {
-    // The libraries of a CUDA build alone need more than the smaller limits.
+    // The libraries of a CUDA build alone exceed the smaller limits.
     const Outcome outcome = train_in_shell(
         small_config(), cat("ulimit -v ", limit, "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; exec $TRAIN"));
     if (outcome.exit_code == 77) continue;
@@ -251,7 +252,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   EXPECT_GT(loaded, 0);
 }
 
-/// With rows on disk fewer addresses are reserved, so that they run out later: in threads, files or GEMMs.
+/// With rows on disk, fewer addresses are reserved, so that they run out later: in threads, files or GEMMs.
 TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   fs::create_directories(folder_ / "rows");
@@ -281,7 +282,7 @@ TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
               {"fifo.data': it is a pipe or a device"});
   expect_said(train_in_shell(small_config(), "rm -rf run; mkdir run; mkfifo run/metrics.jsonl; exec $TRAIN"), 5,
-              {"run/metrics.jsonl': it is no file"});
+              {"run/metrics.jsonl': it is not a file"});
 }
 
 TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {
@@ -307,7 +308,7 @@ TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
   for (const std::string& config : {skipping, two_ranks(skipping)}) {
     const Outcome outcome = train(config);
     expect_said(outcome, 0, {" skipped, whose gradients were infinite or not a number"});
-    // 60 batches of 128 are 3.84 passes over 2000 samples: the first record comes four times.
+    // 60 batches of 128 are 3.84 passes over 2000 samples: the first record occurs four times.
     EXPECT_EQ(*Json::read_file(folder_ / "run" / "summary.json").find("skipped_steps")->integer(), 4);
   }
 }
@@ -323,7 +324,7 @@ TEST_F(Ends, ValuesThatTheLossCannotTakeAreNamedWithTheirPlace) {
   expect_said(train(small_config()), 4, {"record 1 of ", "at byte 69: dense value 2 is inf"});
   const std::string skipping =
       with_change(small_config(), "\"check\": \"Sum\"", "\"check\": \"Sum\", \"bad_records\": \"skip\"");
-  expect_said(train(with_change(skipping, "\"max_iter\": 60", "\"num_epochs\": 1")), 0, {"1 bad record was left out"});
+  expect_said(train(with_change(skipping, "\"max_iter\": 60", "\"num_epochs\": 1")), 0, {"1 bad record was skipped"});
   set_float("train.txt", 3, 0.0f);
   set_float("eval.txt", 0, -1.0f);
   expect_said(train(small_config()), 4, {"'eval.txt': sample 1 has -1 as label 0", "is saved as out/_dense_30.model"});
@@ -346,7 +347,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   EXPECT_TRUE(fs::exists(folder_ / "second/models/_dense_60.model"));
   EXPECT_EQ(read_file(folder_ / "out/_dense_60.model"), model);
   EXPECT_NE(read_file(folder_ / "second/final__dense_60.model"), model);
-  // A shorter run at the prefix of a longer one: of which run is the newest model?
+  // A shorter run at the prefix of a longer one: it is ambiguous which run has the newest model.
   expect_said(train(with_change(strict, "\"max_iter\": 60", "\"max_iter\": 20"), "third"), 0, {});
   const auto evaluate = [&](const std::string& of) {
     return run_program("huge_ctr", {"--eval", "this.json", "--model", of, "--device", "cpu"}, folder_.path());
@@ -356,7 +357,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   expect_said(evaluate("first"), 0, {"'first', iteration 60"});
   expect_said(evaluate("again"), 0, {"'again', iteration 60"});
   expect_said(train(small_config(), "fourth"), 0, {});
-  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, and that is one of run 'fourth'"});
+  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, but that belongs to run 'fourth'"});
 }
 
 TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
@@ -373,12 +374,12 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
                            "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
                            prefix + "1_sparse_60.model\"]");
   };
-  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would find any change
+  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would detect any change
   fs::copy(folder_ / "out", folder_ / "dense");
   spoil("dense/_dense_60.model", 20);
   expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});
   fs::copy(folder_ / "out", folder_ / "table");
-  spoil("table/0_sparse_60.model", 12 + 8);  // rows of a key of 8 bytes and one element: the second one
+  spoil("table/0_sparse_60.model", 12 + 8);  // the second row: each has a key of 8 bytes and one element
   expect_said(train(from("table/")), 4, {"table/0_sparse_60.model': element 0 of row 1, of key ", ", is nan"});
 }
 

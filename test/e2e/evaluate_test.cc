@@ -1,4 +1,4 @@
-// huge_ctr --eval: the metrics of saved models are those that training has measured.
+// huge_ctr --eval: the metrics of a saved model equal those measured in training.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The small config with a normalized layer, whose statistics are a file of their own, and checkpoints.
+/// The small config with a normalized layer, whose statistics are in a separate file, and checkpoints.
 std::string evaluated_config() {
   const std::string normalized =
       with_change(small_config(), R"("type": "ReLU", "bottom": "fc1")",
@@ -23,7 +23,7 @@ std::string evaluated_config() {
 
 class EvaluateSavedModel : public testing::Test {
  protected:
-  /// One run serves all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", evaluated_config());
@@ -114,7 +114,7 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
   const std::string without = changed("without.json", ", \"eval_source\": \"eval.txt\"", "");
   EXPECT_EQ(evaluate_to_json("run", {"--data", "eval.txt"}, without).find("metrics")->text(),
             evaluate_to_json("run").find("metrics")->text());
-  expect_fails(evaluate("run", {}, without), 2, {"'without.json' names no eval_source", "--data"});
+  expect_fails(evaluate("run", {}, without), 2, {"'without.json' has no eval_source", "--data"});
   // Evaluation needs no training data.
   const std::string elsewhere = changed("elsewhere.json", "\"source\": \"train.txt\"", "\"source\": \"nowhere.txt\"");
   EXPECT_EQ(evaluate_to_json("run", {}, elsewhere).find("samples")->text(), "1000");
@@ -123,7 +123,7 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
 
 TEST_F(EvaluateSavedModel, WritesNoFile) {
   const auto files = [&] {
-    // when each file was written, without the file in which the test catches output
+    // the modification time of each file, without the file in which the test catches output
     std::map<fs::path, fs::file_time_type> times;
     for (const auto& entry : fs::recursive_directory_iterator(folder_->path()))
       if (!entry.path().filename().string().starts_with('.')) times[entry.path()] = entry.last_write_time();
@@ -148,10 +148,10 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("unfinished"), 5, {"has no summary.json", "its snapshots are at --model out/"});
   fs::create_directories(*folder_ / "measured");
   write_file(*folder_ / "measured/summary.json", R"({"iterations": 60, "model_files": []})");
-  expect_fails(evaluate("measured"), 5, {"has saved no final model", "\"final_snapshot\""});
+  expect_fails(evaluate("measured"), 5, {"saved no final model", "\"final_snapshot\""});
 }
 
-/// The result of replacing variables in a config is not replaced again.
+/// Values that replace variables in a config are not expanded again.
 TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
   const std::string config = changed("dollar.json", "\"out/\"", "\"out_$${HCTR_NO_SUCH}/\"");
   const Outcome trained = run_program(
@@ -164,8 +164,8 @@ TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
 TEST_F(EvaluateSavedModel, NamesTheLayerOrTableOfAnotherConfig) {
   const std::string wide = changed("wide.json", "\"num_output\": 16", "\"num_output\": 24");
   expect_fails(evaluate("out/", {}, wide), 4, {"belongs to another model", "'fc1/weights' [19,16]", "[19,24]"});
-  expect_fails(evaluate("run", {}, wide), 4, {"whose config is another: layer 'fc1' was", "\"num_output\":24"});
-  expect_fails(evaluate("ckpt", {}, wide), 4, {"fc1/weights", "whose config is another: layer 'fc1' was"});
+  expect_fails(evaluate("run", {}, wide), 4, {"whose config differs: layer 'fc1' was", "\"num_output\":24"});
+  expect_fails(evaluate("ckpt", {}, wide), 4, {"fc1/weights", "whose config differs: layer 'fc1' was"});
   const std::string longer = with_change(evaluated_config(), "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 7");
   write_file(*folder_ / "longer.json", with_change(longer, "\"leading_dim\": 15", "\"leading_dim\": 21"));
   expect_fails(evaluate("run", {}, "longer.json"), 4, {"layer 'deep_emb' was"});
@@ -176,7 +176,7 @@ TEST_F(EvaluateSavedModel, NamesTheLayerOrTableOfAnotherConfig) {
     {"name": "wide", "type": "Reshape")");
   for (const char* model : {"out/", "run"})
     expect_fails(evaluate(model, {}, more), 4,
-                 {"has 2 tables, and the config has 3 ('wide_emb', 'deep_emb', 'third')"});
+                 {"has 2 tables, but the config has 3 ('wide_emb', 'deep_emb', 'third')"});
 }
 
 TEST_F(EvaluateSavedModel, SaysWhatIsMissingOnTheCommandLine) {
@@ -184,8 +184,8 @@ TEST_F(EvaluateSavedModel, SaysWhatIsMissingOnTheCommandLine) {
     return run_program("huge_ctr", words, folder_->path());
   };
   expect_fails(run({"--eval", "config.json"}), 2, {"--eval needs --model"});
-  expect_fails(run({"--train", "config.json", "--model", "run"}), 2, {"--model belongs to --eval"});
-  expect_fails(run({"--eval", "config.json", "--model", "run", "--run-dir", "x"}), 2, {"--run-dir belongs to --train"});
+  expect_fails(run({"--train", "config.json", "--model", "run"}), 2, {"--model requires --eval"});
+  expect_fails(run({"--eval", "config.json", "--model", "run", "--run-dir", "x"}), 2, {"--run-dir requires --train"});
   expect_fails(run({"--eval", "config.json", "--train", "config.json"}), 2, {"--train and --eval are two commands"});
 }
 

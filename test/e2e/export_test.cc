@@ -1,4 +1,4 @@
-// huge_ctr --export: the files hold the model, and the graph gives the scores of --predict.
+// huge_ctr --export: the files hold the model, and the graph computes the scores of --predict.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Tables of both identities, with one key a slot and with several, texts and numbers as keys, and layers of all kinds.
+/// Tables of both identities, with one and several keys per slot, texts and numbers as keys, and layers of all kinds.
 std::string exported_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 60, "batchsize": 100, "gpu": [0], "seed": 3, "snapshot": 60,
@@ -53,7 +53,7 @@ std::string exported_config() {
 })";
 }
 
-/// `keys`: how many users there are. Evaluation has some that training has not.
+/// `keys`: the number of users. Evaluation has some that do not occur in training.
 std::string exported_rows(int count, int seed, int keys) {
   std::string text = "click,price,city,user,item,tags\n";
   const char* cities[] = {"Oslo", " Paris", "", "NA", "São Paulo"};
@@ -69,7 +69,7 @@ std::string exported_rows(int count, int seed, int keys) {
 
 class Export : public testing::Test {
  protected:
-  /// One run serves all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", exported_config());
@@ -97,7 +97,7 @@ class Export : public testing::Test {
   }
   static std::string file(const std::string& name) { return read_file(*folder_ / name); }
 
-  /// Scores the rows of an export with its graph, and compares them with the scores that are there.
+  /// Scores the rows of an export with its graph, and compares them with the exported scores.
   static OnnxArrays expect_parity(const std::string& folder, size_t rows) {
     const OnnxFile graph = read_onnx(*folder_ / folder / "model.onnx");
     const OnnxArrays all = read_npz(*folder_ / folder / "rows.npz");
@@ -137,7 +137,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST_F(Export, TheGraphGivesTheScoresOfPredict) {
   expect_exports({"onnx", "run", "--out", "graph", "--rows", "1000"});
-  const OnnxArrays rows = expect_parity("graph", 250);  // all of them
+  const OnnxArrays rows = expect_parity("graph", 250);  // all rows
   const Outcome predicted = run_program(
       "huge_ctr", {"--predict", "config.json", "--model", "run", "--out", "-", "--device", "cpu"}, folder_->path());
   const std::vector<std::string> lines = lines_of(predicted.out);
@@ -168,7 +168,7 @@ TEST_F(Export, AModelOfHalfPrecisionIsExportedInFull) {
   expect_parity("mixed", 100);
 }
 
-/// A sequence whose keys are not pooled, of which the last are kept, with its length as a mask; and two losses.
+/// A sequence whose keys are not pooled, limited to the last ones, with its length as a mask; and two losses.
 std::string sequence_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 20, "batchsize": 100, "batchsize_eval": 64, "gpu": [0], "seed": 3,
@@ -260,24 +260,24 @@ TEST_F(Export, ErrorsSayWhatWouldWork) {
   expect_fails({"npz", "run"}, 2, {"--export needs --out"});
   expect_fails({"npz", "--out", "x"}, 2, {"--export needs a saved model"});
   expect_fails({"npz", "config.json", "--out", "x"}, 2, {"--model PREFIX"});
-  expect_fails({"npz", "run", "--out", "x", "--rows", "5"}, 2, {"--rows belongs to --export onnx"});
-  expect_fails({"npz", "run", "--out", "run"}, 2, {"'run': the folder holds something"});
+  expect_fails({"npz", "run", "--out", "x", "--rows", "5"}, 2, {"--rows requires --export onnx"});
+  expect_fails({"npz", "run", "--out", "run"}, 2, {"'run': the folder is not empty"});
   expect_fails({"npz", "run", "--out", "config.json"}, 2, {"is a file"});
   fs::create_directories(*folder_ / "bare");
   for (const auto& entry : fs::directory_iterator(*folder_ / "out"))
     if (entry.path().filename().string().find("_model_") == std::string::npos)
       fs::copy(entry.path(), *folder_ / "bare" / entry.path().filename());
-  expect_fails({"npz", "bare/", "--out", "x"}, 2, {"does not hold its config", "name the file of its config too"});
+  expect_fails({"npz", "bare/", "--out", "x"}, 2, {"does not contain its config", "also name the config file"});
   write_file(*folder_ / "dice.json", with_change(exported_config(), R"("type": "ReLU", "bottom": "bn", "top": "relu")",
                                                  R"("type": "PReLU_Dice", "bottom": "bn", "top": "relu",
                             "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-8})"));
   expect_fails({"onnx", "dice.json", "--model", "out", "--out", "x"}, 3,
-               {"layer 'relu' (PReLU_Dice, /layers/12) cannot be exported to ONNX", "PReLU can be exported"});
+               {"layer 'relu' (PReLU_Dice, /layers/12) cannot be exported to ONNX", "use PReLU"});
   EXPECT_FALSE(fs::exists(*folder_ / "x"));
 }
 
 TEST_F(Export, AFullDiskLeavesNothing) {
-  // Limits the size of a file to a kilobyte. A write beyond it fails, as on a full disk.
+  // Limits the file size to a kilobyte. A write beyond it fails, as on a full disk.
   for (const char* format : {"onnx", "npz", "safetensors"}) {
     const Outcome done = run_program("/bin/bash",
                                      {"-c", "trap '' XFSZ; ulimit -f 1; exec " + (bin_dir() / "huge_ctr").string() +
@@ -289,7 +289,7 @@ TEST_F(Export, AFullDiskLeavesNothing) {
   }
 }
 
-/// Each format as its own library reads it, against tools/python/hctr_model.py.
+/// Compares the reader of each format's own library with tools/python/hctr_model.py.
 constexpr const char* kLibraries = R"(
 import csv, os, subprocess, sys
 sys.path.insert(0, sys.argv[1])

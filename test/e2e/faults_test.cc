@@ -1,5 +1,5 @@
-// Faults of the machine while a run is under way: disks that are full or read-only, files that are cut or removed,
-// limits on processes. The run says what happened, and its work is saved or can be taken up again.
+// Faults of the machine during a run: disks that are full or read-only, truncated or removed files, limits on
+// processes. The run reports the fault, and its work is saved or can be resumed.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -31,7 +31,7 @@ class Faults : public testing::Test {
     return run_program(with_mounts ? "/usr/bin/unshare" : "/bin/bash", words, folder_.path(),
                        {{"PROGRAM", program}, {"TRAIN", program + " --train this.json --run-dir run --device cpu"}});
   }
-  /// Why file systems of a test's own cannot be mounted; empty if they can.
+  /// Why a test cannot mount file systems; empty if it can.
   std::string why_no_mounts() {
     const Outcome tried = run_program(
         "/bin/bash",
@@ -58,8 +58,8 @@ class Faults : public testing::Test {
     for (const std::string& piece : pieces)
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
-  /// Environment that breaks the disk under files whose path contains `part`, as long as the file `fault` exists. See
-  /// test/preload/faulty_disk.cc.
+  /// The environment that breaks the disk under files whose path contains `part`, as long as the file `fault` exists.
+  /// See test/preload/faulty_disk.cc.
   static std::string faulty_disk() {
     return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
                " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
@@ -82,7 +82,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   whole.erase("final__model_60.json");  // the manifest names the run
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
-  // The disk is too small for a checkpoint; for a second one; and two fit at first, and grow.
+  // Disks too small for one checkpoint, too small for two, and too small only once checkpoints grow.
   for (const int64_t percent : {10, 45, 80, 130, 170, 190}) {
     SCOPED_TRACE(cat(percent, " % of a checkpoint"));
     fs::remove_all(folder_ / "run");
@@ -98,7 +98,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   }
 }
 
-/// An increment or its next base does not fit: what follows still holds all that has changed.
+/// An increment or its next base does not fit: later ones still hold all changes.
 TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWholeOne) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   const std::string local = with_change(small_config(), "\"Global\"", "\"Local\"");
@@ -207,13 +207,12 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
     EXPECT_EQ(files("out").size(), 5u);
   };
   for (const char* gpu : {"[0]", "[0, 1]"})
-    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data",
-                 "Data were being waited for");
+    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data", "Data arrived after");
   expect_saved(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data",
-               "The evaluation is left unfinished");
+               "The evaluation is not finished");
 }
 
-/// The disk of one of two processes does not answer for longer than a rank may be late in a step.
+/// The disk of one of two processes does not answer for longer than the timeout of a step.
 TEST_F(Faults, ARankThatWaitsForItsDataIsWaitedFor) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   const auto expect_waited = [&](const std::string& config, const std::string& file) {
@@ -256,8 +255,7 @@ TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
   }
 }
 
-/// Any allocation may fail: one of a step, of a reader or of a save. The current step ends, and the run saves the
-/// model.
+/// Any allocation may fail: in a step, a reader or a save. The current step ends, and the run saves the model.
 TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   const std::string preload =
@@ -273,7 +271,7 @@ TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
   }
 }
 
-/// Runs whose rows do not fit in memory, and go to unnamed files in the folder "rows".
+/// Runs whose rows do not fit into memory, and are evicted to unnamed files in the folder "rows".
 class FaultsOfRowsOnDisk : public Faults {
  protected:
   void SetUp() override {
@@ -295,7 +293,8 @@ class FaultsOfRowsOnDisk : public Faults {
     fs::remove_all(folder_ / "run");
     fs::remove_all(folder_ / "ckpt");
   }
-  /// Breaks something after iteration 20 and expects the run to end like this; its checkpoint gives the same model.
+  /// Causes a fault after iteration 20 and expects the run to end like this; resuming from its checkpoint gives the
+  /// same model.
   void expect_end_and_resume(const std::string& environment, const std::string& damage, int code,
                              const std::vector<std::string>& said, const std::string& mounted = "") {
     SCOPED_TRACE(damage);
@@ -346,7 +345,7 @@ TEST_F(FaultsOfRowsOnDisk, ALimitOfTheDiskEndsTheRunWithTheModelSaved) {
       " is saved as out/_dense_"};
   expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5, said);
   expect_resumed();
-  // Where one of several ranks has no room the others do not wait for it, and all save.
+  // If one of several ranks has no space, the others do not wait for it, and all save.
   const std::string two = with_change(with_change(limited, "\"gpu\": [0]", "\"gpu\": [0, 1]"), "5MB", "8MB");
   expect_said(in_shell(two, "rm -rf run ckpt out; exec timeout 60 $TRAIN"), 5, said);
   EXPECT_EQ(files("out").size(), 5u);

@@ -102,7 +102,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
     auto rows = data_test::random_rows(section, count, seed, 40, false);
     std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some,
-                     others;  // some, others: the chunks of a feature specification
+                     others;  // other texts for the chunks of a feature specification
     const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
     for (Row& row : rows) {
       row.label[0] = (row.slots[0][0] + row.slots[3][0]) % 3 == 0;
@@ -214,7 +214,7 @@ TEST(Formats, FeatureSpecificationsAreCheckedAndInspected) {
   EXPECT_EQ(looked.exit_code, 4) << "an id too large, in one of the three rows";
   for (const char* part :
        {"train: 2 samples in 1 file", "FeatureSpec 'spec.yaml'", "label 1  dense 0.5 3  keys [1] [42] [82] [125] [170]",
-        "train_1.csv' line 3: feature b2: 44 is no id below its cardinality of 44"})
+        "train_1.csv' line 3: feature b2: 44 is not an id below its cardinality of 44"})
     EXPECT_NE(looked.out.find(part), std::string::npos) << part << "\n" << looked.out;
 }
 

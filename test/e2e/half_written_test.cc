@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A call of a tool in a folder with its input. It writes to the folder `out` there.
+/// A call of a tool in a folder with its input. It writes to the subfolder `out`.
 struct Call {
   std::string program;
   std::vector<std::string> arguments;
@@ -144,8 +144,8 @@ TEST_F(HalfWritten, ARunToTheEndLeavesAll) {
   }
 }
 
-/// A result that is overwritten is removed first. Otherwise an interrupted run would leave it mixed with files of the
-/// new run.
+/// A result to be overwritten is removed first. Otherwise an interrupted run would leave a mixture of old and new
+/// files.
 TEST_F(HalfWritten, AnOldResultDoesNotOutliveARunThatBreaksOff) {
   for (const Call& call : calls()) {
     if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv")

@@ -1,5 +1,5 @@
-// Network namespaces of this machine stand for hosts. Processes joined by TCP and by MPI train across them, and find
-// out what is wrong with one of them.
+// Network namespaces of this machine act as hosts. Processes joined by TCP and by MPI train across them, and detect
+// failures of a host.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// One of two ranks on each of several hosts.
+/// The ranks 2n and 2n + 1 of each of several hosts.
 class Hosts : public testing::Test {
  protected:
   void SetUp() override {
@@ -45,7 +45,8 @@ class Hosts : public testing::Test {
     }
     return all;
   }
-  /// Two processes on each host, joined by MPI: mpirun runs on host 0, and starts the others as it would by ssh.
+  /// Two processes on each host, joined by MPI: mpirun runs on host 0, and starts the others through a stand-in for
+  /// ssh.
   Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments,
                           std::map<std::string, std::string> environment = {}) {
     std::string list;
@@ -72,7 +73,7 @@ class Hosts : public testing::Test {
     environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
     return start_program(hosts.on_host().string(), words, folder_.path(), environment, "mpi");
   }
-  /// Tables by key, by slot, and with frequent rows on every rank.
+  /// Tables sharded by key, by slot, and with replicated hot rows.
   static std::string with_every_placement() {
     const std::string config =
         with_change(small_config(), R"({"name": "wide", "type": "Reshape")",
@@ -83,7 +84,7 @@ class Hosts : public testing::Test {
     {"name": "wide", "type": "Reshape")");
     return with_change(config, R"("bottom": ["deep", "dense"])", R"("bottom": ["deep", "frequent", "dense"])");
   }
-  /// The same, where each rank reads a copy of its own, which this makes.
+  /// The same, but each rank reads its own copy of the data, which this creates.
   std::string with_own_files(std::string config, int hosts) {
     for (int host = 0; host < hosts; ++host)
       std::filesystem::create_directories(folder_ / cat("of-", HostNetwork::name(host)));
@@ -98,8 +99,8 @@ class Hosts : public testing::Test {
     return with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
                        "\"eval_interval\": 30", "\"eval_interval\": 0");
   }
-  /// Trains without an end on two hosts, and calls `strike` once training runs. Each process that is not on host 1 must
-  /// name host 1 within half a minute of the strike. Returns all outcomes.
+  /// Trains endlessly on two hosts, and calls `strike` once training runs. Each process that is not on host 1 must name
+  /// host 1 within half a minute of the strike. Returns all outcomes.
   std::vector<Outcome> train_and_strike(const HostNetwork& hosts, const std::function<void()>& strike) {
     std::vector<Started> started;
     const std::vector<JoinedProcess> all = processes(hosts, arguments(endless()));
@@ -128,8 +129,8 @@ class Hosts : public testing::Test {
     }
     return outcomes;
   }
-  /// The same for processes joined by MPI. Processes of host 0 must name one of host 1 with `why`, and end. mpirun may
-  /// do as it likes: it does not notice silence by itself, and then waits for the other host.
+  /// The same for processes joined by MPI. Processes on host 0 must name one of host 1 with `why`, and end. mpirun is
+  /// not checked: it does not detect silence, and then waits for the other host.
   void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
     const Started mpi = start_under_mpi(hosts, arguments(endless()));
     wait_for_text(mpi.err, "Iter: 20 ");
@@ -138,7 +139,7 @@ class Hosts : public testing::Test {
     while (hosts.runs(0, "huge_ctr") && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_FALSE(hosts.runs(0, "huge_ctr"));
-    // mpirun passes on their output late, at most a second after it has ended them.
+    // mpirun forwards their output late, up to a second after ending them.
     const auto named_by = [&](int rank, const std::string& text) {
       return std::regex_search(text,
                                std::regex(cat("1,", rank, "]<stderr>:error \\(comm\\): process [23] on host1 ", why)));
@@ -186,7 +187,7 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
     EXPECT_NE(outcomes[0].err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
               std::string::npos)
         << outcomes[0].err;
-    // Names of hosts, ranks and the speed of the cable, which takes well over a megabyte a second.
+    // Names of hosts and ranks, and the speed of the link, which is well over a megabyte per second.
     EXPECT_TRUE(std::regex_search(outcomes[0].err,
                                   std::regex(cat(2 * count, " ranks of huge_ctr .* on ", count,
                                                  " hosts:\n.*sends to host0\n  0-1 +host0 +0-1 .*other process\n"
@@ -233,7 +234,7 @@ TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const auto of_a_step = [&](int64_t Sent::*number) {
     return static_cast<double>(many.*number - few.*number) / (kMany - kFew);
   };
-  // Each of four ranks sends each of the two on the other host all gradients, which are few.
+  // Each of four ranks sends each of the two on the other host all dense gradients, which are few.
   constexpr double kDense = 8.0 * sizeof(float) * ((192 + 4) * 16 + 16 + 16 + 1);
   const double kernel = of_a_step(&Sent::kernel), program = of_a_step(&Sent::program), full = of_a_step(&Sent::full);
   RecordProperty("kernel", static_cast<int>(kernel));
@@ -250,7 +251,7 @@ TEST_F(Hosts, NameTheOneBehindACableThatIsCut) {
   const auto outcomes = train_and_strike(hosts, [&] { hosts.cut(1); });
   for (size_t p = 0; p < outcomes.size(); ++p) {
     EXPECT_EQ(outcomes[p].exit_code, 7) << outcomes[p].err;
-    const std::string silent = cat(" on host", p < 2 ? 1 : 0, " has not been heard of for ", kPeerTimeout, " s");
+    const std::string silent = cat(" on host", p < 2 ? 1 : 0, " has sent no heartbeat for ", kPeerTimeout, " s");
     EXPECT_NE(outcomes[p].err.find(silent), std::string::npos) << p << ": " << outcomes[p].err;
   }
 }
@@ -260,7 +261,7 @@ TEST_F(Hosts, NameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGKILL); });
   for (size_t p = 0; p < 2; ++p)
-    EXPECT_NE(outcomes[p].err.find("has ended before the others"), std::string::npos) << outcomes[p].err;
+    EXPECT_NE(outcomes[p].err.find("ended before the others"), std::string::npos) << outcomes[p].err;
 }
 
 TEST_F(Hosts, NameTheOneThatWasStopped) {
@@ -268,13 +269,13 @@ TEST_F(Hosts, NameTheOneThatWasStopped) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGSTOP); });
   for (size_t p = 0; p < 2; ++p)
-    EXPECT_NE(outcomes[p].err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos)
+    EXPECT_NE(outcomes[p].err.find(cat("has sent no heartbeat for ", kPeerTimeout, " s")), std::string::npos)
         << outcomes[p].err;
 }
 
 TEST_F(Hosts, JoinedByMpiNameTheOneThatIsSilent) {
   HCTR_SKIP_WITHOUT_MPI();
-  const std::string silent = cat("has not been heard of for ", kPeerTimeout, " s");
+  const std::string silent = cat("has sent no heartbeat for ", kPeerTimeout, " s");
   for (const bool cut : {true, false}) {
     SCOPED_TRACE(cut ? "its cable is cut" : "it is stopped");
     const HostNetwork hosts(2, folder_.path());
@@ -288,7 +289,7 @@ TEST_F(Hosts, JoinedByMpiNameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_MPI();
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  strike_under_mpi(hosts, "has ended before the others", [&] { hosts.signal(1, SIGKILL); });
+  strike_under_mpi(hosts, "ended before the others", [&] { hosts.signal(1, SIGKILL); });
 }
 
 TEST_F(Hosts, JoinedByMpiGoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
@@ -312,9 +313,9 @@ TEST_F(Hosts, JoinedByMpiTrainWithAWarningWhereSignsOfLifeDoNotArrive) {
   const std::string nobody = "10.9.8.77";
   const Outcome outcome = finish_program(start_under_mpi(hosts, arguments(small_config()), {{"MASTER_ADDR", nobody}}));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(std::regex_search(
-      outcome.err, std::regex("warning: no signs of life of processes 1, 2, 3: host0 cannot connect to process 0 on "
-                              "host0, port [0-9]+ \\(10\\.9\\.8\\.77: ")))
+  EXPECT_TRUE(
+      std::regex_search(outcome.err, std::regex("warning: no heartbeat from processes 1, 2, 3: host0 cannot connect to "
+                                                "process 0 on host0, port [0-9]+ \\(10\\.9\\.8\\.77: ")))
       << outcome.err;
 }
 
@@ -342,7 +343,7 @@ TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
 TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  // Another commit is in the copy.
+  // The copy was built from another commit.
   const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
   std::string program = read_file(bin_dir() / "huge_ctr");
   for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
@@ -361,7 +362,7 @@ TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
         << outcome.err;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
-  if (kSanitized) return;  // sanitizers must be loaded first, before the library that changes the clock
+  if (kSanitized) return;  // sanitizers must be loaded before the library that changes the clock
   auto clocks = processes(hosts, arguments(small_config()));
   for (const size_t p : {2, 3})
     clocks[p].environment.insert(

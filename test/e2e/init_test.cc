@@ -1,4 +1,5 @@
-// huge_ctr --init: from a table to a model that is trained, measured and used, with no hand edit; and what it refuses.
+// huge_ctr --init: from a table to a trained, measured and used model without editing by hand; and the tables that it
+// refuses.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Draws that follow from a row and a purpose.
+/// Pseudo-random draws, determined by a row and a purpose.
 int draw(int row, int purpose, int count) {
   return static_cast<int>(mix64(mix64(static_cast<uint64_t>(row)) + static_cast<uint64_t>(purpose)) %
                           static_cast<uint64_t>(count));
@@ -49,7 +50,7 @@ Row row_of(int r) {
   return row;
 }
 
-/// A list of texts as Python prints it, in quotes of CSV.
+/// A list of texts as Python prints it, quoted for CSV.
 std::string python_list(const Row& row) {
   std::string text;
   for (int i = 0; i < row.tag_count; ++i) text += cat(i ? ", '" : "'", "t", row.tags[i], "'");
@@ -85,7 +86,7 @@ class InitTable : public testing::Test {
     return run_program("huge_ctr", words, folder_.path());
   }
   Outcome huge_ctr(const std::vector<std::string>& words) { return run_program("huge_ctr", words, folder_.path()); }
-  /// --init must fail with this exit code and a message that holds `part`, and write nothing.
+  /// --init must fail with this exit code and a message that contains `part`, and write nothing.
   void expect_refusal(const std::vector<std::string>& words, int exit_code, const std::string& part,
                       const std::string& data = "data.csv") {
     const size_t before = files();
@@ -95,7 +96,7 @@ class InitTable : public testing::Test {
     EXPECT_EQ(done.out, "");
     EXPECT_EQ(files(), before) << "a refused --init leaves nothing";
   }
-  /// Files in the folder, without those whose names begin with a dot: these are of the test itself.
+  /// Files in the folder, except those whose names begin with a dot, which belong to the test itself.
   size_t files() const {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
@@ -116,11 +117,11 @@ TEST_F(InitTable, TrainsAndIsUsedWithNoHandEdit) {
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "bought.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   for (const char* line :
-       {"label bought: positive where it is 'yes'", "  row: left out: id", "  user: category",
-        "  age: number and category", "  city: category: 6", "  income: number", "by its logarithm",
-        "  tags: list of categories: '|'", "  liked: list of categories: in brackets, up to 3 values, 8 different ones",
-        "  seen: list of categories: ' '", "  item: category", "  day: left out: a date or time as text",
-        "  note: left out: text", "missing values: empty cells and '?'"})
+       {"label bought: positive if it is 'yes'", "  row: omitted: id", "  user: category", "  age: number and category",
+        "  city: category: 6", "  income: number", "by its logarithm", "  tags: list of categories: '|'",
+        "  liked: list of categories: in brackets, up to 3 values, 8 different ones", "  seen: list of categories: ' '",
+        "  item: category", "  day: omitted: a date or time as text", "  note: omitted: text",
+        "missing values: empty cells and '?'"})
     EXPECT_NE(done.err.find(line), std::string::npos) << line << " in\n" << done.err;
   const Outcome trained = huge_ctr({"--train", "bought.json", "--run-dir", "run", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -142,7 +143,7 @@ TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
   const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
   EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
   EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
-  // The same rows in another order, after other rows: each row goes into the same set as before.
+  // The same rows in another order, after other rows: each row stays in the same set.
   write_file(folder_ / "data.csv",
              text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);
@@ -160,8 +161,8 @@ TEST_F(InitTable, WritesTheConfigToTheStandardOutput) {
   EXPECT_EQ(huge_ctr({"--check", "c.json", "--strict"}).exit_code, 0);
 }
 
-/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and makes a
-/// first step.
+/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and runs a first
+/// step.
 TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
   const char* const columns[] = {"age", "income", "city", "user", "tags", "seen", "item"};
   const std::string all = mixed_table(400);
@@ -247,7 +248,7 @@ TEST_F(InitTable, ReadsTextsWithoutAHeader) {
 
 TEST_F(InitTable, ReadsParquet) {
   if (const std::string why = why_no_parquet(); !why.empty()) GTEST_SKIP() << why;
-  // A set of rows as Parquet: what --predict writes is a table, too.
+  // A set of rows as Parquet: the output of --predict is also a valid table.
   write_file(folder_ / "data.csv", mixed_table(1500));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "first.json"}).exit_code, 0);
   ASSERT_EQ(huge_ctr({"--train", "first.json", "--run-dir", "first", "--device", "cpu"}).exit_code, 0);
@@ -257,7 +258,7 @@ TEST_F(InitTable, ReadsParquet) {
             0);
   const Outcome done = init({"--label", "label", "--out", "second.json"}, "scores.parquet");
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("  row: left out: id"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  row: omitted: id"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  score: number"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  city: category"), std::string::npos) << done.err;
   expect_refusal({"--label", "label", "--positive", "0"}, 2,
@@ -280,10 +281,10 @@ TEST_F(InitTable, SaysWhatItNeeds) {
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "none.csv"}, 5, "none.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--train", "c.json"}, 2,
                  "--init and --train are two commands");
-  expect_refusal({"--label", "bought", "--positive", "yes", "--model", "run"}, 2, "--model belongs to");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--model", "run"}, 2, "--model requires");
   expect_refusal({"--label", "bought"}, 5, "there is no such file", "nothing.csv");
   std::filesystem::create_directory(folder_ / "empty");
-  expect_refusal({"--label", "bought"}, 5, "the folder 'empty' holds no data file", "empty");
+  expect_refusal({"--label", "bought"}, 5, "the folder 'empty' contains no data file", "empty");
   expect_refusal({"--label", "bought"}, 5, "there is no such file", "none/*.csv");
   write_file(folder_ / "other.csv", "age,bought\n30,yes\n");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
@@ -308,12 +309,12 @@ TEST_F(InitTable, LeavesOutColumnsThatAreNamed) {
   expect_refusal({"--label", "bought", "--positive", "yes", "--leave-out", "item,citi"}, 2, "did you mean \"city\"?");
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--leave-out", "item,city", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("  city: left out: by --leave-out"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  city: omitted: by --leave-out"), std::string::npos) << done.err;
   EXPECT_EQ(read_file(folder_ / "c.json").find("city"), std::string::npos);
 }
 
 TEST_F(InitTable, TakesColumnsForWhatIsStated) {
-  std::string text;  // no header: columns go by their numbers
+  std::string text;  // without a header, columns are numbered
   for (int r = 0; r < 2000; ++r)
     text += cat(draw(r, 1, 300), "::", draw(r, 2, 1500), "::", 1 + draw(r, 3, 5), "::", 978'300'000 + r * 37, "\n");
   write_file(folder_ / "data.dat", text);
@@ -354,7 +355,7 @@ TEST_F(InitTable, NumbersInOtherNotationsAreReadAsTheyAreWrittenInEveryCommand) 
 TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.csv").c_str(), 0600), 0);
   write_file(folder_ / "data.csv", mixed_table(300));
-  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, and --init reads the rows several times",
+  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, but --init reads the rows several times",
                  "pipe.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "pipe.csv"}, 2,
                  "'pipe.csv' of --eval is a pipe or a device");
@@ -391,13 +392,12 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
       init({"--label", "bought", "--positive", "yes", "--eval", "rest.csv", "--out", "given.json"}, "plain.csv");
   for (const Outcome* done : {&split, &given}) {
     EXPECT_EQ(done->exit_code, 0) << done->err;
-    EXPECT_NE(done->err.find("values are numbers, but not 'abc' of a row to evaluate on"), std::string::npos)
-        << done->err;
+    EXPECT_NE(done->err.find("values are numbers, but not 'abc' of an evaluation row"), std::string::npos) << done->err;
   }
-  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
+  EXPECT_NE(given.err.find("1 bad evaluation rows are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
             std::string::npos)
       << given.err;
-  EXPECT_NE(given.err.find("1 rows to evaluate on without a label are skipped"), std::string::npos) << given.err;
+  EXPECT_NE(given.err.find("1 evaluation rows without a label are skipped"), std::string::npos) << given.err;
   for (const std::string name : {"split", "given"}) {
     const Outcome trained =
         huge_ctr({"--train", name + ".json", "--run-dir", name, "--max-iter", "40", "--device", "cpu", "--strict"});
@@ -457,14 +457,14 @@ TEST_F(InitTable, RefusesWhatIsNoTable) {
   refused(
       "\x7f"
       "ELF\0\0\0\1a,b\n1,2\n"s,
-      "is no text of separated values: byte 4 is zero");
+      "is not a text of separated values: byte 4 is zero");
   refused("a,b,y\n1,2,1\n2,3,1\n", "all rows have the value '1'");
   refused("a,b,y\n1,2,?\n2,3,\n", "no row has a value");
-  refused("a,b,y\n1,2,1\n2,3,-\n3,2,1\n", "but for 1 with '-', which means none");
-  refused("a,b,y\n1,2,1\n2,3,0\n", "give evaluation rows with --eval FILE");
+  refused("a,b,y\n1,2,1\n2,3,-\n3,2,1\n", "but for 1 with '-', which means missing");
+  refused("a,b,y\n1,2,1\n2,3,0\n", "name evaluation rows with --eval FILE");
   std::string constant = "a,y\n";
   for (int r = 0; r < 200; ++r) constant += cat("same,", r % 2, "\n");
-  refused(constant, "every column but the label was left out");
+  refused(constant, "every column except the label was omitted");
 }
 
 TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
@@ -474,10 +474,10 @@ TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
   write_file(folder_ / "data.csv", text);
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 12 cells, found 3"),
+  EXPECT_NE(done.err.find("1 bad rows are skipped: 'data.csv' line 3002: expected 12 cells, found 3"),
             std::string::npos)
       << done.err;
-  EXPECT_NE(done.err.find("1 rows without a label are left out"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("1 rows without a label are skipped"), std::string::npos) << done.err;
 }
 
 /// The folder of the real data, if present.

@@ -1,4 +1,4 @@
-// No program replaces a file that it reads, whatever option or field names the output.
+// No program overwrites a file that it reads, whichever option or field names the output.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

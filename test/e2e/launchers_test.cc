@@ -1,5 +1,5 @@
-// Launchers of a few lines set what Slurm, torchrun and Kubernetes set, and start the program on hosts that are network
-// namespaces. They run the job script and the manifest of samples/multi_node.
+// Small stand-ins for launchers set the variables of Slurm, torchrun and Kubernetes, and start the program on hosts
+// that are network namespaces. They run the job script and the manifest of samples/multi_node.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -15,13 +15,13 @@ namespace {
 
 const std::filesystem::path kSample = source_dir() / "samples/multi_node";
 
-/// Checks that all launchers below have in common.
+/// Shell code that all launchers below share.
 constexpr const char* kWaitForAll = R"(code=0
 for process in $(jobs -p); do wait $process || code=$?; done
 exit $code
 )";
 
-/// sbatch: reads the comments of the script, and runs it on the first host with Slurm's variables of a job.
+/// sbatch: reads the comments of the script, and runs it on the first host with Slurm's job variables.
 constexpr const char* kSbatch = R"(script=$1; shift
 option() { sed -n "s/^#SBATCH --$1=//p" "$script"; }
 export SLURM_JOB_ID=${JOB:-4711} SLURM_JOB_NUM_NODES=${HOSTS:-$(option nodes)} SLURM_NTASKS_PER_NODE=$(option ntasks-per-node)
@@ -30,7 +30,7 @@ export SLURM_NTASKS=$((SLURM_JOB_NUM_NODES * SLURM_NTASKS_PER_NODE)) SLURM_NODEL
 exec on_host 0 bash "$script" "$@"
 )";
 
-/// srun: tasks of a step on each host of the job.
+/// srun: runs the tasks of a step on each host of the job.
 constexpr const char* kSrun = R"(while [[ $1 == -* ]]; do shift; done
 export SLURM_STEP_ID=0 SLURM_STEPID=0 SLURM_STEP_NUM_TASKS=$SLURM_NTASKS SLURM_STEP_NODELIST=$SLURM_JOB_NODELIST
 for ((p = 0; p < SLURM_NTASKS; ++p)); do
@@ -39,7 +39,7 @@ for ((p = 0; p < SLURM_NTASKS; ++p)); do
 done
 )";
 
-/// srun --mpi=pmix: mpirun is the PMIx server; of its own variables only PMIx's are left.
+/// srun --mpi=pmix: mpirun is the PMIx server; of its own variables only PMIx's remain.
 constexpr const char* kSrunPmix = R"(while [[ $1 == -* ]]; do shift; done
 exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm_rsh_agent "$SSH" --mca btl tcp,self \
   --host host0:2,host1:2 --wdir "$PWD" env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE \
@@ -115,13 +115,13 @@ class Launchers : public testing::Test {
 TEST_F(Launchers, SbatchRunsTheScriptOfTheSample) {
   add_launcher("sbatch", kSbatch);
   add_launcher("srun", cat(kSrun, kWaitForAll));
-  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs of each host
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host
   const std::string command = cat("sbatch ", (kSample / "slurm.sh").string());
   for (const int count : {2, 3}) {
     SCOPED_TRACE(count);
     const HostNetwork hosts(count, folder_.path());
     HCTR_SKIP_WITHOUT_HOSTS(hosts);
-    const std::string more_hosts = count == 2 ? "" : "HOSTS=3 JOB=4712 ";  // two are those of the script
+    const std::string more_hosts = count == 2 ? "" : "HOSTS=3 JOB=4712 ";  // the script itself has two
     const Outcome outcome = launch(hosts, cat(more_hosts, command, " config.json --device cpu"));
     EXPECT_NE(outcome.err.find(cat(count, " processes joined over TCP, on host0 (1), host1 (1)")), std::string::npos)
         << outcome.err;
@@ -141,8 +141,7 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
-  write_file(folder_ / "config.json",
-             config("[0, 1]", "out"));  // two GPUs of each host: MPI says which of its processes is which
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI numbers its processes
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;
@@ -162,12 +161,13 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
     EXPECT_NE(outcome.err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
               std::string::npos)
         << outcome.err;
-    EXPECT_NE(outcome.err.find("warning: anybody who reaches port 29500 of host0"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("warning: any process that reaches port 29500 of host0"), std::string::npos)
+        << outcome.err;
     expect_model_of_one_process(outcome, count, 2 * count);
   }
 }
 
-/// A kubelet of the manifest's pods: hosts with its names, environment, folders and arguments.
+/// A stand-in for a kubelet that runs the manifest's pods: hosts with their names, environment, folders and arguments.
 TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   YAML::Node service, job;
   for (const YAML::Node& document : YAML::LoadAllFromFile((kSample / "kubernetes.yaml").string()))
@@ -186,7 +186,7 @@ TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   for (int p = 0; p < pods; ++p) hosts.add_name(p, cat(job_name, "-", p, ".", pod["subdomain"].as<std::string>()));
 
-  // Folders of volumes that the pod has.
+  // The folder of each volume of the pod.
   std::map<std::string, std::string> folder_of;
   for (const YAML::Node& mount : container["volumeMounts"]) {
     bool known = false;

@@ -38,7 +38,7 @@ class Memory : public testing::Test {
   }
 
   /// Runs the program on both files, whose name replaces SIZE in the arguments. On a busy machine threads get ahead of
-  /// each other by some megabytes, so growth counts only if it is there every time.
+  /// each other by some megabytes, so growth counts only if it occurs every time.
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
     const int64_t most = std::max(kMargin, 3 * data_bytes / 2);
@@ -160,7 +160,7 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// Checks that the test detects growth: the generator keeps the truth of the evaluation set, 9 bytes per sample.
+/// Checks that the test detects growth: the generator keeps the ground truth of the evaluation set, 9 bytes per sample.
 TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
                                    R"("source": "train.txt", "eval_source": "eval.txt")");

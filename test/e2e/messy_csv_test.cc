@@ -1,5 +1,5 @@
-// Text as people have it, from training to predictions: blanks, missing values, labels in words, numbers of any scale,
-// and a config that leaves out what follows.
+// Real-world text, from training to predictions: blanks, missing values, labels in words, numbers of any scale, and a
+// config without optional fields.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,7 +57,7 @@ struct Person {
   bool rich = false;
 };
 
-/// Mean and standard deviation of what is not missing.
+/// Mean and standard deviation of the values that are not missing.
 struct HandMade {
   explicit HandMade(const std::vector<double>& values) {
     const auto count = static_cast<double>(values.size());
@@ -83,7 +83,7 @@ std::string messy_rows(int first, int rows, int seed, const char* ending = "") {
   return text.str();
 }
 
-/// The same rows with numbers that the test standardises by the training rows.
+/// The same rows, with numbers that the test standardizes by the training rows.
 std::string standardised_rows(int seed) {
   std::vector<double> all_ages, all_gains;
   for (int r = 0; r < kRows; ++r) {
@@ -106,7 +106,7 @@ std::string standardised_rows(int seed) {
 
 class MessyCsv : public testing::Test {
  protected:
-  /// One run serves all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", messy_config(kLearned));
@@ -208,7 +208,7 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
 TEST_F(MessyCsv, ARunThatGoesOnAndOneThatStartsFromTheModelKeepItsStatistics) {
   const std::string checkpoints = R"(, "checkpoint": {"folder": "ckpt", "every": 20})";
   const std::string config = with_change(messy_config(kLearned, checkpoints), "out/", "part/");
-  // The schedule of the whole run, whose shares count 60 steps.
+  // The schedule of the whole run, whose fractions refer to 60 steps.
   std::string part = with_change(config, "\"10%\"", "6");
   part = with_change(with_change(part, "\"decay_start\": 0.5", "\"decay_start\": 30"), "\"decay_steps\": 0.5",
                      "\"decay_steps\": 30");
@@ -249,7 +249,7 @@ TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
   expect_says(run({"--eval", "other.json", "--model", "run", "--unmatched", "allow"}), 0, "warning: " + why);
 }
 
-/// A real file as it was published: blanks after commas, '?', and labels that end with a dot in the test set.
+/// A real file as published: blanks after commas, '?', and labels that end with a dot in the test set.
 TEST_F(MessyCsv, TheAdultDataTrainAsTheyAre) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   const fs::path adult = (given ? fs::path(given) : source_dir() / "../shared/data") / "adult";

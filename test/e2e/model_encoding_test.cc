@@ -1,4 +1,4 @@
-// Scoring with a model, and training from it, encode data as its training did, or report the differences.
+// Scoring with a model, and training from it, use the encoding of its training data, or report the differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -74,10 +74,9 @@ TEST(ModelEncoding, IsThatOfTheModelUnlessTheCommandSaysOtherwise) {
 
   const Outcome again = run({"--train", "again.json", "--run-dir", "r2"});
   EXPECT_EQ(again.exit_code, 3) << again.err;
-  EXPECT_NE(again.err.find("that training starts from was trained: /layers/0/csv/slots/0/column"), std::string::npos)
-      << again.err;
+  EXPECT_NE(again.err.find("from which training starts: /layers/0/csv/slots/0/column"), std::string::npos) << again.err;
 
-  EXPECT_NE(again.err.find("State the fields as the model has them, or add --encoding config"), std::string::npos)
+  EXPECT_NE(again.err.find("Set the fields to the model's values, or add --encoding config"), std::string::npos)
       << again.err;
 
   write_file(folder / "cities.txt", "Paris\nOslo\nRome\n");

@@ -1,4 +1,4 @@
-// Small models of the common families, each trained on planted data, to test wiring, planning and gradients together.
+// Small models of the common families, each trained on planted data: tests wiring, planning and gradients together.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// "negative_sampling" in whole runs: predictions are those for all samples, and nothing else changes.
+// "negative_sampling" in whole runs: predictions are calibrated for all samples, and nothing else changes.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Completion scripts and man pages are those of the options.
+// Completion scripts and man pages match the options.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -68,8 +68,8 @@ TEST(Package, ManPagesAreRight) {
   EXPECT_EQ(shown.err, "");
 }
 
-/// The library shows what its headers declare: functions of the C interface, and what is in namespace hctr. Symbols of
-/// OpenBLAS, Arrow, protobuf or the C++ library would take the place of a host program's own.
+/// The library exports only what its headers declare: functions of the C interface, and names in namespace hctr.
+/// Exported symbols of OpenBLAS, Arrow, protobuf or the C++ library would replace those of a host program.
 void expect_own_names_only(const std::filesystem::path& library, const TemporaryFolder& folder) {
   const Outcome names = run_program("/usr/bin/env", {"nm", "-DC", "--defined-only", library.string()}, folder.path());
   ASSERT_EQ(names.exit_code, 0) << names.err;
@@ -84,7 +84,7 @@ void expect_own_names_only(const std::filesystem::path& library, const Temporary
   EXPECT_GT(count, 50);
 }
 
-/// Programs of samples/library against an installation, as their authors compile them: with pkg-config and with CMake.
+/// Compiles programs of samples/library against an installation, as users do: with pkg-config and with CMake.
 void expect_programs_work(const std::filesystem::path& tree, const TemporaryFolder& folder) {
   const std::string samples = (tree / "share/huge_ctr/samples/library").string();
   write_file(folder / "build.sh", R"sh(set -e

@@ -135,8 +135,7 @@ TEST_F(TablePolicies, WrongValuesAreNamed) {
   expect(R"(, "admit_probability": 1.5)", {place + "admit_probability", "1.5"});
   expect(R"(, "expire_after": 0)", {place + "expire_after", "at least 1"});
   expect(R"(, "when_full": "evict_lur")", {place + "when_full", "did you mean \"evict_lru\"?"});
-  expect(R"(, "min_count": 3, "admit_probability": 0.5)",
-         {place + "admit_probability", "\"min_count\" stands there too"});
+  expect(R"(, "min_count": 3, "admit_probability": 0.5)", {place + "admit_probability", "\"min_count\" is also set"});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A small model on rows of text: a price, a city and a user decide about clicks; "id" is in no feature.
+/// A small model on rows of text: a price, a city and a user decide about clicks; no feature reads "id".
 std::string text_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 80, "batchsize": 100, "batchsize_eval": 70, "gpu": [0], "seed": 3,
@@ -101,7 +101,8 @@ Table read_table(const std::string& text, char delimiter) {
   return table;
 }
 
-/// The area under the ROC curve by its definition: the share of pairs of a click and another that are in order.
+/// The area under the ROC curve by its definition: the fraction of pairs of a click and another sample that are in
+/// order.
 double auc_of(const std::vector<float>& labels, const std::vector<float>& scores) {
   double pairs = 0, in_order = 0;
   for (size_t i = 0; i < labels.size(); ++i)
@@ -115,7 +116,7 @@ double auc_of(const std::vector<float>& labels, const std::vector<float>& scores
 
 class Predict : public testing::Test {
  protected:
-  /// One run serves all tests.
+  /// All tests share one run.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", text_config());
@@ -168,7 +169,7 @@ TEST_F(Predict, WritesAScoreForEachRowInTheirOrderWhoseAucIsTheMetric) {
   EXPECT_EQ(scores.texts("label"), read_table(text_rows(500, 2), ',').texts("click"));
   const double auc = auc_of(scores.numbers("label"), scores.numbers("score"));
   EXPECT_NEAR(auc, metric("AUC"), 1e-12);
-  EXPECT_GT(auc, 0.6);  // an order is then wrong if rows are mixed up
+  EXPECT_GT(auc, 0.6);  // so that mixed-up rows would show
   double loss = 0;
   const auto labels = scores.numbers("label"), values = scores.numbers("score");
   for (size_t r = 0; r < 500; ++r) loss -= std::log(labels[r] > 0.5f ? double{values[r]} : 1 - double{values[r]}) / 500;
@@ -250,7 +251,7 @@ TEST_F(Predict, NeedsNoLabels) {
   const Table without = predicted("-", {"--data", "no_labels.csv", "--keep", "id"});
   EXPECT_EQ(without.columns, (std::vector<std::string>{"row", "score", "id"}));
   EXPECT_EQ(without.texts("score"), with_labels.texts("score"));
-  // Single rows without a label.
+  // Rows without labels.
   std::string rows = text_rows(500, 2);
   const size_t end_of_row = rows.find('\n', rows.find("row2,"));
   rows.erase(end_of_row - 1, 1);
@@ -259,7 +260,7 @@ TEST_F(Predict, NeedsNoLabels) {
   EXPECT_EQ(one_missing.rows[2][1], "");
   EXPECT_EQ(one_missing.rows[3], with_labels.rows[3]);
   EXPECT_EQ(one_missing.texts("score"), with_labels.texts("score"));
-  // Training and evaluation need them.
+  // Training and evaluation need labels.
   for (const char* data : {"no_labels.csv", "one_missing.csv"})
     expect_fails(run_program("huge_ctr", {"--eval", "config.json", "--model", "run", "--data", data}, folder_->path()),
                  4, {"'click'"});
@@ -278,14 +279,13 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   const std::string skipping = changed("skipping.json", "\"format\"", "\"bad_records\": \"skip\", \"format\"");
   const Outcome done = predict("bad.tsv", {"--data", "bad.csv", "--keep", "id"}, skipping);
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("1 bad record was left out; the numbers of the other rows count them"), std::string::npos)
+  EXPECT_NE(done.err.find("1 bad record skipped; the numbers of the other rows include them"), std::string::npos)
       << done.err;
   const Table scores = read_table(read_file(*folder_ / "bad.tsv"), '\t');
   ASSERT_EQ(scores.rows.size(), 499u);
   EXPECT_EQ(scores.texts("id")[2], "row2");
   EXPECT_EQ(scores.texts("id")[3], "row4");
-  // Bad records in front of the first row, next to each other, at the ends of batches and after the last row; on one
-  // rank and two.
+  // Bad records before the first row, adjacent, at the ends of batches and after the last row; on one rank and two.
   const std::set<int> bad = {0, 1, 98, 99, 100, 255, 256, 498, 499};
   std::istringstream lines(text_rows(500, 2));
   std::string many, line;
@@ -304,10 +304,10 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
 TEST_F(Predict, SaysWhatIsWrong) {
   expect_fails(predict("scores.txt"), 2, {"--out 'scores.txt'", ".tsv, .csv or .parquet"});
   expect_fails(predict("scores.tsv", {"--keep", "name"}), 4,
-               {"there is no column 'name' to keep; there are 'id', 'user', 'city', 'price', 'click'"});
+               {"there is no column 'name' to keep; the columns are 'id', 'user', 'city', 'price', 'click'"});
   write_file(*folder_ / "score.csv", with_change(text_rows(5, 2), "id,", "score,"));
   expect_fails(predict("x.tsv", {"--data", "score.csv", "--keep", "score"}), 2,
-               {"--keep score: the scores have a column of this name already"});
+               {"--keep score: the scores already have a column of this name"});
   write_file(*folder_ / "file", "");
   expect_fails(predict("file/scores.tsv"), 5, {"file"});
   const auto run = [&](const std::vector<std::string>& words) {
@@ -315,7 +315,7 @@ TEST_F(Predict, SaysWhatIsWrong) {
   };
   expect_fails(run({"--predict", "config.json", "--model", "run"}), 2, {"--predict needs --out"});
   expect_fails(run({"--predict", "config.json", "--out", "-"}), 2, {"--predict needs --model"});
-  expect_fails(run({"--eval", "config.json", "--model", "run", "--out", "-"}), 2, {"--out belongs to --predict"});
+  expect_fails(run({"--eval", "config.json", "--model", "run", "--out", "-"}), 2, {"--out requires --predict"});
   expect_fails(run_program("/bin/bash",
                            {"-c", "PATH=" + bin_dir().string() +
                                       ":$PATH; huge_ctr --predict config.json --model run --out - > /dev/full"},
@@ -349,8 +349,9 @@ TEST_F(Predict, KeepsNoColumnsOfFormatsWithoutNames) {
   EXPECT_EQ(read_table(done.out, '\t').rows.size(), 300u);
   std::vector<std::string> keeping = words;
   keeping.insert(keeping.end(), {"--keep", "id"});
-  expect_fails(run_program("huge_ctr", keeping, folder.path()), 2,
-               {"column 'id' cannot be kept: only those of Csv, Criteo and Parquet data can", "Norm"});
+  expect_fails(
+      run_program("huge_ctr", keeping, folder.path()), 2,
+      {"column 'id' cannot be copied to the output: only columns of Csv, Criteo and Parquet data can", "Norm"});
 }
 
 TEST_F(Predict, NamesScoresOfSeveralLossesByTheirTops) {
@@ -412,7 +413,7 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
     }
     fs::remove_all(folder / "made");
   }
-  // Training is worth more than a file of predictions.
+  // A failure to write predictions does not end training.
   write_file(folder / "made", "a file");
   const Outcome done =
       run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu"}, folder.path());

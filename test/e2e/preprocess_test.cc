@@ -184,7 +184,7 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message("0\tx" + rows.substr(rows.find('\t', 2)), criteo, 4),
        "column I1: expected an integer or nothing, found 'x'");
   says(message(std::string("\x28\xb5\x2f\xfd") + rows, criteo, 4), "'bad' is damaged");
-  says(message(std::string("\x1f\x8b\x08\0", 4) + rows, criteo, 4), "'bad' is damaged or cut off");
+  says(message(std::string("\x1f\x8b\x08\0", 4) + rows, criteo, 4), "'bad' is damaged or truncated");
   says(message("", criteo, 4), "no rows for training");
   says(message(rows, {"--criteo", "none.tsv"}, 5), "cannot open data file 'none.tsv'");
   const std::vector<std::string> csv = {"--csv", "bad", "--label", "click", "--categories"};
@@ -192,12 +192,12 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message("user,click\na,1\nb\n", joined(csv, {"user"}), 4),
        "'bad' line 3, at byte 15: expected 2 fields separated by ',', found 1");
   says(message("user,click\na\"b,1\n\"a\"b,1\n", joined(csv, {"user"}), 4),
-       "line 3, at byte 17: value 1 goes on behind its closing quote: 'b'");
+       "line 3, at byte 17: value 1 continues after its closing quote: 'b'");
   says(message("user,click\na,\n", joined(csv, {"user"}), 4), "column click: expected a number, found ''");
-  says(message(rows, {"--criteo", "bad", "--passes", "1", "--normalize", "minmax"}, 2), "takes --passes 2");
+  says(message(rows, {"--criteo", "bad", "--passes", "1", "--normalize", "minmax"}, 2), "use --passes 2");
   says(message(rows, {"--criteo", "bad", "--format", "raw"}, 2),
        "--format: expected Norm, Parquet or Raw, found \"raw\"; did you mean \"Raw\"?");
-  says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers belongs to --format Raw");
+  says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers requires --format Raw");
   says(message(rows, {"--criteo", "bad", "--fill", "1e39"}, 2), "--fill: expected a number, found '1e39'");
   says(message(rows, {"--criteo", "bad", "--cross", "C1xC99"}, 2), "there is no category \"C99\"");
 }
@@ -209,7 +209,7 @@ TEST(Preprocess, BadRowsAreLeftOutWhereAskedFor) {
   const Outcome done =
       run_program("preprocess", {"--criteo", "bad.tsv", "--out", "out", "--bad-rows", "skip"}, folder.path());
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("2 bad rows were left out, the first: 'bad.tsv' line 1, at byte 0: expected 40 fields"),
+  EXPECT_NE(done.err.find("2 bad rows were skipped, the first: 'bad.tsv' line 1, at byte 0: expected 40 fields"),
             std::string::npos)
       << done.err;
   EXPECT_EQ(*Json::read_file(folder / "out/preprocess.json").find("train")->find("rows")->integer(), 50);
@@ -219,7 +219,7 @@ TEST(Preprocess, BadRowsAreLeftOutWhereAskedFor) {
   for (const char* passes : {"1", "2"}) {
     const Outcome stopped = run_program("preprocess", joined(limited, {"1", "--passes", passes}), folder.path());
     EXPECT_EQ(stopped.exit_code, 4) << stopped.err;
-    EXPECT_NE(stopped.err.find("2 bad rows so far, and --max-bad-rows allows 1; one of the last: 'bad.tsv' line "),
+    EXPECT_NE(stopped.err.find("2 bad rows so far, but --max-bad-rows allows 1; one of the last: 'bad.tsv' line "),
               std::string::npos)
         << stopped.err;
     EXPECT_FALSE(fs::exists(folder / "limited/train.txt"));

@@ -32,7 +32,7 @@ TEST(Progress, EveryToolShowsABarItsRateAndTheTimeLeft) {
   struct Run {
     std::string program;
     std::vector<std::string> arguments;
-    std::vector<std::string> works;  // the labels it shows, in order
+    std::vector<std::string> works;  // the labels in its output, in order
   };
   const std::vector<std::string> describe = {"describe", "--features",    "y,a", "--label",
                                              "y",        "--categorical", "a",   "--train"};

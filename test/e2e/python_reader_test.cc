@@ -1,4 +1,4 @@
-// tools/python/hctr_model.py reads what huge_ctr saves: scores that NumPy computes from its arrays are those of
+// tools/python/hctr_model.py reads models that huge_ctr saves: scores computed by NumPy from its arrays equal those of
 // --predict.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// huge_ctr --report: one page that shows runs, also broken ones, and opens in a browser.
+// huge_ctr --report: one page that shows runs, including broken ones, and opens in a browser.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ const Json& run_of(const Json& data, size_t index) { return (*data.find("runs")-
 
 class Report : public testing::Test {
  protected:
-  /// Two runs, of which the second has another rate and a smaller batch, serve all tests.
+  /// Two runs for all tests; the second has another rate and a smaller batch.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "a.json", small_config());
@@ -76,7 +76,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
     EXPECT_EQ(run.find("final_metrics")->text(), summary.find("metrics")->text());
     EXPECT_EQ(run.find("training")->find("mean_loss")->find("x")->text(), "[20.0,40.0,60.0]");
     EXPECT_EQ(run.find("metrics")->find("AUC")->find("x")->text(), "[30.0,60.0]");
-    // The curve that is drawn has the area that training has measured.
+    // The area under the drawn curve is the AUC measured in training.
     const Json& label = (*run.find("scores")->find("labels")->array())[0];
     EXPECT_NEAR(label.find("auc")->number(), summary.find("metrics")->find("AUC")->number(), 1e-9);
     EXPECT_EQ(run.find("scores")->find("rows")->text(), "1500");
@@ -85,7 +85,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
       for (const Json& count : *label.find("histogram")->find(which)->array()) rows += *count.integer();
     EXPECT_EQ(rows, 1500);
     EXPECT_EQ(run.find("scores")->find("importance")->array()->size(), 8u) << "four dense values, four slots";
-    // No statistics are kept: keys are those of the scored rows.
+    // Without access statistics, the hottest keys come from the scored rows.
     EXPECT_EQ(run.find("scores")->find("hottest")->array()->size(), 2u);
     for (const Json& hottest : *run.find("scores")->find("hottest")->array()) {
       EXPECT_FALSE(*hottest.find("in_training")->boolean());
@@ -104,7 +104,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
 }
 
 TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
-  // The label follows from "good"; "noise" says nothing.
+  // The label follows from "good"; "noise" is random.
   std::string rows = "click,good,noise\n";
   for (int r = 0; r < 3000; ++r) rows += cat(r * 7919 % 1000 % 2, ",", r * 7919 % 1000 % 2, ",", r * 31 % 17, "\n");
   write_file(*folder_ / "rows.csv", rows);
@@ -167,9 +167,9 @@ TEST_F(Report, OpensWhateverARunLacks) {
   const auto has = [&](size_t run, const char* part) {
     EXPECT_NE(notes(run_of(data, run)).find(part), std::string::npos) << notes(run_of(data, run));
   };
-  has(0, "is cut off: the run was killed");
-  has(0, "no summary.json: the run goes on, was killed");
-  has(0, "scores are left out: ");
+  has(0, "is truncated: the run was killed");
+  has(0, "no summary.json: the run is still running, was killed");
+  has(0, "scores are omitted: ");
   EXPECT_EQ(*run_of(data, 0).find("end")->string(), "no end recorded");
   EXPECT_EQ(run_of(data, 0).find("last_iteration")->text(), "20");
   has(1, "metrics.jsonl is empty");
@@ -177,7 +177,7 @@ TEST_F(Report, OpensWhateverARunLacks) {
   has(1, "config.json cannot be read: holds an array of 0, not an object");
   EXPECT_EQ(*run_of(data, 1).find("end")->string(), "nothing recorded");
   has(2, "line 1 of metrics.jsonl is broken (not a line)");
-  has(2, "no config.json: the config is not known");
+  has(2, "no config.json: the config is unknown");
   has(3, "metric AUC had no value in 2 evaluations");
   EXPECT_FALSE(run_of(data, 3).find("metrics")->find("AUC"));
   EXPECT_NE(done.err.find("note: killed: no summary.json"), std::string::npos) << done.err;
@@ -192,11 +192,11 @@ TEST_F(Report, SaysWhatIsWrongWithItsCommandLine) {
   fails({"--report", "a"}, 2, "--report needs --out with a file that ends in .html");
   fails({"--report", "a", "--out", "page.pdf"}, 2, "it is 'page.pdf'");
   fails({"--report", "nowhere", "--out", "x.html"}, 2,
-        "'nowhere' is no run folder: it holds no metrics.jsonl (there is no such folder)");
-  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is no run folder: it holds no metrics.jsonl\n");
+        "'nowhere' is not a run folder: it contains no metrics.jsonl (there is no such folder)");
+  fails({"--report", ".", "--out", "x.html"}, 2, "'.' is not a run folder: it contains no metrics.jsonl\n");
   fails({"--report", "a", "--out", "x.html", "--no-scores", "--importance"}, 2, "--importance needs scores");
   fails({"--report", "a", "--out", "a.json/x.html"}, 5, "a.json");
-  fails({"--importance", "--train", "a.json"}, 2, "--importance belongs to --report");
+  fails({"--importance", "--train", "a.json"}, 2, "--importance requires --report");
   fails({"--report", "a", "--train", "a.json", "--out", "x.html"}, 2, "--train and --report are two commands");
   EXPECT_FALSE(fs::exists(*folder_ / "x.html"));
 }
@@ -236,7 +236,7 @@ TEST_F(Report, ALongRunMakesASmallPageThatKeepsItsPeaks) {
   EXPECT_EQ(most, 9.0);
 }
 
-/// The page's elements after its script has run, as a browser without a window has them.
+/// The page's elements after its script has run, in a headless browser.
 Outcome open_in_browser(const fs::path& folder, const std::string& file) {
   return run_program("/bin/bash",
                      {"-c", cat("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "

@@ -1,4 +1,4 @@
-// Runs that start again by themselves when a process of theirs has died.
+// Runs that restart automatically after one of their processes has died.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -33,7 +33,7 @@ class Restarts : public testing::Test {
     write_file(folder_ / "data.json", small_config());
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
   }
-  /// A config with a checkpoint every 20 steps, and the words that train with it.
+  /// A config with a checkpoint every 20 steps, and the arguments to train with it.
   std::vector<std::string> arguments(const std::string& name, const std::string& gpu,
                                      const std::vector<std::string>& more) {
     std::string text = with_change(small_config(), "\"seed\": 7",
@@ -58,8 +58,8 @@ class Restarts : public testing::Test {
     const Json* loss = Json::read_file(folder_ / (name + "-run") / "summary.json").find("loss");
     return loss ? loss->number() : -1;
   }
-  /// Trains as `processes` processes; once the first has come to iteration 60, `strike` is called with them. They have
-  /// the secret of the environment unless it is empty.
+  /// Trains as `processes` processes; once the first has reached iteration 60, calls `strike` with them. They share the
+  /// secret of the environment unless it is empty.
   std::vector<Outcome> train(int processes, const std::vector<std::string>& words,
                              const std::function<void(const std::vector<Started>&)>& strike,
                              const std::string& secret = "of all these processes") {
@@ -94,7 +94,7 @@ TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
   const auto words = arguments("killed", "[0, 1]", {"--restarts", "2"});
   const auto outcomes = train(1, words, [](const std::vector<Started>& all) { kill_worker(all[0].process); });
   expect_says(outcomes[0], 0,
-              "training was ended by signal 9 (Killed): it goes on from the last checkpoint, restart 1 of 2");
+              "training was ended by signal 9 (Killed): it resumes from the last checkpoint, restart 1 of 2");
   expect_says(outcomes[0], 0, "Going on with 'killed-ckpt/iteration_");
   EXPECT_EQ(model("killed"), model("whole"));
 }
@@ -117,12 +117,12 @@ TEST_F(Restarts, OfSeveralProcessesEndAsIfNoneHadBeenKilled) {
 TEST_F(Restarts, GoOnWithoutAProcessThatIsLost) {
   for (const Outcome& outcome : train(3, arguments("whole", "[[0], [1], [2]]", {}), [](const auto&) {}))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // With the keeper its worker ends, as both do with their host.
+  // The keeper's worker ends with it; both would end with their host.
   const auto words = arguments("fewer", "[[0], [1], [2]]", {"--restarts", "2", "--restart-wait", "2"});
   const auto outcomes = train(3, words, [](const std::vector<Started>& all) { ::kill(all[1].process, SIGKILL); });
-  expect_says(outcomes[0], 0, "process 1 has not come back in time after the restart");
+  expect_says(outcomes[0], 0, "process 1 has not returned in time after the restart");
   expect_says(outcomes[0], 0, "2 processes joined over TCP");
-  expect_says(outcomes[0], 0, "which 3 ranks have saved: rows are placed anew");
+  expect_says(outcomes[0], 0, "which 3 ranks have saved: rows are redistributed");
   EXPECT_EQ(outcomes[2].exit_code, 0) << outcomes[2].err;
   EXPECT_NEAR(loss("fewer"), loss("whole"), 1e-4);
 }
@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // its worker must not come back before the stranger has tried
+    ::kill(all[1].process, SIGSTOP);  // its worker must not return before the stranger has tried
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(
@@ -159,7 +159,7 @@ TEST_F(Restarts, AreNotForMistakesNorForStops) {
   const auto words = arguments("run", "[0, 1]", {"--restarts", "2"});
   write_file(folder_ / "none.json", small_config());
   const Outcome none = run_program("huge_ctr", {"--train", "none.json", "--restarts", "2"}, folder_.path());
-  expect_says(none, 3, "has no \"checkpoint\" in the solver, from which --restarts goes on; add it");
+  expect_says(none, 3, "has no \"checkpoint\" in the solver, from which --restarts resumes; add it");
   EXPECT_EQ(none.err.find("restart 1"), std::string::npos) << none.err;
   const auto stopped = train(1, words, [](const std::vector<Started>& all) { ::kill(all[0].process, SIGTERM); });
   expect_says(stopped[0], 75, "Stopped on request after iteration ");

@@ -1,4 +1,4 @@
-// The samples of the repository, run as they are.
+// Runs the samples of the repository unchanged.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// test/fuzz/spellings.py: a table has the same scores in every spelling.
+// test/fuzz/spellings.py: a table gets the same scores in every spelling.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +9,8 @@
 namespace hctr::test {
 namespace {
 
-/// Tables with lists, missing values, empty defaults, vocabularies and shared key spaces, in which spellings differed
-/// once.
+/// Tables with lists, missing values, empty defaults, vocabularies and shared key spaces, whose spellings once gave
+/// different scores.
 TEST(Spellings, HaveTheScoresOfTheOneThatTrained) {
   const char* given = std::getenv("HCTR_PYTHON");
   const std::string python = given ? given : "python3";

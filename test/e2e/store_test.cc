@@ -37,10 +37,10 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   const Outcome loaded = store({"load", "store.json"});
   ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
   EXPECT_NE(loaded.out.find("table 't': 2 rows"), std::string::npos) << loaded.out;
-  fs::remove(folder / "t.safetensors");  // the files have it now
+  fs::remove(folder / "t.safetensors");  // the level of files has it now
   const Outcome got = store({"get", "store.json", "--keys", "7,9"});
   EXPECT_EQ(got.out, "7 1.5\n9 (no row) 0\n") << got.err;
-  EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows are as they were written\n");
+  EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows have the right checksum\n");
   EXPECT_EQ(store({"compact", "store.json"}).exit_code, 0);
   const Outcome wrong = store({"lod", "store.json"});
   EXPECT_EQ(wrong.exit_code, 2);

@@ -144,7 +144,7 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key that some version accepts, inserted at `place` of small_config(), and whether it has an effect now.
+/// A key that some version accepts, inserted at `place` of small_config(), and whether this program uses it.
 struct Key {
   std::string place, key;
   bool has_effect = false;
@@ -239,7 +239,7 @@ TEST_F(Tolerance, KeysThatWouldTrainAnotherModelAreErrors) {
     EXPECT_NE(outcome.err.find(words), std::string::npos) << "no \"" << words << "\" in:\n" << outcome.err;
   };
   refuses_key("\"type\": \"Reshape\", ", R"("shape": [-1, 15])",
-              "/layers/3/shape: \"shape\" is not supported: say its last dimension with \"leading_dim\"");
+              "/layers/3/shape: \"shape\" is not supported: set its last dimension with \"leading_dim\"");
 }
 
 TEST_F(Tolerance, ARateOfItsOwnIsNoted) {

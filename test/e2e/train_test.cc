@@ -118,7 +118,8 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
 
 TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
-  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};  // one key width fits
+  // keys fit one width only
+  const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};
   make_data(folder_.path(), "config.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "run-wide");
   const auto rows = [&](const std::string& out, int key_bytes) {
@@ -155,7 +156,8 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   write_file(folder_ / "run" / "notes.txt", "mine");
   const Outcome second = train(small_config(), "run", {"--seed", "8"});
   EXPECT_EQ(second.exit_code, 0);
-  EXPECT_NE(second.err.find("The run folder 'run' held an earlier run: it is moved to 'run.1'."), std::string::npos)
+  EXPECT_NE(second.err.find("The run folder 'run' contained an earlier run: it is moved to 'run.1'."),
+            std::string::npos)
       << second.err;
   EXPECT_EQ(read_file(folder_ / "run.1" / "metrics.jsonl"), first);
   EXPECT_EQ(read_file(folder_ / "run.1" / "notes.txt"), "mine");
@@ -165,13 +167,13 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
   EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
-  // A folder from which the run reads is not moved away.
+  // A folder from which the run reads is not moved.
   write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",
                                                   R"("seed": 7, "dense_model_file": "run/final__dense_60.model")"));
   const Outcome refused = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder_.path());
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
-  EXPECT_NE(refused.err.find("'run/final__dense_60.model' lies in the run folder 'run', which holds an earlier run and "
-                             "would be moved to 'run.3': give another --run-dir"),
+  EXPECT_NE(refused.err.find("'run/final__dense_60.model' is in the run folder 'run', which contains an earlier run "
+                             "and would be moved to 'run.3': name another --run-dir"),
             std::string::npos)
       << refused.err;
   EXPECT_TRUE(fs::exists(folder_ / "run" / "final__dense_60.model"));

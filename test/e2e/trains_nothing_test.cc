@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 class TrainsNothing : public testing::Test {
  protected:
-  /// Rows of a label, a weight and a value; the file ends with a record that is bad.
+  /// Rows of a label, a weight and a value; the file ends with a bad record.
   void write_rows(int count, const std::string& label, const std::string& weight) {
     std::string text = "y,z,w,x\n";
     for (int r = 0; r < count; ++r) text += cat(label.empty() ? cat(r % 2) : label, ",1,", weight, ",", r % 7, "\n");
@@ -57,8 +57,8 @@ TEST_F(TrainsNothing, WhereNoBatchIsEverFull) {
   write_rows(41, "", "1");
   const std::string few = R"("batchsize": 64, "num_epochs": 1000000, "compatibility": ["drop_partial_batches"])";
   const std::string why =
-      "the set has 41 samples, fewer than \"batchsize\" 64: no batch is ever full, and \"drop_partial_batches\" leaves "
-      "the last one out";
+      "the set has 41 samples, fewer than \"batchsize\" 64: no batch is full, and \"drop_partial_batches\" drops the "
+      "last one";
   expect_nothing(train(few, kLosses), why);
   expect_nothing(train(few, kLosses, {"--set", "solver.gpu=[0,1]"}), why);
 }

@@ -1,4 +1,4 @@
-// Keys that training has not seen are reported wherever a model scores data.
+// Keys that did not occur in training are reported wherever a model scores data.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// Rows of users from `first_user` on, whose ids end in `behind_user`, and pages.
+/// Rows of users, starting at `first_user`, whose ids end in `behind_user`, and pages.
 std::string rows(int count, int first_user, const std::string& behind_user) {
   std::string text = "user,page,click\n";
   for (int i = 0; i < count; ++i)
@@ -64,11 +64,12 @@ TEST(UnmatchedKeys, AreReportedInTrainingEvaluationAndPrediction) {
   allowed.insert(allowed.end(), {"--unmatched", "allow"});
   const Outcome done = run(allowed);
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("warning: most keys of a slot of 'float.csv' have no row"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("warning: maximum number of keys of a slot of 'float.csv' have no row"), std::string::npos)
+      << done.err;
   EXPECT_TRUE(std::filesystem::exists(folder / "scores.csv"));
 }
 
-/// A config of users and cities; of each format the section that means the same.
+/// A config of users and cities; one equivalent section per format.
 std::string config_of_cities(const std::string& format, const std::string& source, const std::string& gpus) {
   const std::string keys = format == "Parquet" ? R"("keys": "hash", "default": "", )" : "",
                     section = format == "Parquet" ? "parquet" : "csv";

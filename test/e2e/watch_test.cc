@@ -160,7 +160,7 @@ TEST_F(Watch, RunJsonSaysWhatRanWhereAndWhenAlsoOfARunThatGoesOn) {
   ASSERT_EQ(second.find("starts")->array()->size(), 2u);
   EXPECT_EQ((*second.find("starts")->array())[0].text(), start.text()) << "what was said stays";
   EXPECT_NE((*second.find("starts")->array())[1].find("command")->text().find("--resume"), std::string::npos);
-  // A second run leaves the first one whole.
+  // A second run leaves the first one unchanged.
   train(config, "about");
   EXPECT_EQ(read_file(*folder_ / "about.1/run.json"), second.text(2) + "\n");
   EXPECT_EQ(read().find("starts")->array()->size(), 1u);

@@ -1,4 +1,4 @@
-// Weights of samples and clipped gradients in whole runs.
+// Sample weights and clipped gradients in whole runs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -122,7 +122,7 @@ TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
   expect_says(with_change(config, R"("label": {"top": "click"})", R"("label": {"top": "click", "label_dim": 2})"),
               "is 2, but \"labels\" of \"csv\" names 1 column");
   write_file(folder_ / "sliced.csv", with_change(rows, "1,2,2,Paris", "1,-2,2,Paris"));
-  expect_says(config, "has -2 as label 1, and 'loss' takes it as the weight of the sample, 0 or more", 4);
+  expect_says(config, "has -2 as label 1, and 'loss' uses it as the sample weight, expected 0 or more", 4);
 }
 
 TEST_F(WeightsAndClipping, RefusesWhatCannotBe) {
@@ -134,7 +134,7 @@ TEST_F(WeightsAndClipping, RefusesWhatCannotBe) {
   write_file(folder_ / "c.json", with_change(small_config(), R"(["add1", "label"])", R"(["add1", "label", "dense"])"));
   const Outcome wide = run_program("huge_ctr", {"--check", "c.json", "--device", "cpu"}, folder_.path());
   EXPECT_EQ(wide.exit_code, 3);
-  EXPECT_NE(wide.err.find("takes as weights of samples a column of the labels"), std::string::npos) << wide.err;
+  EXPECT_NE(wide.err.find("takes sample weights as one f32 column"), std::string::npos) << wide.err;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The states of an Acceptor, driven by several connections at once.
+// The states of an Acceptor with several connections at once.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -17,11 +17,11 @@ namespace {
 const JobKey kKeyOfJob{"the secret of the job", "job"};
 constexpr const char* kKinds = "dc";
 
-/// One end of a connection, as a script of bytes drives it.
+/// The other end of a connection, driven by a script of bytes.
 struct Stranger {
   TcpSocket socket{};
   std::string challenge{}, sent{};  // received and sent bytes
-  bool proved = false;              // the very first bytes were a right answer of a kind that is expected
+  bool proved = false;              // its first bytes were a correct answer of an expected kind
 
   void connect(int port) {
     socket = TcpSocket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -30,7 +30,7 @@ struct Stranger {
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     expect(::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    const linger at_once{1, 0};  // leaves no connection after that waits for its end
+    const linger at_once{1, 0};  // leaves no closed connection in TIME_WAIT
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   void send(const std::string& bytes) {
@@ -53,7 +53,7 @@ struct Stranger {
   }
 };
 
-/// An accepted text comes from a stranger that has proved its membership, and is that stranger's text.
+/// An accepted text comes from a stranger that has proved its membership, and is the text that it sent.
 void expect_member(const Accepted& accepted, std::span<const Stranger> strangers) {
   expect(accepted.greeting.size() <= kMostGreeting);
   const bool belongs = std::any_of(strangers.begin(), strangers.end(), [&](const Stranger& each) {

@@ -12,8 +12,8 @@ namespace hctr::fuzz {
 
 using Bytes = std::span<const uint8_t>;
 
-// The list, which test/CMakeLists.txt reads too. Each entry returns for any bytes, and crashes where a promise is
-// broken: a memory error, an Error(bug), or two ways of reading that differ.
+// The list of entries, which test/CMakeLists.txt reads too. Each entry returns for any bytes, and crashes if a promise
+// is broken: a memory error, an Error(bug), or two ways of reading that differ.
 #define HCTR_FUZZ_ENTRIES(entry)                                                                                       \
   entry(norm_file)        /* a file's bytes behind one that picks the section */                                       \
       entry(raw_records)  /* the same */                                                                               \
@@ -45,8 +45,8 @@ HCTR_FUZZ_ENTRIES(HCTR_DECLARE)
 
 /// checkpoint_state: whether all of the state was loaded.
 bool loads_checkpoint(Bytes);
-/// Changes an input of checkpoint_state, of `size` bytes, in place. Mostly the bytes after the text, else a number
-/// of the text, or anything by `mutate`, as LLVMFuzzerMutate. Returns the new size.
+/// Mutates an input of checkpoint_state, of `size` bytes, in place: mostly the bytes after the text, else a number of
+/// the text, or anything by `mutate`, as LLVMFuzzerMutate. Returns the new size.
 size_t mutate_checkpoint_state(uint8_t* data, size_t size, size_t max_size, unsigned seed,
                                size_t (*mutate)(uint8_t* data, size_t size, size_t max_size));
 

@@ -14,7 +14,7 @@ void join_greeting(Bytes bytes) {
   expect(text.size() <= kMostGreeting && greeting->processes >= 1 && greeting->processes <= kMostProcesses &&
          greeting->process >= 0 && greeting->port >= 0 && greeting->port <= 65535);
   expect(greeting->host.find_first_of(" \n\t\x1b") == std::string::npos && !greeting->host.empty());
-  if (greeting->version.find('\\') != std::string::npos) return;  // it may have become longer than one may be
+  if (greeting->version.find('\\') != std::string::npos) return;  // escaping may have made it longer than allowed
   const auto same = greeting_from(text_of(*greeting));
   expect(same && same->process == greeting->process && same->processes == greeting->processes &&
          same->port == greeting->port && same->host == greeting->host && same->version == greeting->version);

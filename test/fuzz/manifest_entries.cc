@@ -1,4 +1,4 @@
-// Manifests whose checksums are right, as those of another program or of somebody who can sign may be.
+// Manifests with correct checksums, as another program or somebody with the key could write them.
 #include "config/checked_json.h"
 #include "formats/checkpoint/manifest.h"
 #include "formats/model/model_manifest.h"
@@ -22,7 +22,7 @@ void write_signed(const std::string& name, const Json& json) {
   model_folder().write(name, Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
 }
 
-/// Bad data is an error of these kinds, and nothing else.
+/// Bad data must be an error of these kinds, nothing else.
 template <class Body>
 void refuse(Body&& body) {
   try {

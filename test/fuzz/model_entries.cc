@@ -67,9 +67,9 @@ struct FuzzedModel {
   }
 };
 
-/// Made anew only when it holds something: that takes longer than to refuse a file.
+/// Recreated only if it holds something: that takes longer than refusing a file.
 FuzzedModel& empty_model() {
-  shared_runtime();  // made before the model, so that it is destroyed after
+  shared_runtime();  // created before the model, so that it is destroyed after it
   static std::unique_ptr<FuzzedModel> model;
   if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
   return *model;
@@ -84,7 +84,7 @@ std::string row_counts(const Manifest& manifest) {
   return counts;
 }
 
-/// A model for the exact state of a checkpoint, which takes the place of as many rows. `load` is called with it.
+/// A model for the exact state of a checkpoint, with as many rows. Calls `load` with it.
 template <class Load>
 void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {
   shared_runtime();
@@ -92,7 +92,7 @@ void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {
   static std::string loaded;
   const std::string counts = row_counts(manifest);
   if (!model || (loaded != counts && model->has_rows())) model = std::make_unique<FuzzedModel>();
-  loaded.clear();  // until all of it is
+  loaded.clear();  // until the state is complete
   load(*model);
   loaded = counts;
 }
@@ -170,8 +170,8 @@ Manifest manifest_of_state(Bytes text) {
   return manifest;
 }
 
-/// The manifest that a text gives; none where it is refused. Most inputs differ in the bytes after the text alone, and
-/// to read it takes longer than all else: what the same text has given is known.
+/// The manifest in a text; none if it is refused. Most inputs differ only in the bytes after the text, and reading it
+/// takes longer than everything else, so results are cached by text.
 const std::optional<Manifest>& known_manifest(Bytes text) {
   static std::unordered_map<std::string, std::optional<Manifest>> known;
   std::string key = bytes_text(text);

@@ -1,4 +1,4 @@
-// Shared by the entries for model files and checkpoints.
+// Code shared by the entries for model files and checkpoints.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ inline std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
   return {bytes.first(at), bytes.subspan(std::min(at + 1, bytes.size()))};
 }
 
-/// The JSON of a manifest, whose checksum has been found right.
+/// The JSON of a manifest whose checksum is correct.
 inline Json manifest_json(Bytes bytes) {
   try {
     return Json::parse(bytes_text(bytes), "manifest");
@@ -62,7 +62,7 @@ inline const ModelFolder& model_folder() {
   return folder;
 }
 
-/// A folder in it.
+/// A new subfolder.
 inline fs::path new_folder(const std::string& name) {
   fs::create_directories(model_folder().path() / name);
   return model_folder().path() / name;

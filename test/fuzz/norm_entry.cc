@@ -7,7 +7,7 @@
 namespace hctr::fuzz {
 namespace {
 
-/// A guess at a record, from wherever a range may begin, and the walk from there stay within the bytes.
+/// Finding a record from any begin of a range, and reading on from there, stays within the bytes.
 void expect_guesses_within(const NormInfo& info, Bytes bytes) {
   const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that a sanitizer notices reads past it
   const std::span all(reinterpret_cast<const std::byte*>(copy.data()), copy.size());
@@ -20,7 +20,7 @@ void expect_guesses_within(const NormInfo& info, Bytes bytes) {
   }
 }
 
-/// A block that was packed holds the same samples.
+/// A packed block holds the same samples.
 void expect_same(const SampleBlock& block, const SampleBlock& packed, const RecordShape& shape) {
   expect(packed.rows == block.rows);
   const auto same = [](const std::vector<float>& a, const std::vector<float>& b, int64_t count) {

@@ -1,4 +1,4 @@
-// Input of preprocess --apply from others: preprocess.json and vocabulary.bin.
+// Untrusted input of preprocess --apply: preprocess.json and vocabulary.bin.
 #include "fuzz/model_entry_tools.h"
 #include "prepare/preprocess/saved_columns.h"
 

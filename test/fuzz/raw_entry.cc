@@ -6,8 +6,8 @@
 namespace hctr::fuzz {
 namespace {
 
-/// Rows that go straight into a batch are those of a block, or an error where any is bad. The memory is as large as it
-/// must be. `Key`: as the batch holds keys.
+/// Rows parsed directly into a batch equal those of a block, or are an error if any is bad. The memory has exactly the
+/// required size. `Key`: the key type of the batch.
 template <class Key>
 void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row,
                       const SampleBlock& block, int64_t bad) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a while, and prints what each did: test/fuzz/run.sh [SECONDS [FUZZERS AT A TIME]]; 900 and 2 where left out.
-# Corpora are copied to a folder that stays (FUZZ_FOLDER, by default a fresh one), with what is found: crash-* files belong into test/fuzz/corpus once their bug is fixed.
+# Runs every fuzzer for a while, and prints their results: test/fuzz/run.sh [SECONDS [FUZZERS AT A TIME]]; default: 900
+# and 2. Corpora and findings are in a folder that stays (FUZZ_FOLDER, by default a new one): move crash-* files to
+# test/fuzz/corpus once their bug is fixed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here/../../build/cpu-fuzz/bin
@@ -9,7 +10,7 @@ folder=${FUZZ_FOLDER:-$(mktemp -d)}
 run() {
   entry=$1
   mkdir -p "$folder/$entry"
-  cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some say 1 where a file is there already
+  cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some versions return 1 if a file exists
   code=0
   nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -entropic=0 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$entry.log")

@@ -20,7 +20,7 @@ void cell_values(Bytes bytes) {
   double number = 0;
   int64_t integer = 0;
   uint64_t hex = 0;
-  if (read_number(text, number)) {  // the slow way reads all that the quick way reads, and the same
+  if (read_number(text, number)) {  // the slow way reads everything that the quick way reads, with the same result
     char* end = nullptr;
     const std::string ended = text + "\n";
     expect(std::strtod(ended.c_str(), &end) == number);

@@ -4,11 +4,11 @@
     spellings.py [--bin build/cpu/bin] [--seconds 60] [--first 1]         seeds from 1 on, for a minute
     spellings.py --seeds 17,23 [--keep found]                             these seeds alone
 
-A spelling is a file with the same values: text between other delimiters, quoted, packed, with columns in another order
-and numbers written in another way, or Parquet with other types. Its scores must be those of the first spelling, to the
-last digit, or the command must fail. With --altered there are spellings whose values may count as others, as 007 for 7
-in a hashed slot. Other scores are right there if a message names the column. What is found is printed with its seed, and
-its files stay in the folder of --keep. Parquet is left out where Python has no pyarrow, or huge_ctr no plug-in.
+A spelling is a file with the same values: text with other delimiters, quoted, compressed, with columns in another order
+and numbers in another notation, or Parquet with other types. Its scores must equal those of the first spelling, to the
+last digit, or the command must fail. With --altered there are spellings whose values may be read differently, such as
+007 for 7 in a hashed slot; then other scores are allowed if a message names the column. Findings are printed with their
+seed, and their files stay in the folder of --keep. Parquet is omitted if Python has no pyarrow, or huge_ctr no plug-in.
 """
 
 import argparse
@@ -80,7 +80,7 @@ class Run:
 
 
 class Finding(Exception):
-    """What must not be."""
+    """A violation of the rules above."""
 
 
 def problem_of(done):
@@ -89,7 +89,7 @@ def problem_of(done):
 
 
 def judge(spelling, done, scores, expected):
-    """How a spelling fared: "equal", "refused" or "said". Raises a Finding."""
+    """The result of a spelling: "equal", "refused" or "said". Raises a Finding."""
     if done.returncode != 0:
         if spelling.must:
             raise Finding(f"{spelling.name}: refused: {problem_of(done)}")
@@ -105,7 +105,7 @@ def judge(spelling, done, scores, expected):
 
 
 def try_seed(seed, huge_ctr, folder, altered):
-    """Returns how many spellings fared how. Findings are raised together."""
+    """Returns the number of spellings by result. Findings are raised together."""
     rng = random.Random(seed)
     table = random_table(rng)
     spellings = text_spellings(table, rng, folder)
@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--bin", type=Path, default=Path(__file__).parent / "../../build/cpu/bin")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--seeds", help="numbers with commas between them; left out: all from --first on")
+    parser.add_argument("--seeds", help="numbers with commas between them; default: all from --first on")
     parser.add_argument("--altered", action="store_true", help="also spellings whose values may count as others")
     parser.add_argument("--keep", type=Path, default=Path("found"), help="a folder for the files of what is found")
     options = parser.parse_args()

@@ -20,8 +20,8 @@ class Spelling:
     format: str
     file: str
     section: dict
-    must: bool = True  # reading it may not fail
-    altered: list = field(default_factory=list)  # columns whose values may count as others
+    must: bool = True  # reading must succeed
+    altered: list = field(default_factory=list)  # columns whose values may be read differently
 
 
 def text_of(value, kind):
@@ -31,7 +31,7 @@ def text_of(value, kind):
 
 
 def section_of(table, lists, vocabulary):
-    """What csv and parquet have in common. `lists`: the separator of lists. `vocabulary`: writes a file of texts."""
+    """Fields shared by csv and parquet. `lists`: the separator of lists. `vocabulary`: writes a file of texts."""
     section = {"labels": [{"column": table.label.name, **table.label.group}], "dense": [], "slots": []}
     for column in table.dense:
         section["dense"].append({"columns": [column.name], **column.group})
@@ -58,12 +58,12 @@ class Dialect:
     line_end: str = "\n"
     bom: bool = False
     header: bool = True
-    shuffled: bool = False  # columns in another order, and an unused one
-    blanks: bool = False  # around cells, where they are trimmed
-    marks: bool = False  # missing values as texts that mean it
+    shuffled: bool = False  # columns in another order, with an unused one
+    blanks: bool = False  # blanks around cells that are trimmed
+    marks: bool = False  # missing values spelled as texts
     parts: int = 1  # files
     pack: str = ""  # gz, zst
-    number: str = ""  # how numbers are written
+    number: str = ""  # the spelling of numbers
 
     def cell(self, text, trim):
         special = [*self.delimiter, "\n", "\r"] + ([self.quote] if self.quote else [])
@@ -76,7 +76,7 @@ class Dialect:
 
 
 def written_number(value, kind, how):
-    """The same number in another notation; None where it has none."""
+    """The same number in another notation; None if it has none."""
     if kind == "bool":
         value, kind = int(value), "int"
     if how == "long":
@@ -92,7 +92,7 @@ def written_number(value, kind, how):
 
 
 def dialects(rng):
-    """Names, dialects, and whether reading them may not fail."""
+    """Names, dialects, and whether reading must succeed."""
     pick = lambda **more: Dialect(delimiter=rng.choice([",", "\t", ";"]), line_end=rng.choice(["\n", "\r\n"]), **more)
     return [
         ("plain", Dialect(), True),
@@ -109,7 +109,7 @@ def dialects(rng):
 
 
 def packed(data, pack):
-    """The bytes of a file, in two members where it is gzip."""
+    """The bytes of a file; if gzip, in two members."""
     if pack == "gz":
         return gzip.compress(data[:100]) + gzip.compress(data[100:])
     return pyarrow.compress(data, "zstd", asbytes=True) if pack == "zst" else data
@@ -133,7 +133,7 @@ def cells_of(table, column, dialect, rng, number):
 
 
 def write_text(table, dialect, name, rng, folder):
-    """Writes the files and returns the path to read, the names of columns, and those of altered ones."""
+    """Writes the files and returns the path to read, the names of columns, and the names of altered ones."""
     columns, altered = [], []
     for column in table.columns():
         number = dialect.number if column.kind in ("int", "float", "bool") and not column.is_list else ""
@@ -220,7 +220,7 @@ def as_date_time(value, kind):
 
 
 def types_of(column):
-    """Arrow types, the functions that make their values, and whether reading them may not fail."""
+    """Arrow types, functions that convert to their values, and whether reading must succeed."""
     kind, text = column.kind, (pyarrow.string(), text_of)
     types = {
         "int": [
@@ -276,7 +276,7 @@ def array_of(column, made):
 
 
 def write_parquet(table, name, rng, folder, certain, shuffled):
-    """Writes a file and returns whether reading it may not fail."""
+    """Writes a file and returns whether reading must succeed."""
     arrays, must = {}, True
     for column in table.columns():
         sure, unsure = types_of(column)
@@ -287,7 +287,7 @@ def write_parquet(table, name, rng, folder, certain, shuffled):
                 must &= made[2]
                 break
             except (ValueError, OverflowError, pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-                pass  # a type that does not hold these values
+                pass  # a type that cannot hold these values
     names = list(arrays)
     if shuffled:
         rng.shuffle(names)
@@ -318,6 +318,6 @@ def parquet_spellings(table, rng, folder):
         section = copy.deepcopy(section_of(table, "", vocabulary))
         for group in section["dense"]:
             if "default" not in group and not ("standardize" in group["transform"] and "mean" not in group):
-                group["default"] = 0  # as in texts
+                group["default"] = 0  # as in text
         found.append(Spelling(name, "Parquet", f"{name}.parquet", section, must))
     return found

@@ -50,13 +50,13 @@ Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& 
   return parsed;
 }
 
-/// Cut where a cutter would, somewhere before the end, the parts give what the whole gives.
+/// If the text is cut where a cutter would cut it, the parts parse to the same rows as the whole.
 void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat& format, const RowMaker& maker,
                          const RecordShape& shape) {
   const Parsed whole = parse(text, format, maker, shape);
   const size_t cut = end_of_last_record(std::string_view(text).substr(0, near), format.grammar);
   const Parsed first = parse(text.substr(0, cut), format, maker, shape);
-  expect(!first.failed);  // whole records: no quote stays open
+  expect(!first.failed);  // complete records: no quote stays open
   const Parsed both = parse(text.substr(cut), format, maker, shape, first);
   expect(both.failed == whole.failed);
   if (whole.failed) return;

@@ -1,5 +1,5 @@
-// Deltas of models: a whole model with the deltas after it is, byte for byte, the whole model that training saves at
-// the iteration of the last one.
+// Deltas of models: a full model plus the deltas after it equals, byte for byte, the full model that training saves at
+// the iteration of the last delta.
 #include <gtest/gtest.h>
 
 #include "every_table.h"
@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// Trains twice, with a whole model in every 5 iterations, and with deltas between those of iterations 5 and 20.
+/// Trains twice: with a full model every 5 iterations, and with deltas between those of iterations 5 and 20.
 template <class Base>
 class DeltasOf : public Base {
  protected:
@@ -107,7 +107,7 @@ class Deltas : public DeltasOf<RanksTest> {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + object + "}, ");
   }
-  /// The deep table with these fields, full at 100 rows.
+  /// The deep table with these fields and a limit of 100 rows.
   std::string full(const std::string& fields) const {
     return with_change(config_, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
                        cat(R"("max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 5, )", fields));
@@ -120,7 +120,7 @@ using DeltasOfEveryTable = DeltasOf<EveryTable>;
 
 TEST_F(Deltas, MakeTheWholeModelWithEveryOptimizer) {
   for (const Rule& rule : kRules) {
-    if (kSanitized && rule.name != "SGD" && rule.name != "Adam, lazy") continue;  // the same code
+    if (kSanitized && rule.name != "SGD" && rule.name != "Adam, lazy") continue;  // another case runs the same code
     const bool global = rule.section.find("\"Global\"") != rule.section.npos,
                says = rule.section.find("update_type") != rule.section.npos;
     expect_exact({.name = rule.name,
@@ -140,14 +140,14 @@ TEST_F(Deltas, MakeTheWholeModelUnderEveryPolicy) {
   expect_exact({.name = "rows of two bytes", .config = deep(R"("storage": "bf16")")});
   expect_exact({.name = "keys of all slots", .config = deep(R"("identity": "key")"), .same_code = true});
   expect_exact({.name = "v3", .config = with_change(config_, "\"seed\": 7", "\"seed\": 7, \"model_format\": \"v3\"")});
-  // Increments of checkpoints have marks of their own.
+  // Increments of checkpoints have separate marks.
   expect_exact({.name = "with checkpoints",
                 .config = with_change(full(R"("when_full": "evict_lru")"), "\"seed\": 7",
                                       R"("seed": 7, "checkpoint": {"every": 3, "whole_every": 3, "folder": "ckpt"})"),
                 .removes = true});
 }
 
-/// Memory has room for few more rows than a batch has; which rows have changed goes with them to the disk.
+/// Memory holds few more rows than a batch; change marks are evicted to disk with their rows.
 TEST_F(Deltas, HoldRowsThatAreOnADisk) {
   const auto on_disk = [&](const std::string& fields) {
     const std::string wide = with_change(config_, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024" + fields);
@@ -166,7 +166,7 @@ TEST_F(Deltas, HoldRowsThatAreOnADisk) {
 
 TEST_F(Deltas, AreTheSameOnSeveralRanks) {
   for (const std::string gpu : {"[0, 1]", "[0, 1, 2]"}) {
-    if (kSanitized && gpu == "[0, 1]") continue;  // the same code
+    if (kSanitized && gpu == "[0, 1]") continue;  // another case runs the same code
     expect_exact({.name = "planned", .config = config_, .gpu = gpu});
     expect_exact({.name = "evict_lru", .config = full(R"("when_full": "evict_lru")"), .gpu = gpu, .removes = true});
     expect_exact({.name = "hybrid",
@@ -198,7 +198,7 @@ TEST_F(Deltas, OfARunThatGoesOnBeginWithAWholeModel) {
   };
   ASSERT_EQ(train(with_length(30), "[0]", "whole", "\"snapshot\": 5").exit_code, 0);
   ASSERT_EQ(train(with_length(12), "[0]", "deltas", saves).exit_code, 0);
-  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // a part that a killed run left
+  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // a part left by a killed run
   const Outcome went_on = train(with_length(30), "[0]", "deltas", saves, {"--resume", "latest"});
   ASSERT_EQ(went_on.exit_code, 0) << went_on.err;
   EXPECT_FALSE(fs::exists(folder_ / "deltas" / "_delta_13.part"));
@@ -214,13 +214,13 @@ TEST_F(Deltas, AreRefusedWhereTheyDoNotFit) {
     EXPECT_EQ(outcome.exit_code, code) << outcome.err;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
   };
-  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, and is applied to iteration 5");
-  refused(apply("deltas/_dense_5.model", {"deltas"}), "is no folder of a delta", 5);
-  refused(apply("deltas/_delta_10/_dense_10.model", {"deltas/_delta_15"}), "is of a delta");
+  refused(apply("deltas/_dense_5.model", {"deltas/_delta_15"}), "since iteration 10, but is applied to iteration 5");
+  refused(apply("deltas/_dense_5.model", {"deltas"}), "is not a folder of a delta", 5);
+  refused(apply("deltas/_delta_10/_dense_10.model", {"deltas/_delta_15"}), "belongs to a delta");
   std::string start = with_change(config_, "\"seed\": 7",
                                   R"("seed": 7, "dense_model_file": "deltas/_delta_10/_dense_10.model",
          "sparse_model_file": ["deltas/_delta_10/0_sparse_10.model", "deltas/_delta_10/1_sparse_10.model"])");
-  refused(train(start, "[0]", "start", "\"snapshot\": 0"), "has only the rows that have changed since iteration 5");
+  refused(train(start, "[0]", "start", "\"snapshot\": 0"), "has only the rows that changed since iteration 5");
   const fs::path rows = folder_ / "deltas" / "_delta_15" / "1_sparse_15.model";
   std::string bytes = read_file(rows);
   bytes[9] = static_cast<char>(bytes[9] ^ 1);

@@ -87,7 +87,7 @@ class EveryTable : public RanksTest {
     make_data(folder_.path(), "data.json", 1300, 200, {"--vocabulary", std::to_string(kRows)});
   }
 
-  /// A plan that places every table as its name says. For the automatic ones: slot 0 on every rank, slot 1 spread.
+  /// A plan that places every table as its name says. For the automatic ones: slot 0 on every rank, slot 1 sharded.
   std::string planned(const std::string& config, int ranks) {
     std::string plan;
     for (const Table& table : tables_) {
@@ -107,7 +107,7 @@ class EveryTable : public RanksTest {
     return with_change(config, "\"seed\": 7", R"("seed": 7, "placement_file": "plan.json")");
   }
 
-  /// Trains with one process for each of `hosts`, joined over TCP. Those of one name are on one host.
+  /// Trains with one process for each of `hosts`, joined over TCP. Processes with the same name are on one host.
   Result on_hosts(const std::string& config, const std::vector<const char*>& hosts, const std::string& gpu) {
     for (const char* folder : {"hosts", "hosts-run"}) fs::remove_all(folder_ / folder);
     write_file(folder_ / "hosts.json",

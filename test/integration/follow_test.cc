@@ -1,5 +1,5 @@
-// Training on files that are added while it runs: the same model as from the same files given at once, in every format,
-// on any number of ranks, and when it was interrupted in between.
+// Training on files that are added while it runs gives the same model as the same files at once, in every format, on
+// any number of ranks, and after an interruption.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -51,7 +51,7 @@ class Follow : public RanksTest {
     write_config(config, name, gpu, fields);
     return start_program("huge_ctr", words(name), folder_.path(), {}, name);
   }
-  /// Puts the file into the followed folder, as a program that writes it there does.
+  /// Adds the file to the followed folder, as a program that writes it there would.
   void add_file(int number) {
     fs::copy_file(folder_ / cat("train.", number, ".data"), folder_ / "in" / ".writing");
     fs::rename(folder_ / "in" / ".writing", folder_ / "in" / cat("part", number, ".data"));
@@ -61,10 +61,10 @@ class Follow : public RanksTest {
   }
   void end_files() { write_file(folder_ / "in" / "_END", ""); }
   void append(const std::string& text) { std::ofstream(folder_ / "list.txt", std::ios::app) << text; }
-  /// Waits until a run shows this iteration.
+  /// Waits until a run displays this iteration.
   void wait_for_iteration(const Started& run, int iteration) { wait_for_text(run.err, cat("Iter: ", iteration, " ")); }
 
-  /// 300 rows of a label, four dense values and four keys, from a row of the whole set on, as "csv" or "raw".
+  /// 300 rows of a label, four dense values and four keys, starting at a row of the whole set, as "csv" or "raw".
   void write_rows(const std::string& format, const std::string& file, int first) {
     std::string text = "y,x0,x1,x2,x3,c0,c1,c2,c3\n", bytes;
     const auto add = [&](auto number, bool last = false) {
@@ -116,7 +116,7 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
   }
 }
 
-/// Each process learns of files from rank 0.
+/// Each process receives the files from rank 0.
 TEST_F(Follow, GivesTheSameModelInSeveralProcesses) {
   if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
   const std::string gpu = "[[0, 1], [0]]";
@@ -139,7 +139,7 @@ TEST_F(Follow, GivesTheSameModelInSeveralProcesses) {
 
 TEST_F(Follow, ReadsAListThatGrows) {
   ASSERT_EQ(run(config_, "whole").exit_code, 0);
-  append("2\ntrain.0.data\n\ntrain.1.data\ntrain.2.da");  // the last line has no end yet
+  append("2\ntrain.0.data\n\ntrain.1.data\ntrain.2.da");  // the last line is not yet terminated
   const Started run = begin(followed(config_, "list.txt"), "part");
   wait_for_iteration(run, 4);
   append("ta\ntrain.3.data\r\n");
@@ -199,7 +199,7 @@ TEST_F(Follow, ReadsEveryFormatOfFiles) {
   }
 }
 
-/// The checkpoint knows which files were read, and how far.
+/// The checkpoint records which files were read, and how far.
 TEST_F(Follow, GoesOnWhereItWasInterrupted) {
   const auto checkpoints = [](const char* name) {
     return cat(R"(, "checkpoint": {"every": 3, "folder": ")", name, R"(-ckpt"})");
@@ -216,7 +216,7 @@ TEST_F(Follow, GoesOnWhereItWasInterrupted) {
     ASSERT_EQ(::kill(first.process, SIGTERM), 0);  // while it waits for the rest of the fifth batch
     const Outcome stopped = finish_program(first);
     EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file whole
+    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file completely
     add_files(2, kFiles);
     const Started second =
         start_program("huge_ctr", words("part", {"--resume", "latest"}), folder_.path(), {}, "again");
@@ -247,7 +247,7 @@ TEST_F(Follow, EndsWithMaxIterOrWhenNothingComes) {
   add_files(0, 2);
   const Outcome idle = run(followed(config_, "in", R"(, "follow_idle": 0.01)"), "idle");
   EXPECT_EQ(idle.exit_code, 0) << idle.err;
-  EXPECT_NE(idle.err.find("No file has come to 'in' for"), std::string::npos) << idle.err;
+  EXPECT_NE(idle.err.find("No file has arrived in 'in' for"), std::string::npos) << idle.err;
   EXPECT_EQ(metrics("idle").losses.size(), 5u);
   const Outcome limited = run(with_change(followed(config_), "\"num_epochs\": 1", "\"max_iter\": 3"), "limited");
   EXPECT_EQ(limited.exit_code, 0) << limited.err;
@@ -266,12 +266,10 @@ TEST_F(Follow, NamesTheFileThatIsBad) {
   append("train.0.data\nthere/is/none.data\n");
   const Outcome missing = run(followed(config_, "list.txt"), "missing");
   EXPECT_EQ(missing.exit_code, 5) << missing.err;
-  EXPECT_NE(missing.err.find("'list.txt' has named the file 'there/is/none.data', which is not there"),
-            std::string::npos)
-      << missing.err;
+  EXPECT_NE(missing.err.find("'list.txt' named the file 'there/is/none.data'"), std::string::npos) << missing.err;
 }
 
-/// Entries of a list that training has read stay there.
+/// List entries that training has read must stay there.
 TEST_F(Follow, RefusesAListThatChanges) {
   append("train.0.data\n");
   const Started run = begin(followed(config_, "list.txt"), "changed", "[0, 1]");
@@ -279,7 +277,7 @@ TEST_F(Follow, RefusesAListThatChanges) {
   write_file(folder_ / "list.txt", "train.1.data\n");
   const Outcome done = finish_program(run);
   EXPECT_EQ(done.exit_code, 4) << done.err;
-  EXPECT_NE(done.err.find("'list.txt' line 1 now names 'train.1.data', and before it named 'train.0.data'"),
+  EXPECT_NE(done.err.find("'list.txt' line 1 now names 'train.1.data', but earlier it named 'train.0.data'"),
             std::string::npos)
       << done.err;
 }
@@ -293,7 +291,7 @@ TEST_F(Follow, RefusesWhatHasNoMeaning) {
   EXPECT_NE(
       message(with_change(followed(config_), "\"num_epochs\": 1", "\"num_epochs\": 2")).find("each file is read once"),
       std::string::npos);
-  EXPECT_NE(message(followed(config_, "in", ", \"num_samples\": 5")).find("nobody knows how many samples"),
+  EXPECT_NE(message(followed(config_, "in", ", \"num_samples\": 5")).find("the number of samples is unknown"),
             std::string::npos);
   EXPECT_NE(message(with_change(followed(config_), "\"learning_rate\": 0.01",
                                 "\"learning_rate\": 0.01, \"decay\": \"cosine\""))

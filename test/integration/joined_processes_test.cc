@@ -1,4 +1,4 @@
-// Several processes without MPI: they train as threads and MPI's processes do, and find out who is gone.
+// Several processes without MPI: they train as threads and MPI's processes do, and detect lost processes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -57,7 +57,7 @@ class JoinedProcesses : public RanksTest {
     more.insert(more.begin(), {"--train", name + ".json", "--run-dir", name + "-run", "--device", "cpu"});
     return more;
   }
-  /// Ends one of three processes during training. Returns what the others say.
+  /// Ends one of three processes during training. Returns the outcomes of the others.
   std::vector<Outcome> end_of(int process, int signal) {
     const std::vector<std::string> words =
         arguments(endless(), "\"all\"", "endless", {"--peer-timeout", std::to_string(kPeerTimeout)});
@@ -74,7 +74,7 @@ class JoinedProcesses : public RanksTest {
 TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
   for (const auto& [threads, gpu, processes] :
        {std::tuple{"[0, 1]", "[[0], [0]]", 2}, {"[0, 1, 2]", "\"all\"", 3}, {"[0, 1, 2, 3]", "[0, 1, 2, 3]", 2}}) {
-    if (kSanitized && processes == 3) continue;  // the same code
+    if (kSanitized && processes == 3) continue;  // another case runs the same code
     SCOPED_TRACE(gpu);
     const Result one = train(config_, {threads}, "threads");
     for (const char* folder : {"joined", "joined-run"}) fs::remove_all(folder_ / folder);
@@ -117,7 +117,7 @@ TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
                  &sent = *summary.find("sent_to_other_hosts");
       EXPECT_GT(*sent.find("bytes")->integer(), 0);
       EXPECT_LT(*sent.find("bytes")->integer(), *sent.find("of_full_size")->integer());
-      EXPECT_NE(outcomes[0].out.find("embeddings, sent to other hosts: "), std::string::npos) << outcomes[0].out;
+      EXPECT_NE(outcomes[0].out.find("embedding data sent to other hosts: "), std::string::npos) << outcomes[0].out;
       const std::string name = host_name();
       EXPECT_TRUE(std::regex_search(
           outcomes[0].err,
@@ -132,18 +132,18 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
     for (const Outcome& other : end_of(process, SIGKILL)) {
       EXPECT_EQ(other.exit_code, 7) << other.err;
       EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
-      EXPECT_NE(other.err.find("has ended before the others"), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find("ended before the others"), std::string::npos) << other.err;
     }
 }
 
 TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
-  // Within a step no wait has a limit of its own.
+  // Within a step no wait has a separate timeout.
   const std::vector<JoinedProcess> three(
       3, {"huge_ctr", arguments(endless(), "\"all\"", "endless",
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});
   const TemporaryFolder second;
   fs::copy(folder_.path(), second.path(), fs::copy_options::recursive);
-  // Two jobs, the silent process of the one and of the other: both wait at the same time.
+  // Two jobs, one with a silent process 0 and one with a silent process 1: both wait at the same time.
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<Started>> jobs;
   for (const size_t silent : {0, 1}) {
@@ -157,7 +157,7 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
       const Outcome other = finish_program(jobs[silent][p]);
       EXPECT_EQ(other.exit_code, 7) << other.err;
       EXPECT_NE(other.err.find(cat("process ", silent, " on ")), std::string::npos) << other.err;
-      EXPECT_NE(other.err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find(cat("has sent no heartbeat for ", kPeerTimeout, " s")), std::string::npos) << other.err;
     }
     ::kill(jobs[silent][silent].process, SIGKILL);
     finish_program(jobs[silent][silent]);
@@ -204,7 +204,7 @@ TEST_F(JoinedProcesses, MustReadOneConfigButMayReadTheirOwnFiles) {
       << said;
   fs::copy(folder_ / "train.txt", folder_ / "here.txt");
   for (const Outcome& outcome : run("layers.Data.source=here.txt")) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Each file twice: another number of samples.
+  // Lists each file twice, which changes the number of samples.
   std::istringstream names(read_file(folder_ / "train.txt"));
   std::string list, name;
   std::getline(names, name);
@@ -241,7 +241,7 @@ TEST_F(JoinedProcesses, ReadTheFilesOfTheirHostAndRank) {
     }
     fs::rename(folder_ / set, folder_ / cat("no-", set));
   }
-  // Two processes with one rank and with two.
+  // One process with one rank and one with two.
   for (const Outcome& outcome : run_joined(2, "huge_ctr", arguments(own, "[[0], [1, 2]]", "joined"), folder_.path()))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(result("joined").dense, shared.dense);
@@ -259,7 +259,7 @@ TEST_F(JoinedProcesses, SayOfEachRankWhereItIs) {
 TEST_F(JoinedProcesses, WarnOfAFolderOfCheckpointsThatIsNotShared) {
   const std::string saves = with_change(config_, "\"solver\": {", R"("solver": {"checkpoint": {"every": 1000}, )");
   const auto words = arguments(saves, "\"all\"", "each");
-  const std::string text = "does not see 'ckpt/lock', which rank 0 has made";
+  const std::string text = "does not see 'ckpt/lock', which rank 0 created";
   const TemporaryFolder other;
   fs::copy(folder_.path(), other.path(), fs::copy_options::recursive);
   const auto shared = run_joined(2, "huge_ctr", words, folder_.path());

@@ -15,8 +15,8 @@
 namespace hctr::test {
 namespace {
 
-/// A trainer with rows on a disk. It is a job of its own, but for the group, so that the steps of two need not go
-/// together: each has all rows of its model, so that it may be asked for every key.
+/// A trainer with rows on disk. Only the group is shared with others, so that the steps of two trainers need not be
+/// synchronized: each has all rows of its model, so that any key may be requested from it.
 struct TrainerOnDisk {
   TrainerOnDisk(const Config& of, const Log& log, std::shared_ptr<LookAheadGroup> group)
       : config(of),
@@ -63,13 +63,13 @@ class LookAheadOfRanks : public testing::Test {
   TestLog log_;
 };
 
-/// A rank that makes no step still requests rows for the other ranks of its group, and for no other group.
+/// A rank that runs no step still requests rows for the other ranks of its group, and for no other group.
 TEST_F(LookAheadOfRanks, RowsThatAnotherRankWillNeedAreAskedFor) {
   const auto group = std::make_shared<LookAheadGroup>();
   const auto waiting = trainer(group), going = trainer(group), alone = trainer(nullptr);
   waiting->train(20);
   alone->train(20);
-  // Those of their own next batches have been asked for, or will be soon.
+  // The rows of their own next batches have been requested, or will be soon.
   const auto settled = [](const TrainerOnDisk& of) {
     for (int64_t before = -1, now = of.rows_ahead();; now = of.rows_ahead()) {
       if (now == before) return now;

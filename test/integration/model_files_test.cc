@@ -6,14 +6,14 @@
 namespace hctr::test {
 namespace {
 
-/// Twelve batches make a pass, so that a run that starts from a model after one pass sees the data of the second.
+/// A pass has twelve batches, so that a run that starts from a model after one pass sees the data of the second.
 class ModelFiles : public RanksTest {
  protected:
   void SetUp() override {
     RanksTest::SetUp();
     config_ = with_change(config_, "\"batchsize\": 128", "\"batchsize\": 250");
     config_ = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 12");
-    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // dropout depends on the number of the step
+    config_ = with_change(config_, "\"rate\": 0.1", "\"rate\": 0.0");  // dropout depends on the step number
     config_ = with_change(config_, "\"eval_interval\": 10", "\"eval_interval\": 0");
   }
   static std::string twice_as_long(const std::string& config) {
@@ -58,21 +58,21 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
   rules.push_back(
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
-    if (rule.name == "Adam, lazy") continue;  // no file says when a row was last updated
+    if (rule.name == "Adam, lazy") continue;  // no file records the last update of a row
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
-      continue;  // the same code
+      continue;  // another case runs the same code
     SCOPED_TRACE(rule.name);
-    std::string config = with_rule(config_, rule.section);  // a warm-up would start anew
+    std::string config = with_rule(config_, rule.section);  // a warm-up would restart
     if (rule.name == "RMSProp") config = with_change(config, ", \"warmup_steps\": 10", "");
     Result whole = train(twice_as_long(config), {"[0]"}, "whole");
     train(saving_states(config), {"[0]"}, "first");
     const Result second = train(starting_from(config, "first"), {"[0]"}, "second");
     whole.losses.erase(whole.losses.begin(), whole.losses.begin() + 12);
-    whole.metrics = second.metrics;  // evaluations at the end, which the longer run makes once
+    whole.metrics = second.metrics;  // the evaluations at the end, which the longer run makes once
     EXPECT_EQ(second.losses, whole.losses);
     EXPECT_EQ(second.dense, whole.dense);
     for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(second.rows[e], whole.rows[e]) << tables_[e].name;
-    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // these two start almost alike
+    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // these two hardly differ at the start
       const Result without = train(starting_from(config, "first", false), {"[0]"}, "without");
       EXPECT_NE(without.losses, whole.losses) << "what the states are for";
     }
@@ -91,7 +91,7 @@ TEST_F(ModelFiles, OptimizerStatesAreLoadedOnOtherRanks) {
 class EveryTableInFiles : public EveryTable {};
 
 TEST_F(EveryTableInFiles, TakesItsStatesToOtherRanks) {
-  std::string config = with_change(config_, "\"batchsize\": 61", "\"batchsize\": 65");  // twenty batches make a pass
+  std::string config = with_change(config_, "\"batchsize\": 61", "\"batchsize\": 65");  // a pass has twenty batches
   config = with_change(with_change(config, "\"rate\": 0.1", "\"rate\": 0.0"), "\"eval_interval\": 10",
                        "\"eval_interval\": 0");
   const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
@@ -117,19 +117,19 @@ TEST_F(EveryTableInFiles, TakesItsStatesToOtherRanks) {
 
 TEST_F(ModelFiles, StatesOfAnotherModelOrOrderAreRefused) {
   train(saving_states(config_), {"[0]"}, "first");
-  // The files alone, as another program could have left them: sizes and the order of rows decide.
+  // The files alone, as another program could have written them: sizes and the order of rows decide.
   fs::remove(folder_ / "first" / "_model_12.json");
   const std::string from = starting_from(config_, "first");
   const Outcome loaded = start(from, {"[0]"}, "second");
   EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
   for (const char* piece : {"there is no manifest next to 'first/_opt_dense_12.model', ",
-                            "t of Adam goes on from 12, the number in its name"})
+                            "Adam's t continues from 12, the number in its name"})
     EXPECT_NE(loaded.err.find(piece), std::string::npos) << loaded.err;
 
   expect_refused(with_rule(from, kRules[1].section), {"first/_opt_dense_12.model", "1 state of MomentumSGD for "});
   const std::string states = file("first/1_opt_sparse_12.model"), rows = file("first/1_sparse_12.model");
   write_file(folder_ / "first/1_opt_sparse_12.model", states.substr(0, states.size() - 4));
-  expect_refused(from, {"first/1_opt_sparse_12.model", "2 states of 5 numbers", "in an order that no file tells"});
+  expect_refused(from, {"first/1_opt_sparse_12.model", "2 states of 5 numbers", "in an undocumented order"});
   std::string bad = states;
   const float nan = std::nanf("");
   std::memcpy(bad.data() + 40, &nan, sizeof nan);
@@ -190,7 +190,7 @@ TEST_F(ModelFiles, FoldersOfLaterVersionsAreWrittenReadAndConverted) {
   EXPECT_FALSE(fs::exists(folder_ / "folders" / "0_sparse_12.model" / "slot_id")) << "rows belong to keys alone";
   for (const char* name : {"0_sparse_12.model", "1_sparse_12.model"})
     EXPECT_EQ(file(cat("back/", name)), file(cat("files/", name))) << name;
-  // The manifests of converted models say where they are from.
+  // The manifests of converted models state their origin.
   for (const char* field : {"run", "iteration", "updates", "data"})
     EXPECT_EQ(Json::read_file(folder_ / "back" / "_model_12.json").find(field)->text(),
               Json::read_file(folder_ / "files" / "_model_12.json").find(field)->text());
@@ -214,7 +214,7 @@ TEST_F(ModelFiles, FoldersOfLaterVersionsAreWrittenReadAndConverted) {
   const Outcome wrong =
       run_program("model_convert", {"named.json", "deep.bin", "--to", "v3", "--out", "x"}, folder_.path());
   EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
-  EXPECT_NE(wrong.err.find("'deep.bin' is no dense model file"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("'deep.bin' is not a dense model file"), std::string::npos) << wrong.err;
 }
 
 TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
@@ -223,18 +223,19 @@ TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
   const std::string from = starting_from(config_, "first", false);
   expect_refused(with_change(from, "first/1_sparse", "other/1_sparse"),
                  {"'first/_dense_12.model' is of iteration 12 of run ", "'other/1_sparse_12.model' is of iteration 12",
-                  "must be those of one model"});
+                  "must belong to one model"});
   expect_refused(with_change(with_change(with_change(from, "first/0_sparse", "first/x_sparse"), "first/1_sparse",
                                          "first/0_sparse"),
                              "first/x_sparse", "first/1_sparse"),
-                 {"'first/1_sparse_12.model' holds table 'deep_emb'", "stands in the place of 'wide_emb'"});
+                 {"'first/1_sparse_12.model' holds table 'deep_emb'", "is assigned to 'wide_emb'"});
   // A file of another run under the name of this one.
   fs::copy_file(folder_ / "other" / "0_sparse_12.model", folder_ / "first" / "0_sparse_12.model",
                 fs::copy_options::overwrite_existing);
-  expect_refused(from, {"'first/0_sparse_12.model' is damaged", "'first/_model_12.json'", "or of another model"});
+  expect_refused(from,
+                 {"'first/0_sparse_12.model' is damaged", "'first/_model_12.json'", "or belongs to another model"});
   fs::remove(folder_ / "first" / "_dense_12.model.layout.json");
   expect_refused(from, {"'first/_dense_12.model.layout.json'"}, 5);
-  // The manifest says what the run was.
+  // The manifest describes the run.
   const Json manifest = Json::read_file(folder_ / "other" / "_model_12.json");
   std::istringstream lines(file("other-run/metrics.jsonl"));
   std::string first_line;
@@ -243,7 +244,7 @@ TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
   EXPECT_EQ(*manifest.find("config")->find("solver")->find("seed")->integer(), 8);
   EXPECT_GT(*manifest.find("data")->find("bytes")->integer(), 0);
   EXPECT_EQ(*manifest.find("updates")->integer(), 12);
-  // The run folder has the whole set under names of its own.
+  // The run folder has the whole set under different names.
   const std::string run = "other-run/final_";
   EXPECT_EQ(
       start(with_solver(config_, cat("\"dense_model_file\": \"", run, "_dense_12.model\", \"sparse_model_file\": [\"",

@@ -1,4 +1,4 @@
-// hctr::Model: a saved model that threads of a process score with.
+// hctr::Model: a saved model with which threads of a process score.
 #include "hctr/model.h"
 
 #include <malloc.h>
@@ -34,7 +34,7 @@ TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
   EXPECT_EQ(score_in(Model(at("one-run", 3)), samples, {4096}), expected) << "with three threads";
 }
 
-/// There products of different sizes are summed in different orders; products of one size are not.
+/// GEMMs of different sizes are summed in different orders there; GEMMs of one size are not.
 TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";
@@ -109,7 +109,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
   EXPECT_EQ(scores_of(ElementType::u64, uint64_t{}), expected);
 }
 
-/// A trainer that runs concurrently with two models, each used by eight threads, gives what each gives alone.
+/// A trainer that runs concurrently with two models, each used by eight threads, gives the same results as each alone.
 TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
   train(config_, {"[0]"}, "one");
   train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
@@ -194,7 +194,7 @@ TEST_F(ModelTest, LeavesNothingBehind) {
   EXPECT_LE(last.bytes, first.bytes + (size_t{1} << 18)) << "of the heap";
 }
 
-/// Memory of this process, without what the heap holds unused.
+/// Memory of this process, without free heap memory.
 double resident_bytes() {
   ::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");
@@ -220,7 +220,7 @@ TEST_F(ModelTest, TakesLittleMoreMemoryThanItsFiles) {
   for (const auto& entry : fs::directory_iterator("one-run"))
     if (entry.path().extension() == ".model") files += static_cast<double>(entry.file_size());
   EXPECT_GT(files, 40e6);
-  { const Model first(at("one-run")); }  // what a process needs once
+  { const Model first(at("one-run")); }  // memory that a process allocates once
   const double before = resident_bytes();
   const Model model(at("one-run"));
   EXPECT_LE(resident_bytes() - before, 1.1 * files);
@@ -264,7 +264,7 @@ TEST_F(ModelTest, WhatDoesNotFitIsNamed) {
             "input 'wide_data': the offsets of slot 0 of sample 1 decrease");
   wrong.offsets = many.data();
   EXPECT_EQ(message({dense_view, wrong, deep}, output),
-            "input 'wide_data': slot 0 of sample 0 has 3 keys, and the model takes up to 2");
+            "input 'wide_data': slot 0 of sample 0 has 3 keys, but the model accepts up to 2");
 }
 
 }  // namespace

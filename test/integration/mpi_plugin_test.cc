@@ -1,4 +1,5 @@
-// A program with MPI where MPI's library is missing: it trains alone and over TCP, and says what mpirun would need.
+// A program with MPI on a machine without MPI's library: it trains alone and over TCP, and reports what mpirun would
+// need.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -10,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// The program in a folder of its own, with a plug-in that wants a library that no system has.
+/// The program in a separate folder, with a plug-in that requires a nonexistent library.
 class WithoutLibmpi : public RanksTest {
  protected:
   void SetUp() override {
@@ -40,7 +41,7 @@ TEST_F(WithoutLibmpi, TrainsAloneAndOverTcp) {
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   for (const Outcome& outcome : run_joined(2, program_, arguments("joined.json"), folder_.path()))
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Processes that mpirun has only started.
+  // Processes that mpirun started without initializing MPI.
   std::vector<JoinedProcess> processes;
   for (const char* rank : {"0", "1"})
     processes.push_back(
@@ -56,7 +57,7 @@ TEST_F(WithoutLibmpi, SaysWhatMpirunNeeds) {
     EXPECT_NE(outcome.err.find("started by mpirun as 2 processes, but " + why), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("set MASTER_ADDR and MASTER_PORT to join by TCP"), std::string::npos) << outcome.err;
   };
-  expect_says(cat(kMpiPluginFile, ", which belongs beside the program, is not there"));
+  expect_says(cat(kMpiPluginFile, ", expected next to the program, is missing"));
   spoil_plugin();
   expect_says("libmpi cannot be loaded: libnpi.so");
 }

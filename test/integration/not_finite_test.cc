@@ -1,4 +1,4 @@
-// A run whose loss is not a number says where it comes from: layer, sample and record, on each device.
+// A run whose loss is not a number reports where it comes from: layer, sample and record, on each device.
 #include <gtest/gtest.h>
 
 #include "ranks_fixture.h"
@@ -19,7 +19,7 @@ class NotFiniteLoss : public testing::Test {
     if (find_gpus().count > 0) names.push_back("cuda");
     return names;
   }
-  /// Dense values are squared before they are used.
+  /// A config that squares dense values before it uses them.
   static std::string squaring() {
     return with_change(small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
                        R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
@@ -55,25 +55,25 @@ TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
   expect_said(squaring(),
               {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
                "72 of the batch (" + record(200), "an overflow, from inputs up to 3e+19"});
-  // After half of an epoch with all of its samples in other batches.
+  // In the middle of an epoch, whose samples are in other batches.
   const std::string epochs = with_change(squaring(), "\"max_iter\": 60", "\"num_epochs\": 2");
   expect_said(with_change(epochs, "\"batchsize\": 128", "\"batchsize\": 96"),
               {"iteration 3: layer 'mul'", "for sample 8 of the batch (" + record(200)});
 }
 
 TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
-  // Losses are finite, and gradients beyond f16 in every step. Which step the message is about, and so the label of its
+  // Losses are finite, but gradients exceed f16 in every step. Which step the message names, and so the label of its
   // first sample and the sign, depends on how many steps a GPU had queued.
   const std::string scaled =
       with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 128, \"mixed_precision\": 1e9");
   expect_said(with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
-              {"a gradient is infinite or not a number at iteration 10",
+              {"a gradient is infinite or NaN at iteration 10",
                "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) gives is ",
                "inf for sample 1 of the batch", "and 127 others; f16 holds numbers up to 65504"});
 }
 
 TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
-  // The values of the first epoch are finite: the file changes unnoticed by the reader.
+  // The values of the first epoch are finite; then the file changes without the reader noticing.
   const std::string config =
       with_change(with_change(squaring(), "\"max_iter\": 60", "\"max_iter\": 40"), "\"batchsize\": 128",
                   "\"batchsize\": 500, \"checkpoint\": {\"every\": 1, \"folder\": \"ckpt\"}");
@@ -92,7 +92,7 @@ TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
 
 TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
   const std::string diverging = with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38");
-  // Rows of 1e38 are finite, and their products with such weights are not.
+  // Rows of 1e38 are finite, but their products with such weights are not.
   expect_said(diverging,
               {"the loss is not a number at iteration 2: ", "an overflow, from inputs up to ", " and weights up to "});
   const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
@@ -101,7 +101,7 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
               {"the loss is not a number at iteration 2: ", "holds ", "an update up to iteration 1 made it so"});
 }
 
-/// Rows become infinite and no later batch has them, so that losses stay finite.
+/// Rows become infinite, but no later batch has them, so that losses stay finite.
 TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
   make_data(folder_.path(), "data.json", 2000, 500, {"--vocabulary", "1000000", "--alpha", "0", "--force"});
   file_ = listed_file(folder_ / "train.txt", 0);
@@ -112,11 +112,11 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
     const std::string wide =
         with_change(small, R"("bottom": "wide_data", "top": "wide_emb",)",
                     cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
-    const std::vector<std::string> pieces = {
-        "an update has made the model infinite or not a number at iteration 1: the ", " of embedding 'wide_emb' holds ",
-        "an update up to iteration 1 made it so", "The model is not saved"};
+    const std::vector<std::string> pieces = {"an update made the model infinite or NaN at iteration 1: the ",
+                                             " of embedding 'wide_emb' holds ",
+                                             "an update up to iteration 1 made it so", "The model is not saved"};
     expect_said(wide, pieces);
-    // Checks before the first evaluation, a snapshot, a checkpoint, and as the last step.
+    // Checks before the first evaluation, a snapshot, a checkpoint, and at the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {
       const std::string early = with_change(wide, "\"eval_interval\": 30", change);
       expect_said(early, pieces);
@@ -130,7 +130,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
 
 TEST_F(NotFiniteLoss, OfAValueBeyondHalfPrecisionNamesIt) {
   set_norm_float(file_, 40, 3, 1e6f);
-  // A batch is the whole set: no step is good.
+  // The batch is the whole set: every step is bad.
   const std::string all =
       with_change(with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 2000, \"mixed_precision\": true"),
                   "\"max_iter\": 60", "\"max_iter\": 400");

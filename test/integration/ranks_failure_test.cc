@@ -110,7 +110,7 @@ TEST_F(FailingRank, KilledEndsTheJob) {
 
 TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   HCTR_SKIP_WITHOUT_MPI();
-  // Each process has its own files, and those of rank 1 are damaged.
+  // Each process has its own files; those of rank 1 are damaged.
   write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"),
                                                 "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
   const TemporaryFolder places;
@@ -146,7 +146,7 @@ TEST_F(FailingRank, WhoseClockIsOffIsNamed) {
 
 TEST_F(FailingRank, OfAnotherVersionIsNamed) {
   HCTR_SKIP_WITHOUT_MPI();
-  // Another commit is in the copy.
+  // The copy was built from another commit.
   const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
   std::string program = read_file(bin_dir() / "huge_ctr");
   for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
@@ -172,8 +172,8 @@ TEST_F(FailingRank, OfAnotherVersionIsNamed) {
     EXPECT_NE(sentence.find(piece), sentence.npos) << "no \"" << piece << "\" in: " << sentence;
 }
 
-/// Two processes, joined by MPI and by TCP. The second one's disk does not answer for longer than the heartbeat limit
-/// and the step's limit. No process is considered lost, and all train to the end.
+/// Two processes, joined by MPI and by TCP. The second one's disk does not answer for longer than the timeouts of
+/// heartbeat and step. No process is considered lost, and all train to the end.
 class StuckDisk : public RanksTest {
  protected:
   static constexpr int kSteps = 800;

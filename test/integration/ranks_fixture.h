@@ -32,7 +32,7 @@ inline const Ranks kProcesses[] = {
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
-/// Whether sanitizers need not see these ranks: three as threads, and three in two processes, run the same code.
+/// Whether sanitizers can skip these ranks: three as threads, and three in two processes, run the same code.
 inline bool same_code(const Ranks& ranks) { return ranks.gpu != kThreads[1].gpu && ranks.gpu != kProcesses[3].gpu; }
 
 /// Counts the ranks: each is one digit in `gpu`.
@@ -221,7 +221,7 @@ class RanksTest : public ::testing::Test {
     EXPECT_GT(std::abs(train(apart, {"[0, 1]"}).losses.back() / one.losses.back() - 1), 1e-5);
   }
 
-  /// Tables that admit keys late, with batches that do not divide evenly among ranks. The last batch is short.
+  /// Tables with delayed admission, and batches that do not divide evenly among ranks. The last batch is short.
   std::string with_policies() const {
     std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"),
                                      "\"max_iter\": 20", "\"num_epochs\": 1");
@@ -231,7 +231,7 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
-  /// Vectors of 128 bytes, one for each key, whose gradients go by copy engines. Sets the length of the rows that are
+  /// Vectors of 128 bytes, one for each key, whose gradients copy engines send. Sets the length of the rows that are
   /// read back.
   std::string with_long_vectors() {
     tables_[1].dim = 32;
@@ -265,7 +265,7 @@ class RanksTest : public ::testing::Test {
     std::string name, alone, many;
   };
 
-  /// Configs with replicated rows, either the frequent ones that the program finds or all of both tables; and with a
+  /// Configs with replicated rows (either hot rows that the program finds, or all rows of both tables), and with a
   /// placement planned by the program.
   std::vector<Placed> placements(const std::string& config) const {
     const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",",
@@ -286,13 +286,13 @@ class RanksTest : public ::testing::Test {
             {"auto", direct, everywhere(direct, "auto")}};
   }
 
-  /// Layers with several gradient buckets, and BatchNorm among them.
+  /// Layers with several gradient buckets, including BatchNorm.
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");
   }
 
-  /// Large layers need many products a step, and few steps to show a gradient that is not summed.
+  /// Large layers make steps slow, and few steps suffice to show a gradient that is not summed.
   static std::string with_few_steps(const std::string& config) {
     return with_change(config, "\"max_iter\": 20", "\"max_iter\": 6");
   }
@@ -314,7 +314,7 @@ class RanksTest : public ::testing::Test {
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
-/// The same for calls in this process, whose sources of the config are relative to the current folder.
+/// The same for calls in this process, in which the config's sources are relative to the current folder.
 class RanksTestInItsFolder : public RanksTest {
  protected:
   void SetUp() override {

@@ -26,7 +26,7 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
-/// Two processes with a GPU each, which NCCL joins by sockets as it does hosts.
+/// Two processes with a GPU each, which NCCL joins by sockets as if on different hosts.
 class EveryTableOnTwoHosts : public EveryTable, public ::testing::WithParamInterface<Rule> {
  protected:
   void SetUp() override {
@@ -75,13 +75,14 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
   const Ranks all[] = {kThreads[0],   kThreads[1],   kThreads[2],  kProcesses[0],
                        kProcesses[1], kProcesses[2], kProcesses[3]};
   for (const Rule& rule : kRules) {
-    if (kSanitized && rule.name != "SGD" && !rule.name.starts_with("Adam,")) continue;  // the same code
+    if (kSanitized && rule.name != "SGD" && !rule.name.starts_with("Adam,"))
+      continue;  // another case runs the same code
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {
-      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so for most rules threads are
-      // enough; under sanitizers one more has a mixture of both.
+      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so threads suffice for most rules;
+      // sanitizers also run one mixture of both.
       const bool every = !kSanitized && (rule.name == "SGD" || rule.name == "Adam");
       const bool mixture = kSanitized && ranks.gpu == kProcesses[3].gpu && rule.name == "SGD";
       if (!every && !mixture && ranks.gpu != kThreads[1].gpu) continue;
@@ -97,7 +98,7 @@ TEST_F(EveryTable, TrainsOnSeveralHostsAsOnOne) {
     const std::string config = planned(with_change(config_, "\"seed\": 7", cat("\"seed\": 7", precision)), 4);
     const Result threads = train(config, kThreads[2]);
     for (const std::vector<const char*>& hosts : {std::vector{"a", "a", "b", "b"}, {"a", "b", "c", "a"}}) {
-      if (kSanitized && hosts[1] == hosts[0]) continue;  // the same code
+      if (kSanitized && hosts[1] == hosts[0]) continue;  // another case runs the same code
       const Result many = on_hosts(config, hosts, "\"all\"");
       EXPECT_EQ(many.losses, threads.losses);
       EXPECT_EQ(many.metrics, threads.metrics);

@@ -7,7 +7,7 @@ namespace hctr::test {
 namespace {
 
 /// A config whose rows of "deep_emb" can be cut into two pieces, and a plan file with all kinds of placement: one table
-/// entirely on the last rank; in the other, two slots in pieces and one whole, spread or on one rank.
+/// entirely on the last rank; in the other, two slots in pieces and one whole, sharded or on one rank.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
@@ -81,7 +81,7 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
                     everywhere = with_change(alone, deep, deep + "\"placement\": \"data_parallel\",");
   tables_[1].by_slot = false;
   for (const bool adam : {false, true}) {
-    if (kSanitized && !adam) continue;  // the same code
+    if (kSanitized && !adam) continue;  // another case runs the same code
     const Result one = train(adam ? alone : sgd(alone), {"[0]"}, "one");
     EXPECT_EQ(one.rows[1].size(), 900u);
     for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0]}) {
@@ -95,7 +95,7 @@ TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
 TEST_F(PlannedRanks, APlanThatDoesNotFitIsRefused) {
   const Outcome outcome = start(planned(config_, 3), kThreads[0], "unfit");
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
-  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, and this is a run on 2"), std::string::npos)
+  EXPECT_NE(outcome.err.find("the plan 'mixed.json' is for 3 ranks, but this run is on 2"), std::string::npos)
       << outcome.err;
   write_file(folder_ / "checked.json", with_change(planned(config_, 3), "\"gpu\": [0]", "\"gpu\": [0, 1, 2]"));
   const Outcome check = run_program("huge_ctr", {"--check", "checked.json"}, folder_.path());

@@ -82,7 +82,7 @@ TEST_F(RanksTest, LongVectorsTrainTheModelOfOneRank) {
 
 TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
   for (const bool adam : {false, true}) {
-    if (kSanitized && adam) continue;  // the same code
+    if (kSanitized && adam) continue;  // another case runs the same code
     for (const Placed& placed : placements(adam ? config_ : sgd(config_))) {
       const Result one = train(placed.alone, {"[0]"}, "one");
       for (const Ranks& ranks : {kThreads[0], kThreads[1], kThreads[2], kProcesses[0], kProcesses[3]}) {
@@ -99,7 +99,7 @@ TEST_F(RanksTest, FrequentRowsAndWholeTablesOnEveryRankTrainTheModelOfOneRank) {
 TEST_F(RanksTest, ProcessesTrainTheModelOfOneRank) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const bool adam : {false, true}) {
-    if (kSanitized && adam) continue;  // the same code
+    if (kSanitized && adam) continue;  // another case runs the same code
     const std::string config = adam ? config_ : sgd(config_);
     const Result one = train(config, {"[0]"}, "one");
     for (const Ranks& ranks : kProcesses) {
@@ -220,7 +220,7 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
 }
 
 TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
-  // 60 steps of 128 samples of 1000: some batches are not full, and their padding has no say.
+  // 60 steps of 128 samples of 1000: some batches are not full, and their padding has no effect.
   const std::string config =
       with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
   const Result one = train(config, {"[0]"}, "one");

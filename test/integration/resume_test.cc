@@ -17,7 +17,7 @@ struct Variant {
   std::string gpu = "[0]";
   bool same_code = false;  // another case runs the same code
 };
-/// A variant that sanitizers need not see: it runs the code of another one with other numbers.
+/// A variant that sanitizers can skip: it runs the code of another one with other numbers.
 Variant same_code(Variant variant) {
   variant.same_code = true;
   return variant;
@@ -34,7 +34,7 @@ std::function<std::string(const std::string&)> deep(const std::string& fields, b
     return small_batch && large ? with_change(table, "\"batchsize\": 128", "\"batchsize\": 16") : table;
   };
 }
-/// The same for a table that is full at 100 rows.
+/// The same for a table with a limit of 100 rows.
 std::function<std::string(const std::string&)> full(const std::string& fields) {
   return [=](const std::string& config) {
     return with_change(deep(fields, true)(config), R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
@@ -139,12 +139,13 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
-  /// GPU memory that the tables of a rank need with all rows in host memory, from the error at the start. On a GPU a
-  /// few bytes more: scratch depends on the addresses of rows, and these on its free memory, which others change.
+  /// The minimum GPU memory for the tables of a rank with all rows in host memory, from the error at the start. On a
+  /// GPU a few bytes more: scratch depends on the addresses of rows, and these on the free memory, which other programs
+  /// change.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
-      // Marks of increments and their staging are some granules of a GPU.
+      // On a GPU, marks of increments and their staging buffers take some granules.
       const std::string marks = device_ == "cpu" ? "" : cat(R"(, "every": 9)", increments_);
       const Outcome done = run(solver(tried)(config), gpu, "least", {}, cat(R"({"folder": "least-ckpt")", marks, "}"));
       const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
@@ -154,7 +155,7 @@ class Resuming : public Config {
   }
 
   std::string with_wide_rows(const std::string& config) const {
-    const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 or 64 rows a granule
+    const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 or 64 rows per granule
     return with_change(with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width)),
                        "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width));
   }
@@ -180,7 +181,7 @@ class Resuming : public Config {
     }
     EXPECT_EQ(part.size(), whole.size());
   }
-  /// The losses after an iteration, which the other run has from its start on.
+  /// Compares the losses after an iteration with the other run, which starts there.
   void expect_equal_losses(size_t after) const {
     const auto whole = metrics("whole"), part = metrics("part");
     ASSERT_GT(whole.losses.size(), after);
@@ -194,7 +195,7 @@ class Resuming : public Config {
     train_whole(config, variant.gpu, iterations[0]);
     if (testing::Test::HasFatalFailure()) return;
     for (const int iteration : iterations) {
-      if (kSanitized && iteration != iterations[0]) continue;  // the same code
+      if (kSanitized && iteration != iterations[0]) continue;  // another case runs the same code
       SCOPED_TRACE(cat("from iteration ", iteration));
       const Outcome done = resume(config, variant.gpu, iteration);
       ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -217,12 +218,12 @@ class Resuming : public Config {
     return names;
   }
 
-  std::string increments_;  // the field that asks for them
+  std::string increments_;  // the field that requests increments
 };
 
 using Resume = Resuming<RanksTest>;
 
-/// Checkpoints of iterations 5 (whole), 10, 15, 20, 25 and 30 (increments), of batches that change some of the rows.
+/// Checkpoints of iterations 5 (full), 10, 15, 20, 25 and 30 (increments), with batches that change some of the rows.
 class ResumeFromIncrement : public Resume {
  protected:
   void SetUp() override {
@@ -230,10 +231,10 @@ class ResumeFromIncrement : public Resume {
     increments_ = R"(, "whole_every": 10)";
     config_ = with_change(adam("Local")(config_), "\"batchsize\": 128", "\"batchsize\": 16");
   }
-  /// Rows that the checkpoint of iteration 20 takes from its base, and which of them it replaces.
+  /// Rows that the checkpoint of iteration 20 takes from its base, and rows that it replaces.
   struct Rows {
     int64_t of_base = 0, changed = 0, added = 0;
-    int whole = 0;  // tables that take none
+    int whole = 0;  // tables that use no base
   };
   Rows rows_of_increment() const {
     Rows rows;
@@ -262,7 +263,7 @@ class ResumeFromIncrement : public Resume {
         train_whole(config, variant.gpu, 5);
         if (HasFatalFailure()) return;
         for (const int iteration : {20, 25}) {
-          if (kSanitized && iteration == 25) continue;  // the same code
+          if (kSanitized && iteration == 25) continue;  // another case runs the same code
           const Outcome done = resume(config, variant.gpu, iteration);
           ASSERT_EQ(done.exit_code, 0) << done.err;
           expect_equal_files();
@@ -333,8 +334,8 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
   expect_exact_from_increments(variants);
 }
 
-/// A run that resumes in its folder leaves the same part to the full checkpoint as the run before: the same increments,
-/// byte for byte on a CPU, whichever checkpoint it resumed from.
+/// A run that resumes in its folder writes the same increments until the next full checkpoint, byte for byte on a CPU,
+/// whichever checkpoint it resumed from.
 TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
   for (const std::string& device : devices_here())
     for (const Variant& variant : std::vector<Variant>{same_code({"Adam, Local", identity}),
@@ -350,7 +351,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
       train_whole(config, variant.gpu, 5);
       if (HasFatalFailure()) return;
       for (const int iteration : {5, 15}) {
-        if (kSanitized && iteration == 5) continue;  // the same code
+        if (kSanitized && iteration == 5) continue;  // another case runs the same code
         SCOPED_TRACE(cat("from iteration ", iteration));
         fs::remove_all(folder_ / "next-ckpt");
         fs::create_directories(folder_ / "next-ckpt");
@@ -383,7 +384,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
     }
 }
 
-/// Other ranks have other rows, and an increment cannot be stored with a base in another folder.
+/// With another number of ranks the rows differ, and an increment cannot refer to a base in another folder.
 TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
   train_whole(config_, "[0, 1]", 5);
   const auto bases = [&](const std::string& gpu, const std::string& from) {
@@ -433,7 +434,7 @@ TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
       for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2, 3]"}) {
-        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // the same code
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // another case runs the same code
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -473,7 +474,7 @@ TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
                {3, 21, 24, 27});
 }
 
-/// Changes a byte of every 40th record of a Norm file, whose check sum then fails.
+/// Changes a byte of every 40th record of a Norm file, which breaks its check sum.
 void damage_records(const fs::path& path) {
   std::string bytes = read_file(path);
   int number = 0;
@@ -495,7 +496,7 @@ TEST_F(Resume, CountsBadRecordsOnce) {
     return *Json::read_file(folder_ / (name + "-run") / "summary.json").find("skipped_records")->integer();
   };
   const std::string kEpochs = "\"num_epochs\": 2";
-  // An epoch is 23 batches: the last checkpoint of the first one is followed by no batch.
+  // An epoch has 23 batches: the last checkpoint of the first epoch is followed by no batch.
   for (const auto& [length, iterations] :
        {std::pair(std::string("\"max_iter\": 30"), std::vector{3, 24}), std::pair(kEpochs, std::vector{3, 24, 45}),
         std::pair(kEpochs, std::vector{23})}) {
@@ -516,7 +517,7 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
                 {"PReLU_Dice", with_dice}});
 }
 
-/// On a GPU: without the file, algorithms measured anew might be others.
+/// On a GPU: without the file, a new measurement might choose other algorithms.
 TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
   const std::string config = solver(R"("algorithm_search": true, "algorithm_file": "kept.txt")")(config_);
   train_whole(config, "[0]");
@@ -550,7 +551,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
                                    {"direct", direct},
                                    {"evict", full(R"("when_full": "evict_lru")")},
                                    same_code({"fp16", solver(R"("mixed_precision": true)")})};
-  // On two ranks with a stated placement: a plan by measured speeds may be another one in the second run.
+  // On two ranks with a stated placement: a plan by measured speeds may differ in the second run.
   const auto on_two = [&](const Variant& variant) {
     const auto placed = [change = variant.change](const std::string& config) {
       return solver(R"("placement": "distributed")")(change(config));
@@ -585,7 +586,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
           EXPECT_NE(one.err.find(" rows in host memory ("), std::string::npos) << one.err;
           EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("bytes_on_gpu"), std::string::npos);
           EXPECT_EQ(one.err.find("bytes on gpu"), std::string::npos) << one.err;
-          EXPECT_NE(one.err.find("new rows go to memory of the host"), std::string::npos) << one.err;
+          EXPECT_NE(one.err.find("new rows go to host memory"), std::string::npos) << one.err;
         }
         const Outcome done = resume(with_host, variant.gpu, 18);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -595,7 +596,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
   }
 }
 
-/// The arrays of each table in the order of keys: rows that move change their numbers.
+/// The arrays of each table in the order of keys, since moved rows change their numbers.
 std::map<std::string, std::string> in_key_order(std::map<std::string, std::string> state) {
   const auto values = []<class T>(const std::string& bytes, T) {
     std::vector<T> out(bytes.size() / sizeof(T));
@@ -626,16 +627,16 @@ std::map<std::string, std::string> in_key_order(std::map<std::string, std::strin
   return state;
 }
 
-/// Tables with so wide rows that small budgets hold some of them. Rows change places after each step.
+/// Tables with rows so wide that small budgets hold only some of them. Rows move after each step.
 class ResumeWhileRowsMove : public ResumeFromIncrement {
  protected:
-  /// Some granules of memory for rows, of which the other table takes some, and on a CPU the index as it grows.
+  /// Some granules of memory for rows, of which the other table takes some; on a CPU also for the growing index.
   virtual std::string moving(const std::string& config, const std::string& gpu) {
     const int64_t granules = (device_ == "cpu" ? int64_t{10} << 16 : gpu_granules_ << 21);
     return solver(cat(R"("table_memory": {"gpu": ")", least_gpu(config, gpu) + granules,
                       R"(B", "host": "1GB", "move_every": 1})"))(config);
   }
-  /// The config in which rows move, once it has trained: on a GPU, with the fewest granules with which they do.
+  /// A config in which rows move, after a training run; on a GPU, with the minimum number of granules for that.
   std::string train_while_rows_move(const std::string& config, const std::string& gpu) {
     for (gpu_granules_ = least_granules_;; gpu_granules_ += 2) {
       const std::string with_moves = moving(config, gpu);
@@ -682,7 +683,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       // Resumes from an increment whose rows have moved since its base, into tables that fit and into tables that do
       // not.
       for (const bool moves : {false, true}) {
-        if (kSanitized && !moves) continue;  // the same code
+        if (kSanitized && !moves) continue;  // another case runs the same code
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
         expect_state(expected, "part");
@@ -724,7 +725,7 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnTwoGpus) {
                          {"direct", [&](const std::string& config) { return placed(direct(config)); }, "[0, 1]"}});
 }
 
-/// Tables of which memory holds little more than a batch of each.
+/// Tables for which memory holds little more than a batch each.
 class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
  protected:
   std::string moving(const std::string& config, const std::string& gpu) override {
@@ -746,7 +747,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  // Under sanitizers unit tests of tables with a disk see the other policies.
+  // Under sanitizers, unit tests of tables with a disk cover the other policies.
   expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          same_code({"min_count", local(deep(R"("min_count": 2)", true))}),
@@ -796,7 +797,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnTwoGpus) {
   expect_the_same_model({{"two", placed, "[0, 1]"}});
 }
 
-/// One table has a budget of its own, and the other none.
+/// One table has its own budget, and the other none.
 class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
  protected:
   std::string moving(const std::string& config, const std::string&) override {
@@ -840,12 +841,13 @@ TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
   for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_))),
                                      std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
     for (const std::string from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
-      if (kSanitized && (from == "[0, 1, 2]" || name == std::string("hash"))) continue;  // the same code
+      if (kSanitized && (from == "[0, 1, 2]" || name == std::string("hash")))
+        continue;  // another case runs the same code
       train_whole(config, from);
       if (testing::Test::HasFatalFailure()) return;
       const Result whole = result("whole");
       for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"}) {
-        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // the same code
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // another case runs the same code
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -880,7 +882,7 @@ TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const bool lazy = rule.name == "Adam, lazy", global = rule.name == "Adam, global";
-    if (kSanitized && !lazy && !global) continue;  // the same code
+    if (kSanitized && !lazy && !global) continue;  // another case runs the same code
     for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
       if ((!kSanitized && (lazy || global)) || gpu == kThreads[1].gpu)
         expect_exact({rule.name, [&](const std::string&) { return planned(config, count_of({gpu})); }, gpu}, {3, 12});
@@ -891,7 +893,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
   increments_ = R"(, "whole_every": 20)";
   for (const Rule& rule : kRules) {
     if (rule.name != "AdaGrad" && rule.name != "Adam, lazy") continue;
-    if (kSanitized && rule.name == "AdaGrad") continue;  // the same code
+    if (kSanitized && rule.name == "AdaGrad") continue;  // another case runs the same code
     const std::string config =
         with_change(with_change(config_, kRules[0].section, rule.section), "\"batchsize\": 61", "\"batchsize\": 7");
     expect_exact({rule.name, [&](const std::string&) { return planned(config, 3); }, "[0, 1, 2]"}, {3, 12});
@@ -904,7 +906,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
 TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam, lazy" && rule.name != "MomentumSGD") continue;
-    if (kSanitized && rule.name != "Adam, lazy") continue;  // the same code
+    if (kSanitized && rule.name != "Adam, lazy") continue;  // another case runs the same code
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
@@ -914,13 +916,13 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
       for (int to = 1; to <= 4; ++to) {
-        if (kSanitized && (to == from || to == 2)) continue;  // the same code
+        if (kSanitized && (to == from || to == 2)) continue;  // another case runs the same code
         SCOPED_TRACE(cat(rule.name, " from ", from, " to ", to));
         const Outcome done = resume(placed(to), gpus[to - 1], 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;
         Result part = result("part");
         part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
-        // Last bits differ, and one pair of scores that changes places moves an AUC by more than 1e-4.
+        // Last bits differ, and one pair of scores that changes its order moves an AUC by more than 1e-4.
         expect_same(whole, part, 2e-5, 2e-5, 5e-4);
       }
     }

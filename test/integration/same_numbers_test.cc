@@ -153,7 +153,7 @@ TEST_F(SameNumbers, OfScores) {
   }
 }
 
-/// The files of the model that a run has ended with, by their names.
+/// The files of a run's final model, by name.
 std::map<std::string, std::string> model_of(const fs::path& run) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(run))
@@ -167,7 +167,7 @@ struct Told {
   double auc = -1;
 };
 
-/// Trains by the C interface, in calls that end at these iterations; 0: the end that the config says.
+/// Trains through the C interface, in calls that end at these iterations; 0: the end that the config says.
 Told train_by_c(const char* config, const char* run, const char* change, const std::vector<int64_t>& ends) {
   hctr_trainer_options options{};
   options.size = sizeof options;

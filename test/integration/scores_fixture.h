@@ -1,4 +1,4 @@
-// Scores of a model that a test has trained, by the ways of the library and the program.
+// Scores of a model that a test has trained, computed by the library and by the program.
 #pragma once
 
 #include <sstream>
@@ -34,7 +34,7 @@ class ScoresTest : public RanksTestInItsFolder {
     model.score(count, samples.views(first), {&output, 1});
     return scores;
   }
-  /// All of them, in batches of these sizes in turn.
+  /// Scores all of them, in batches of these sizes in turn.
   static std::vector<float> score_in(const Model& model, const SampleArrays& samples,
                                      const std::vector<int64_t>& sizes) {
     std::vector<float> all;

@@ -1,4 +1,4 @@
-// Which of several tables that share a budget are on the GPU.
+// Which of several tables with a shared budget are on the GPU.
 #include <gtest/gtest.h>
 
 #include "config/json.h"
@@ -34,13 +34,13 @@ class SmallTables : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// The large table has 48 MB of rows, and needs 37 MB on the GPU for what finds them.
+/// The large table has 48 MB of rows, and needs 37 MB on the GPU for its keys and index.
 TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
   make_large_table_first();
   for (const Device device : devices()) {
     const std::string name = device.is_cuda() ? "cuda" : "cpu";
     SCOPED_TRACE(name);
-    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // memory comes in pieces of 2 MB
+    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // memory is allocated in pieces of 2 MB
     const Json limited =
         tables(with_change(config_, R"("seed": 7)",
                            cat(R"("seed": 7, "table_memory": {"gpu": ")", gpu, R"(", "host": "1GB"})")),
@@ -53,7 +53,7 @@ TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
   }
 }
 
-/// The small table has no more keys than a batch. The other gets all memory that there is.
+/// The small table has no more keys than a batch. The other one gets all remaining memory.
 TEST_F(SmallTables, DoNotLeaveForTheDisk) {
   config_ = with_change(small_config(), R"("check": "Sum")",
                         R"("check": "Sum", "slot_size_array": [100, 20000, 20000, 20000])");

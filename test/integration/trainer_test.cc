@@ -1,4 +1,4 @@
-// hctr::Trainer: training in the memory of this process, as far at a time as its caller says.
+// hctr::Trainer: training inside another program, as many steps at a time as its caller says.
 #include "hctr/trainer.h"
 
 #include <malloc.h>
@@ -16,7 +16,7 @@
 namespace hctr::test {
 namespace {
 
-/// Samples of a file as a program has them in memory.
+/// Samples of a file, as arrays in memory.
 struct Arrays {
   int64_t samples = 0, dense_dim = 0;
   std::vector<float> label, dense;
@@ -100,7 +100,7 @@ class TrainerTest : public RanksTestInItsFolder {
     EXPECT_EQ(other.rows, one.rows);
   }
 
-  /// Another model takes over weights and rows unchanged; it may have room for more rows.
+  /// Another model loads these weights and rows unchanged; it may have capacity for more rows.
   void expect_untouched(const std::string& before, int64_t iteration, const std::string& after, int64_t later) const {
     EXPECT_EQ(read_file(cat(after, "_dense_", later, ".model")),
               read_file(cat(before, "_dense_", iteration, ".model")));
@@ -173,7 +173,7 @@ TEST_F(TrainerTest, SamplesInMemoryEqualThoseOfFiles) {
 TEST_F(TrainerTest, SamplesInMemoryAndASourceTakeTurns) {
   const Arrays arrays = read(config_, 10 * 128);
   const Result one = train(config_, {"[0]"}, "one");
-  // Steps 1 to 5 of the source, then what its steps 6 to 10 would be.
+  // Steps 1 to 5 of the source, then samples equal to its steps 6 to 10.
   Trainer trainer(options_for(config_, "turns"));
   trainer.step(5);
   trainer.step({.samples = 5 * 128, .inputs = arrays.views(5 * 128)});
@@ -210,7 +210,7 @@ TEST_F(TrainerTest, AStopInACallbackLeavesAWholeCheckpoint) {
       std::vector<int64_t> seen;
       trainer.on_display([&](const TrainerState& at) {
         EXPECT_EQ(std::this_thread::get_id(), caller);
-        EXPECT_THROW(trainer.step(), Error) << "a callback may not call the trainer";
+        EXPECT_THROW(trainer.step(), Error) << "a callback must not call the trainer";
         seen.push_back(at.iteration);
         EXPECT_EQ(at.loss, one.losses[seen.size() - 1]);
         return at.iteration < 6;
@@ -300,7 +300,7 @@ TEST_F(TrainerTest, FrozenPartsStayAndOthersTrainAsWithTheConfigsWord) {
       expect_same(frozen, result("frozen"), 1e-4, 1e-5);
     }
   }
-  // Everything is frozen for some steps.
+  // All parts are frozen for some steps.
   Trainer trainer(options_for(config_, "thawed"));
   trainer.step(5);
   trainer.save("before/m");
@@ -352,7 +352,7 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.step(10);
     EXPECT_EQ(trainer.state().loss, one.losses.back());
     const auto at_20 = trainer.evaluate();
-    // One table goes back to iteration 10, and returns.
+    // One table goes back to iteration 10, then to its latest state.
     trainer.save("later/m");
     trainer.load({.tables = {{"deep_emb", "saved/m1_sparse_10.model"}}});
     EXPECT_NE(trainer.evaluate(), at_20);

@@ -60,7 +60,7 @@ class TrainingStep : public ::testing::Test {
     int64_t done = 0;
   };
 
-  /// `dense_stride`: of BatchLayout.
+  /// `dense_stride`: as in BatchLayout.
   std::unique_ptr<Run> run(const std::string& config, Device device, int64_t dense_stride = 0) {
     write_file(folder_ / "this.json", absolute(config));
     return std::make_unique<Run>(load_config(folder_ / "this.json", false, log_.log()), device, log_.log(),
@@ -108,7 +108,7 @@ TEST_F(TrainingStep, QueuingStepsAheadGivesTheLossesOfWaitingForEach) {
   }
 }
 
-/// Trains with a layer that reads the dense values in the batch, and with a Reshape that needs them in one piece.
+/// Trains with a layer that reads the dense values in the batch, and with a Reshape that needs them contiguous.
 TEST_F(TrainingStep, DenseValuesInPaddedRowsTrainTheSameModel) {
   const std::string reshaped = with_change(
       small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
@@ -182,7 +182,7 @@ TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
     for (const auto& [word, rounding] :
          {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
       const auto mixed = run(in_precision(word), device)->train(60);
-      // Rounding changes the weights, and every later step starts from them. The two runs drift apart at most at this
+      // Rounding changes the weights, from which every later step starts. The two runs drift apart at most at this
       // rate.
       for (size_t i = 0; i < exact.size(); ++i)
         EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i)))
@@ -218,10 +218,10 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
     EXPECT_FALSE(std::isfinite(losses[2])) << to_string(device);
     EXPECT_TRUE(std::isfinite(losses[3])) << to_string(device);
     EXPECT_EQ(stopped->trainer.step_not_finite(), 2);
-    EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);  // a GPU looks at the last steps later
+    EXPECT_GE(stopped->trainer.steps_not_finite(), device.is_cuda() ? 1 : 5);  // a GPU checks the last steps later
     for (int64_t i = 0; i < 7; ++i) still->trainer.step(i, i < 2 ? 0.01 : 0.0);
     EXPECT_EQ(message_of(Kind::data, [&] { still->trainer.read_again(0); }),
-              "the batch of iteration 1 is not known any more");
+              "the batch of iteration 1 is no longer known");
     const auto got = stopped->model.save((folder_ / "stopped").string() + "/", 7),
                expected = still->model.save((folder_ / "still").string() + "/", 7);
     for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates

@@ -14,7 +14,7 @@ class WarmStarts : public RanksTest {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + section + "}, ");
   }
-  /// The weights of fc1, or of fc2, which come after one another in the dense file.
+  /// The weights of fc1 or of fc2, which are consecutive in the dense file.
   static std::vector<float> weights_of(const Result& of, const std::string& layer) {
     const auto first = of.dense.begin(), second = first + (15 + 4) * 16 + 16;
     return layer == "fc1" ? std::vector<float>(first, second) : std::vector<float>(second, of.dense.end());
@@ -31,7 +31,7 @@ class WarmStarts : public RanksTest {
   static std::string bytes_of(const auto& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]};
   }
-  /// As numpy.save writes it.
+  /// In the format of numpy.save.
   static std::string npy(const std::string& type, const std::string& shape, const std::string& bytes) {
     std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
@@ -64,7 +64,7 @@ TEST_F(WarmStarts, FrozenLayersAndTablesStayAndTheOthersLearn) {
 
 TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
   const Result first = train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "first");
-  // A network with another second layer, and one table of the two.
+  // A network with another second layer, and one of the two tables.
   const std::string other =
       with_change(with_change(config_, R"("top": "fc2", "fc_param": {"num_output": 1})",
                               R"("top": "fc2", "fc_param": {"num_output": 3}}, {"type": "InnerProduct", "bottom": "fc2",
@@ -78,16 +78,16 @@ TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
     for (const auto& [key, vector] : first.rows[1]) EXPECT_EQ(second.rows[1].at(key), vector);
     EXPECT_NE(second.rows[0], first.rows[0]);
   }
-  expect_contains(said(chosen, 0), {"with their initial values start all layers but 'fc1', table 'wide_emb'"});
+  expect_contains(said(chosen, 0), {"not loaded, keep their initial values: all layers but 'fc1', table 'wide_emb'"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc2"])"), 4),
-                  {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], and this config has [16,3]"});
+                  {"'first/_dense_20.model' has 'fc2/weight", " of shape [16,1], but this config has [16,3]"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"])", R"("load_layers": ["fc1", "fc3"])"), 4),
                   {"has no 'fc3/", "its layers are fc1 or fc2"});
   expect_contains(said(with_change(chosen, R"("load_layers": ["fc1"],)", ""), 4),
                   {"belongs to another model: its weight 2 is"});
   fs::remove(folder_ / "first" / "_model_20.json");
   fs::remove(folder_ / "first" / "_dense_20.model.layout.json");
-  expect_contains(said(chosen, 4), {"there is no 'first/_dense_20.model.layout.json' that says where the layers are"});
+  expect_contains(said(chosen, 4), {"there is no 'first/_dense_20.model.layout.json' with the positions of layers"});
 }
 
 TEST_F(WarmStarts, SeveralModelsAreCombinedWhereTheConfigSaysSo) {
@@ -96,7 +96,7 @@ TEST_F(WarmStarts, SeveralModelsAreCombinedWhereTheConfigSaysSo) {
   const std::string both = with_solver(
       config_, R"("dense_model_file": "first/_dense_20.model", "frozen": ["fc1", "fc2", "wide_emb", "deep_emb"],
                   "sparse_model_file": ["first/0_sparse_20.model", "other/1_sparse_20.model"])");
-  expect_contains(said(both, 4), {"must be those of one model", "\"combine_models\": true"});
+  expect_contains(said(both, 4), {"must belong to one model", "\"combine_models\": true"});
   const Result combined = train(with_solver(both, "\"combine_models\": true"), {"[0]"}, "combined");
   EXPECT_EQ(combined.dense, first.dense);
   EXPECT_EQ(combined.rows[0], first.rows[0]);
@@ -137,7 +137,7 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
   refused("vectors.npy", npy("<f4", "(5, 4)", bytes_of(vectors).substr(20)), "has embedding_vec_size 5");
   refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "it is not whole");
   refused("vectors.npy", npy("<c8", "(5, 5)", bytes_of(doubles)), "holds \"<c8\"");
-  refused("vectors.npy", "not an array", "does not begin as numpy.save writes it");
+  refused("vectors.npy", "not an array", "does not begin like a file of numpy.save");
   refused("keys.npy", npy("<i8", "(5,)", bytes_of(std::vector<int64_t>{1, 2, 3, 4, 3})),
           "key 3 of slot 1 occurs twice");
   vectors[7] = std::nanf("");

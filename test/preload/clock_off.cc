@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD: the clock of the process is HCTR_TEST_CLOCK_OFF seconds ahead.
+// A library for LD_PRELOAD: sets the clock of the process HCTR_TEST_CLOCK_OFF seconds ahead.
 #include <dlfcn.h>
 #include <time.h>
 

@@ -1,8 +1,7 @@
-// A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE are
-// on a disk that is not well. What the file says: "stuck", and reads and fsync() wait until it is gone; "EIO", and
-// reads fail; "slow", and each read and write takes some milliseconds; "behind", and whoever says which bytes it will
-// read waits: threads beside the steps do, steps do not. A file that is still empty says nothing: a shell makes it
-// before it writes.
+// A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE
+// behave as on a faulty disk. Its content selects the fault: "stuck": reads and fsync() wait until it is removed;
+// "EIO": reads fail; "slow": each read and write takes some milliseconds; "behind": readahead calls wait, so that only
+// background threads wait, not steps. An empty file selects nothing: a shell creates it before writing it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

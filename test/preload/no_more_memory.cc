@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD: tables get no more memory once a file exists. HCTR_TEST_NO_MEMORY: its path.
+// A library for LD_PRELOAD: once a file exists, tables get no more memory. HCTR_TEST_NO_MEMORY: its path.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-/// The program makes memory of a reserved range usable by this call.
+/// With this call the program makes memory of a reserved range usable.
 extern "C" int mprotect(void* at, size_t bytes, int protection) {
   static auto* const real = reinterpret_cast<int (*)(void*, size_t, int)>(::dlsym(RTLD_NEXT, "mprotect"));
   const char* const file = std::getenv("HCTR_TEST_NO_MEMORY");

@@ -1,5 +1,6 @@
-// A library for LD_PRELOAD: once a file has so many lines, one allocation is refused. HCTR_TEST_REFUSE: its path.
-// HCTR_TEST_REFUSE_LINES: how many; omitted: it exists. HCTR_TEST_REFUSE_NTH: which allocation after that, from 1.
+// A library for LD_PRELOAD: once a file has enough lines, one allocation is refused. HCTR_TEST_REFUSE: its path.
+// HCTR_TEST_REFUSE_LINES: the number of lines; default: 0, it exists. HCTR_TEST_REFUSE_NTH: which allocation after
+// that, starting at 1.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -24,7 +24,7 @@ def run(*command, **options):
 
 
 def folder_of(python, package):
-    """Where a Python has a package; None: it has none."""
+    """The folder of a Python package; None: not installed."""
     code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
     found = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None

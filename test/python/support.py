@@ -16,7 +16,7 @@ BIN = Path(os.environ.get("HCTR_BIN_DIR", "build/cpu/bin"))
 
 
 def need(module):
-    """Skips a test class or module aloud where a package is not there."""
+    """Skips a test class or module with a message if a package is missing."""
     try:
         return __import__(module)
     except ImportError:
@@ -102,7 +102,7 @@ def shop_config(**solver):
 
 
 def model_files(folder):
-    """Weights and tables that a run has ended with, by name."""
+    """The final weights and tables of a run, by name."""
     return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.model"))}
 
 
@@ -134,7 +134,7 @@ class InFolder(unittest.TestCase):
 
     @contextlib.contextmanager
     def says(self, error, *parts):
-        """The error is raised, and its message has these parts."""
+        """Expects the error, and that its message contains these parts."""
         with self.assertRaises(error) as caught:
             yield
         for part in parts:

@@ -1,4 +1,4 @@
-"""Conversations between the thread that works and the one that has called it, when interrupts come at any moment."""
+"""Messages between the working and the calling thread, with interrupts at any moment."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ class Conversations(unittest.TestCase):
             Conversation().run(lambda: (_ for _ in ()).throw(LookupError("of the work")), None)
 
     def test_an_interrupt_at_any_moment_ends_the_call(self):
-        """Interrupts come when the work asks, and when it ends: what is on its way then may be lost."""
+        """Interrupts arrive when the work asks, and when it ends: messages in transit may be lost."""
 
         def work(talk, stopped):
             os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Tables of users: every type of column makes what its text in a file makes, and what is none is said."""
+"""Tables in memory: every column type gives the same values as its text in a file, and other objects are errors."""
 
 import unittest
 
@@ -132,7 +132,7 @@ class Frames(support.InFolder):
         self.assertEqual(len(frame), len(self.eval_rows))
         self.assertEqual(len(self.model.predict(source)), len(frame))
         frame.close()
-        with self.says(huge_ctr.FileError, source, "not there any more"):
+        with self.says(huge_ctr.FileError, source, "no longer exists"):
             self.model.predict(source)
 
 

@@ -1,4 +1,4 @@
-"""What Python says of the C header: structs field by field, and functions with their arguments."""
+"""The package's declarations match the C header: structs field by field, and functions with their arguments."""
 
 import ast
 import re

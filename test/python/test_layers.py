@@ -1,4 +1,4 @@
-"""Models as objects and presets: configs that the engine takes, and what the words in them follow from."""
+"""Models as objects and presets: their configs are valid, and their guesses follow the rules."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""Model: what is in it, what it exports, and how it travels."""
+"""Model: its contents, exports and pickling."""
 
 import logging
 import multiprocessing

@@ -1,4 +1,4 @@
-"""The same numbers every way: what Python trains and scores is, bit for bit, what the programs do."""
+"""Training and scoring in Python give, bit for bit, the same numbers as the programs."""
 
 import json
 import unittest
@@ -10,7 +10,7 @@ import support
 
 
 def predicted(model, data):
-    """What --predict writes."""
+    """The output of --predict."""
     options = ["--model", model, "--data", data, "--out", "scores.tsv", "--device", "cpu"]
     support.program("huge_ctr", "--predict", "config.json", *options)
     lines = Path("scores.tsv").read_text().splitlines()[1:]
@@ -97,7 +97,7 @@ class SameNumbers(support.InFolder):
                     self.assertAlmostEqual(found[metric], value, places=12)
 
     def test_steps_on_arrays(self):
-        """Samples as arrays of the inputs, in batches of the config, against the same samples in the file."""
+        """Samples as arrays of the inputs, in batches of the config, compared with the same samples in the file."""
         config = support.shop_config(max_iter=9, num_epochs=None, eval_interval=0)
         del config["solver"]["num_epochs"], config["layers"][0]["shuffle"]
         huge_ctr.train(config, run_dir="by-file", device="cpu")

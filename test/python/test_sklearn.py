@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from huge_ctr.sklearn import CTRClassifier, CTRRegressor  # noqa: E402
 
-# A batch holds so many rows, whatever they weigh: a row of weight 2 is one of its rows, and a row twice is two.
+# A batch holds a number of rows, whatever their weights: a row of weight 2 is one row, a repeated row is two.
 EXCEPTIONS = {"check_sample_weight_equivalence_on_dense_data": "batches hold rows, whatever these weigh"}
 
 

@@ -1,4 +1,4 @@
-"""Trainer: calls in a row, callbacks, interrupts, checkpoints, errors, processes and threads."""
+"""Trainer: consecutive calls, callbacks, interrupts, checkpoints, errors, processes and threads."""
 
 import logging
 import os

@@ -5,8 +5,8 @@
 
 namespace hctr::test {
 
-/// Called by every rank with a communicator and a Runtime of its own. Failures name the rank. `reaches_memory`: whether
-/// ranks can write to each other's memory; their peer exchanges must then do so.
+/// Called by every rank with its own communicator and Runtime. Failures name the rank. `reaches_memory`: whether ranks
+/// can write to each other's memory; their peer exchanges must then do so.
 void check_communicator(Communicator&, Runtime&, bool reaches_memory);
 
 }  // namespace hctr::test

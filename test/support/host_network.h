@@ -1,4 +1,5 @@
-// Hosts that are network namespaces of this machine, joined by a switch: each has an interface, an address and a name.
+// Network namespaces of this machine that act as hosts, joined by a switch: each has an interface, an address and a
+// name.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +11,23 @@ namespace hctr::test {
 
 class HostNetwork {
  public:
-  /// Files of the hosts lie in `folder`. They all see the files of this machine.
+  /// Files of the hosts are in `folder`. They all share the file system of this machine.
   HostNetwork(int hosts, const std::filesystem::path& folder);
   ~HostNetwork();
   HostNetwork(const HostNetwork&) = delete;
   HostNetwork& operator=(const HostNetwork&) = delete;
 
-  /// Why this process may not make hosts; empty if they are there.
+  /// Why this process cannot create hosts; empty if it has.
   const std::string& why_none() const { return why_none_; }
   int size() const { return static_cast<int>(names_.size()); }
-  /// "host0": the name by which all hosts know it, and which it says of itself.
+  /// "host0": the host name.
   static std::string name(int host);
   static std::string address(int host);
-  /// More names that all hosts know.
+  /// Adds another name that all hosts can resolve.
   void add_name(int host, const std::string& name);
 
-  /// A program: on_host NUMBER COMMAND... runs the command on that host. Launchers of tests call it. As "ssh NAME
-  /// COMMAND" it serves launchers that reach hosts so.
+  /// A program: on_host NUMBER COMMAND... runs the command on that host. The launchers of tests use it. Called as "ssh
+  /// NAME COMMAND", it replaces ssh.
   std::filesystem::path on_host() const { return folder_ / "on_host"; }
   std::filesystem::path ssh() const { return folder_ / "ssh"; }
 
@@ -36,9 +37,9 @@ class HostNetwork {
   void drop(int from, int to) const;
   /// Sends a signal to all processes of a host, or to those of one program.
   void signal(int host, int number, const std::string& program = "") const;
-  /// Bytes that the interfaces of all hosts have sent, by the kernel's counters: packets with their headers.
+  /// Bytes that the interfaces of all hosts have sent, by the kernel's counters, including packet headers.
   int64_t sent_bytes() const;
-  /// Whether a process of this program is on the host.
+  /// Whether a process of this program runs on the host.
   bool runs(int host, const std::string& program) const;
 
  private:
@@ -52,6 +53,6 @@ class HostNetwork {
 
 }  // namespace hctr::test
 
-/// Skips a test where there are no hosts, with the reason.
+/// Skips a test if hosts cannot be created, with the reason.
 #define HCTR_SKIP_WITHOUT_HOSTS(network) \
   if (!(network).why_none().empty()) GTEST_SKIP() << "this process may not make hosts: " << (network).why_none()

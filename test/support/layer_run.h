@@ -13,7 +13,7 @@ namespace hctr::test {
 /// The layer of a config section that may omit "bottom" and "top". Errors in it fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// The problems of a config section: the errors of its fields as "pointer: message", else the LayerError for inputs of
+/// The problems of a config section: errors of its fields as "pointer: message", else the LayerError for inputs of
 /// these shapes as "field: message". Fails the test if there is none.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
@@ -26,8 +26,8 @@ struct LayerSetup {
   double low = -1, high = 1;
 };
 
-/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, but equal
-/// for equal setups on every device and in every dtype.
+/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, but the
+/// same for equal setups on every device and in every dtype.
 struct LayerRun {
   struct Options {
     Device device{};

@@ -1,4 +1,4 @@
-// Whether two tensors hold the same numbers, rounded in other places.
+// Whether two tensors are equal except for rounding.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 
 namespace hctr::test {
 
-/// Expects each element a of an output of a rig to be near that of another, b: |a - b| <= unit * (|b| + least), with
-/// the distance of two-byte numbers next to each other as unit, and 1e-5 in f32, for sums of another order. `columns`:
-/// of both, for the message. Call after Rig::fetch().
+/// Expects each element a of an output of one rig to be near element b of another: |a - b| <= unit * (|b| + least). The
+/// unit is the spacing of two-byte numbers, or in f32 1e-5, for sums in another order. `columns`: of both, for the
+/// message. Call after Rig::fetch().
 inline void expect_near(const Rig& t, const std::string& name, const std::string& other, int64_t columns,
                         double least = 1e-2) {
   const DType dtype = t.dtype();

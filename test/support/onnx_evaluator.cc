@@ -19,7 +19,7 @@ int64_t product(const Dims& dims, size_t from = 0) {
   return count;
 }
 
-/// The element of x at a place in dims that x is broadcast to.
+/// The index of the element of x that broadcasting puts at a place in dims.
 int64_t broadcast_index(const Dims& x, const Dims& to, int64_t place) {
   int64_t index = 0, step = 1;
   for (size_t d = 0; d < to.size(); ++d) {
@@ -66,7 +66,7 @@ auto elementwise(const OnnxArray& a, const OnnxArray& b, const F& f) {
   return OnnxArray::of(dims, out);
 }
 
-/// Works on numbers and on integers.
+/// Works on floats and on integers.
 template <class F>
 OnnxArray binary(const OnnxArray& a, const OnnxArray& b, const F& f) {
   if (a.is_integer) return elementwise<int64_t>(a, b, f);
@@ -79,7 +79,7 @@ OnnxArray unary(const OnnxArray& x, const std::function<double(double)>& f) {
   return OnnxArray::of(x.dims, out);
 }
 
-/// Picks elements of x: those at `index(place)` for each place of `dims`.
+/// Gathers elements of x: those at `index(place)` for each place of `dims`.
 OnnxArray pick(const OnnxArray& x, const Dims& dims, const std::function<int64_t(int64_t)>& index) {
   OnnxArray out{dims, {}, {}, x.is_integer};
   for (int64_t i = 0; i < product(dims); ++i) {

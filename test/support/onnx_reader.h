@@ -1,5 +1,5 @@
-// Reads ONNX files and computes what their graphs say, so that exports are checked where no other runtime is installed.
-// Written from the specification of the operators, in double, for small tensors.
+// Reads ONNX files and evaluates their graphs, to check exports without another runtime. Written from the specification
+// of the operators, in double, for small tensors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr::test {
 
-/// A tensor of numbers, or of integers and truth values.
+/// A tensor of floats, or of integers and booleans.
 struct OnnxArray {
   std::vector<int64_t> dims;
   std::vector<double> reals;
@@ -53,14 +53,14 @@ struct OnnxFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Fails the test, and returns what it has read, when the file is not in the format.
+/// If the file is not in the format, fails the test and returns the part that it has read.
 OnnxFile read_onnx(const std::filesystem::path&);
 
-/// All tensors that the graph computes from these inputs. Throws std::runtime_error naming an operator that it does not
-/// know, or a tensor that no node before makes.
+/// All tensors that the graph computes from these inputs. Throws std::runtime_error naming an unknown operator, or a
+/// tensor that no earlier node produces.
 OnnxArrays evaluate(const OnnxFile&, OnnxArrays inputs);
 
-/// The arrays of a .npz file. Throws std::runtime_error for what write_npz() does not write.
+/// The arrays of a .npz file. Throws std::runtime_error for features that write_npz() does not use.
 OnnxArrays read_npz(const std::filesystem::path&);
 
 }  // namespace hctr::test

@@ -55,7 +55,7 @@ void compare_values(const std::string& name, const std::vector<double>& actual, 
   }
 }
 
-/// A GoogleTest test made from a function.
+/// A GoogleTest test created from a function.
 class FunctionTest : public ::testing::Test {
  public:
   explicit FunctionTest(std::function<void()> body) : body_(std::move(body)) {}
@@ -71,7 +71,7 @@ void add_test(const char* suite, std::string name, std::function<void()> body) {
                           [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
 }
 
-/// Whether sanitizers make this row slow. Its size then tests no more code than smaller rows do.
+/// Whether sanitizers make this row slow. Its size then covers no more code than smaller rows do.
 bool slow_to_sanitize(const std::vector<Input>& inputs) {
   int64_t elements = 0;
   for (const Input& input : inputs) elements += input.shape.elements();
@@ -106,14 +106,14 @@ void OpTest::add_to_gtest(const char* name) {
         body();
       });
     };
-    // Sanitizers see a large row in fp32, and in fp64 for the expected numbers: smaller ones run the rest.
+    // Sanitizers run a large row in fp32, and in fp64 for the expected numbers; smaller rows cover the rest.
     const bool in_short = has_fast_rows && slow_to_sanitize(row.inputs);
     if (expected_ && !in_short) add("by_hand", [this, &row] { test_by_hand(row); });
     if (backward_ && !row.large && !in_short) add("gradient", [this, &row] { test_gradient(row); });
     for (const Device device : {kCpu, kGpu})
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         if (f32_only_ && dtype != DType::f32) continue;
-        if (kSanitized && dtype == DType::bf16) continue;  // the code of f16
+        if (kSanitized && dtype == DType::bf16) continue;  // f16 runs the same code
         if (in_short && dtype == DType::f16) continue;
         add(cat(device.is_cuda() ? "cuda" : "cpu", "_", name_of(dtype)), [this, &row, device, dtype] {
           if (device.is_cuda()) HCTR_SKIP_WITHOUT_GPU();
@@ -139,7 +139,7 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  const DType values = tf32 ? DType::f16 : dtype;  // TF32 has as many bits, and a larger range
+  const DType values = tf32 ? DType::f16 : dtype;  // TF32 has as many mantissa bits, and a larger range
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();
@@ -153,7 +153,7 @@ void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) con
 
     Rig second = rig(row, device, dtype, values, layouts, 1, tf32);
     if (device.is_cuda()) {
-      run(second);  // creates its tensors and lets libraries choose algorithms: neither may happen while recording
+      run(second);  // creates its tensors and lets libraries choose algorithms, which is not allowed while recording
       second.restore();
       Program recorded(second.ctx.stream(), true, [&] { run(second); });
       recorded.run();

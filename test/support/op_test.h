@@ -54,7 +54,7 @@ class OpTest {
   void rounding(Rounding rounding) { rounding_ = rounding; }
   /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
-  /// Rows run with products in TF32 too (cuda_tf32), on f32 numbers that it has.
+  /// Also runs rows with GEMMs in TF32 (cuda_tf32), on f32 numbers representable in TF32.
   void also_in_tf32() { also_in_tf32_ = true; }
   /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }

@@ -13,7 +13,7 @@
 
 namespace hctr::test {
 
-/// At least one example of every kind, with constants for which each term matters.
+/// At least one example of every kind, with constants that make each term count.
 inline std::vector<ops::Optimizer> every_rule() {
   using Kind = ops::Optimizer::Kind;
   return {{.kind = Kind::sgd},
@@ -50,7 +50,7 @@ inline std::string name_of_rule(const ops::Optimizer& o) {
 /// One weight and its optimizer states: m and v, n and z, ... in the program's order.
 struct PlainWeight {
   double w = 0, state[2] = {};
-  double inverse_rate = 0;  // ftrl: of the step before, as in algorithm 1
+  double inverse_rate = 0;  // ftrl: of the previous step, as in algorithm 1
 
   PlainWeight() = default;
   PlainWeight(const ops::Optimizer& o, double weight) : w(weight) {

@@ -40,17 +40,17 @@ pid_t start(const std::string& program, const std::vector<std::string>& argument
   ::_exit(127);
 }
 
-/// Longer than any program of a test takes on a slow machine. One that hangs costs its test, not all that follow.
+/// Longer than any test program takes on a slow machine. A hung program fails only its own test.
 constexpr std::chrono::minutes kLongest{10};
 
-/// Waits until the child has ended, and leaves its status to be read. False: it has not by then.
+/// Waits until the child has ended, without reaping it. False: it has not ended by then.
 bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
   if (const int ending = static_cast<int>(::syscall(SYS_pidfd_open, child, 0)); ending >= 0) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd one{.fd = ending, .events = POLLIN, .revents = 0};
     ::poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     ::close(ending);
-  }  // an old system has none; a signal may end the wait
+  }  // an old system lacks the call; a signal may end the wait
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -59,7 +59,7 @@ bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
   return true;
 }
 
-/// Those that are still at work in the folder of a test, which its program may have started.
+/// Kills processes that still run in the folder of a test, which its program may have started.
 void kill_all_in(const fs::path& folder) {
   std::error_code error;
   const fs::path whole = fs::canonical(folder, error);
@@ -126,7 +126,7 @@ Started start_program(const std::string& program, const std::vector<std::string>
 Outcome finish_program(const Started& started) { return finish(started.process, started.out, started.err); }
 
 void wait_for_text(const fs::path& file, const std::string& text) {
-  for (int tries = 0; tries < 6000; ++tries) {  // the test then fails by the outcome
+  for (int tries = 0; tries < 6000; ++tries) {  // the outcome then fails the test
     if (fs::exists(file) && read_file(file).find(text) != std::string::npos) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

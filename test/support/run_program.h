@@ -27,7 +27,7 @@ struct Started {
   int process = 0;
   std::filesystem::path out, err;
 };
-/// `name`: of those files.
+/// `name`: the name of those files.
 Started start_program(const std::string& program, const std::vector<std::string>& arguments,
                       const std::filesystem::path& folder, const std::map<std::string, std::string>& environment,
                       const std::string& name);
@@ -64,7 +64,7 @@ std::string why_no_mpi();
 /// Runs the program as `processes` processes joined by MPI. All write to the same two streams.
 Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
                       const std::filesystem::path& folder);
-/// The same, not waited for: finish_program() does.
+/// The same, without waiting: finish_program() waits.
 Started start_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
                         const std::filesystem::path& folder);
 /// Runs them and sends `signal_number` to the process of `rank` once a line of the error stream contains `after`.
@@ -76,7 +76,7 @@ std::string read_file(const std::filesystem::path&);
 void write_file(const std::filesystem::path&, const std::string&);
 
 /// A small Wide & Deep config with its data in the same folder (train.txt, eval.txt): a wide slot, three deep slots,
-/// four dense features. Tests change it as text, so that each shows what is wrong with it.
+/// four dense features. Tests change it as text, so that each test shows its fault.
 std::string small_config();
 /// `text` with the first `from` replaced by `to`. Fails the test if there is none.
 std::string with_change(std::string text, const std::string& from, const std::string& to);

@@ -17,9 +17,9 @@ class TestLog {
   TestLog& operator=(const TestLog&) = delete;
 
   const Log& log() const { return log_; }
-  /// Expects a warning or error that contains `part`, once or more.
+  /// Expects a warning or error that contains `part`, at least once.
   void expect(std::string part) { expected_.push_back({std::move(part), false}); }
-  /// All lines so far; those of warnings and errors begin with "warning: " and "error: ".
+  /// All lines so far; warnings and errors begin with "warning: " and "error: ".
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:

@@ -12,7 +12,7 @@ Tolerance tolerance(DType dtype, Rounding rounding) {
   switch (dtype) {
     case DType::f64:
       return {1e-13, 1e-14};
-    // A library's product may be rounded once before its bias is added and once after.
+    // A library's GEMM may round once before it adds the bias and once after.
     case DType::f16:
       return {rounding >= Rounding::sum ? 1.1e-3 : 6e-4,
               rounding >= Rounding::sum ? 2e-4 : 3e-5};  // subnormals: 6e-8 apart
@@ -23,7 +23,7 @@ Tolerance tolerance(DType dtype, Rounding rounding) {
   }
   switch (rounding) {
     case Rounding::element:
-      return {3e-7, 1e-7};  // a multiply-add may be fused on one device and not on the other
+      return {3e-7, 1e-7};  // one device may use a fused multiply-add and the other may not
     case Rounding::function:
       return {2e-6, 3e-7};  // library functions differ by a few units in the last place
     case Rounding::sum:

@@ -11,7 +11,7 @@ enum class Rounding {
   element,   ///< a short formula per element
   function,  ///< the same with exp, erf, ...
   sum,       ///< sums of many terms, which may cancel
-  chain,     ///< products with such sums, or a single sum: there is no larger element to hide cancellation
+  chain,     ///< products with such sums, or a single sum: no larger element hides cancellation
   stages,    ///< several operators, each rounding its sums to the dtype
 };
 

@@ -42,7 +42,7 @@ class Writer {
 
   bool small() const { return size_ == Size::small; }
   bool since(Version version) const { return version_ >= version; }
-  /// The first number in full size, else the second.
+  /// The first number in full size, otherwise the second.
   int64_t pick(int64_t full, int64_t when_small) const { return small() ? when_small : full; }
 
   void data(int64_t dense_dim, const std::vector<Sparse>& inputs, const std::string& format = "Norm",

@@ -1,5 +1,5 @@
-// The classic models as configs, each as every version that knows it spells it: one description per model, and one per
-// version.
+// The classic models as configs, in the spelling of every version that supports them: one description per model, and
+// one per version.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr Version kVersions[] = {Version::v2_1, Version::v2_2, Version::v
                                         Version::v2_3, Version::v3_0, Version::v3_1};
 std::string name_of(Version);
 
-/// full: the size that users train; small: the same layers for a few small batches.
+/// full: a realistic size; small: the same layers for a few small batches.
 enum class Size { full, small };
 
 /// Options of a config.

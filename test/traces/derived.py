@@ -1,10 +1,10 @@
-"""Derived from the seed of a trace, with equal results here and in the program: samples, dense weights, embedding rows.
+"""Data derived from the seed of a trace, equal here and in the program: samples, dense weights, embedding rows.
 
 test/integration/traces_test.cc holds the same formulas. Every number is exact in float32.
 """
 import numpy as np
 
-STREAMS = ("label", "dense", "nnz", "key", "weight")  # then one for each embedding
+STREAMS = ("label", "dense", "nnz", "key", "weight")  # then one stream for each embedding
 
 
 def mix64(x):
@@ -47,7 +47,7 @@ class Derived:
         return (self.dense()[:, :dim] + noise > 1).astype(np.float64)
 
     def bag(self, sample, slot, max_nnz):
-        """The keys of one slot, perhaps none and perhaps one twice; slots are counted over all sparse inputs."""
+        """The keys of one slot, perhaps none and perhaps one twice; slots are numbered over all sparse inputs."""
         place = sample * sum(sparse["slot_num"] for sparse in self.data["sparse"]) + slot
         nnz = int(self.unit(STREAMS.index("nnz"), [place])[0] * (max_nnz + 1))
         u = self.unit(STREAMS.index("key"), 8 * place + np.arange(nnz))

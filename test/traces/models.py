@@ -1,7 +1,7 @@
 """The traced models in plain tensor operations.
 
-A model gets w, which gives the next dense weights of the model file by their shape, and a batch of named tensors: "dense",
-"label", and each embedding's output [samples, slots, dim]. It returns (loss, lambda of the L2 penalty).
+A model receives w, which returns the next dense weights of the model file by their shape, and a batch of named tensors:
+"dense", "label", and each embedding's output [samples, slots, dim]. It returns (loss, lambda of the L2 penalty).
 """
 import torch
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records the losses of each traced model over 50 steps of PyTorch in float64, and writes them to the end of <model>.json.
 
-Usage: record.py [MODEL...]. Needs torch and numpy; the test that reads the traces needs neither. What stands before
-"dense_parameters" in a trace is written by hand: the config, and what data and initial weights are derived from.
+Usage: record.py [MODEL...]. Needs torch and numpy; the test that reads the traces needs neither. The part of a trace
+before "dense_parameters" is written by hand: the config, and the source of data and initial weights.
 """
 import json
 import pathlib
@@ -18,7 +18,7 @@ STEPS = 50
 
 
 class Weights:
-    """The dense weights in the order of the model file: made where first asked for, the same tensors in later steps."""
+    """The dense weights in the order of the model file: created at first use, the same tensors in later steps."""
 
     def __init__(self, derived):
         self.derived, self.tensors, self.next, self.count = derived, [], 0, 0

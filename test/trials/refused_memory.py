@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains while the system refuses memory, again and again: each run must end with exit 6, its cause and a saved model.
+"""Trains while the system refuses memory, repeatedly: each run must end with exit 6, its cause and a saved model.
 
   test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
   test/trials/refused_memory.py build/cuda/bin --trials 30 --gpu
 
-A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail at a random point
-(test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
---gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits are such that the first
-display comes before them. A trial fails when the run crashes, says "bug", leaves no model newer than the last
-display, or stands still for more than 30 s: its threads sleep, or compute without a word. Time for which a busy machine
-lets none of them run does not count.
+A trial limits addresses (`ulimit -v`) or data (`ulimit -d`), or makes one allocation fail at a random point
+(test/preload/refused_allocation.cc), in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
+--gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits take effect after the first
+display. A trial fails when the run crashes, prints "bug", leaves no model newer than the last display, or stands still
+for more than 30 s: its threads sleep, or compute without output. Time in which a busy machine runs none of them does
+not count.
 """
 import argparse
 import concurrent.futures
@@ -25,9 +25,9 @@ import tempfile
 import threading
 import time
 
-ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have come after 30 iterations
+ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have occurred after 30 iterations
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # times as many samples and keys, and eight times the iterations
+OF_GPU = 20  # factor for samples and keys; iterations grow eightfold
 
 
 def config(ranks, gpu=False):
@@ -67,7 +67,7 @@ def lines_in(path):
 
 
 def take_gpu_memory(bytes_left, metrics, lines):
-    """Takes all memory of the first GPU but so many bytes once a run has written so many lines, until it is killed."""
+    """Once a run has written enough lines, takes all memory of the first GPU except some bytes, until it is killed."""
     import ctypes
     cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -92,7 +92,7 @@ def take_gpu_memory(bytes_left, metrics, lines):
         pointer = ctypes.c_uint64()
         if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
             piece = 2 << 20
-            time.sleep(0.001)  # the run may give memory back
+            time.sleep(0.001)  # the run may free memory
 
 
 def start_job(command, env, where):
@@ -112,7 +112,7 @@ def processes_of(session):
 
 
 def stats_of(pid):
-    """The fields of /proc/<pid>/task/<thread>/stat from the state on, of each thread."""
+    """The fields of /proc/<pid>/task/<thread>/stat of each thread, starting with the state."""
     stats = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -124,7 +124,7 @@ def stats_of(pid):
 
 
 class Output:
-    """What the processes of a job say, and for how long they stood still between two lines."""
+    """The output of a job's processes, and how long they stood still between two lines."""
 
     def __init__(self, jobs):
         self.jobs, self.lines = jobs, [[] for _ in jobs]
@@ -139,7 +139,7 @@ class Output:
             self.asleep, self.used_before = 0.0, self.used
 
     def look(self, seconds):
-        """After so many seconds. Returns how long they have stood still by now."""
+        """Call after this many seconds. Returns how long they have stood still by now."""
         states, ticks = "", 0
         for job in self.jobs:
             for pid in processes_of(job.pid):
@@ -199,7 +199,7 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Kilobytes of addresses and of data that a process has from its first display on, and before, from its start."""
+        """Kilobytes of addresses and of data that a process has from its first display on, and from its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)
@@ -255,7 +255,7 @@ class Trials:
         start = time.time()
         jobs = []
         for command, env in self.commands(way, ranks, where):
-            # The limit is that of huge_ctr: mpirun itself stays without.
+            # Only huge_ctr gets the limit, not mpirun.
             at = command.index(os.path.join(self.bin, "huge_ctr"))
             words = command[:at] + ["bash", "-c", limit + 'exec "$@"', "trial"]
             more = env_more if way != "mpi" else {}
@@ -280,8 +280,8 @@ class Trials:
         return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
 
     def judged(self, jobs, where, start):
-        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds, how many of them it
-        stood still at most, and its output."""
+        """Whether the run finished, the last iteration it displayed, its error, its seconds, the longest time that
+        it"""
         output, killed = Output(jobs), ""
         while any(job.poll() is None for job in jobs):
             if output.look(0.2) > 2 * SECONDS:
@@ -291,7 +291,7 @@ class Trials:
         codes, out, took = [job.returncode for job in jobs], output.text() + killed, time.time() - start
         still = output.longest
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
-        # Where saving for `snapshot` was refused, the model goes to the run folder.
+        # If saving to `snapshot` was refused, the model is in the run folder.
         folders = [os.path.join(where, name) for name in ("out", "run")]
         left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]

@@ -1,4 +1,4 @@
-// The arrows between rooms point down, CUDA stays , and #ifdef in its six files.
+// Includes between rooms point down, CUDA stays in its rooms, and #ifdef in its six files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,7 +148,7 @@ TEST(Structure, PreprocessorConditionsStandInSixFiles) {
     }
 }
 
-/// program/terminal.cc alone writes to a terminal, since it lets no control character pass.
+/// Only program/terminal.cc writes to a terminal, since it filters control characters.
 TEST(Structure, ProgramsPrintInOnePlace) {
   const std::regex prints(R"(std::(cout|cerr|clog|printf|puts|putchar|vprintf)\b|\b(stdout|stderr)\b)");
   for (const char* folder : {"src", "tools"})
@@ -158,14 +158,14 @@ TEST(Structure, ProgramsPrintInOnePlace) {
       }
 }
 
-/// A line without its comment and the texts in it.
+/// A line without its comment and string literals.
 std::string code_of(const std::string& line) {
   static const std::regex text(R"re("(?:[^"\\]|\\.)*")re");
   const std::string bare = std::regex_replace(line, text, "\"\"");
   return bare.substr(0, bare.find("//"));
 }
 
-/// A program may change its process in these ways, a library may not; empty: none.
+/// The calls in a line that only a program may make, since they affect the process; empty: none.
 std::string manners_lacking_in(const std::string& line) {
   static const std::regex calls(
       R"((^|[^\w.>:])(?:std::|::)?(_Exit|_exit|exit|quick_exit|abort|atexit|at_quick_exit|set_terminate|set_new_handler)"
@@ -173,7 +173,7 @@ std::string manners_lacking_in(const std::string& line) {
       R"(|printf|fprintf|vprintf|vfprintf|puts|putchar|perror|isatty|setlocale|chdir|umask|setrlimit|fork|prctl)\s*\()");
   static const std::regex names(R"(\b(environ|std::cout|std::cerr|std::clog|stdout|stderr|STD(OUT|ERR)_FILENO)\b)");
   static const std::regex declares(R"(\bvoid\s*$)");
-  // Regular expressions take their time, and few lines have such a word.
+  // Regular expressions are slow, and few lines contain one of these words.
   constexpr const char* kParts[] = {"xit",   "abort",  "terminate", "handler", "env",    "sig",    "raise",
                                     "print", "put",    "perror",    "isatty",  "stdout", "stderr", "std::c",
                                     "STD",   "locale", "dir",       "umask",   "rlimit", "fork",   "prctl"};
@@ -217,8 +217,8 @@ TEST(Structure, ALackOfMannersIsSeen) {
     EXPECT_EQ(manners_lacking_in(line), "") << line;
 }
 
-/// The library lives in other people's processes: it ends none, prints nothing, and leaves environment and signals
-/// alone. The caller passes what it needs (include/hctr/surroundings.h).
+/// The library runs in other programs' processes: it does not end them, print, or change environment and signals. The
+/// caller passes what it needs (include/hctr/surroundings.h).
 TEST(Structure, TheLibraryHasManners) {
   std::map<std::string, int> number;
   int seen = 0;
@@ -231,7 +231,7 @@ TEST(Structure, TheLibraryHasManners) {
   EXPECT_GT(seen, 10000);
 }
 
-/// Two types of one name in one namespace are one type to the linker, which takes the functions of either.
+/// Two types of one name in one namespace are one type to the linker, which uses the functions of either.
 TEST(Structure, TypesOfANamespaceHaveNamesOfTheirOwn) {
   const std::regex opens(R"(^namespace ([a-z_:]+) \{)"),
       type(R"(^(?:struct|class|enum class) (?:HCTR_API )?(\w+)(?: final)?(?: : .*)? \{)");
@@ -258,7 +258,7 @@ TEST(Structure, TypesOfANamespaceHaveNamesOfTheirOwn) {
   EXPECT_GT(defined_in.size(), 300u);
 }
 
-/// An #include of one of two headers with the same name reads as if it could be either.
+/// With two headers of the same name, an #include is ambiguous to a reader.
 TEST(Structure, HeadersHaveNamesOfTheirOwn) {
   std::map<std::string, std::string> found;
   for (const char* folder : {"include", "src", "tools", "test"})

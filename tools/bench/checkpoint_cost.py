@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what one checkpoint costs a run: the stop of training, the time until it is whole, and the steps meanwhile.
+"""Measures the cost of one checkpoint: the stop of training, the time until it is complete, and the steps meanwhile.
 
     tools/bench/checkpoint_cost.py build/cpu/bin --gigabytes 0.2 --device cpu
     tools/bench/checkpoint_cost.py build/cuda/bin --gigabytes 20 --folder /on/the/disk
 
-The model is one table of that many bytes, whose rows all exist from the start, and two dense layers. One checkpoint is saved in the middle of the run,
-another at its end, which is not measured. To compare, as bytes a second: `cp` of the checkpoint's largest file, and `dd` with its data flushed, to the same folder.
+The model is one table of that many bytes, whose rows all exist from the start, and two dense layers. One checkpoint is
+saved in the middle of the run, another at its end, which is not measured. For comparison, in bytes per second: `cp` of
+the checkpoint's largest file, and `dd` with its data flushed, to the same folder.
 """
 import argparse
 import json
@@ -53,7 +54,7 @@ def run(command, folder):
 
 
 class Watch(threading.Thread):
-    """Notes when the checkpoint's folder appears, and when it is renamed because it is whole."""
+    """Records when the checkpoint's folder appears, and when it is renamed because it is complete."""
 
     def __init__(self, folder, iteration):
         super().__init__(daemon=True)
@@ -71,7 +72,7 @@ class Watch(threading.Thread):
 
 
 def steps_of(lines):
-    """Milliseconds of a step at each display, and when it was reached."""
+    """Milliseconds per step at each display, and the time of the display."""
     trained = [line for line in lines if line.get("kind") == "train"]
     found = []
     for before, after in zip(trained, trained[1:]):

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Measures the four models of the table of steps with one build of huge_ctr, or with two in turn, and checks that numbers stay.
+"""Measures the four models of the table of steps with one build of huge_ctr, or with two in turn, and checks that
+results are unchanged.
 
     tools/bench/compare_builds.py build/cuda/bin --models wdl dlrm --precisions half tf32 --batches 2048 16384
     tools/bench/compare_builds.py build/cuda/bin --before ../before/build/cuda/bin --rounds 3
     tools/bench/compare_builds.py build/cuda/bin --ranks 2 --equal
 
-Prints milliseconds a step for each model, precision and batch, medians of `bench step`, or with --ranks those of `bench scale`: batches are of one
-rank then. With --before both builds run each cell in turn, --rounds times, on the same data; figures are medians of rounds, and "spread" is how far
-the rounds of one build lie apart.
+Prints milliseconds per step for each model, precision and batch: medians of `bench step` or, with --ranks, of `bench
+scale` with batches per rank. With --before both builds run each cell in turn, --rounds times, on the same data; figures
+are medians of rounds, and "spread" is the range over the rounds of one build.
 
---equal trains each model and precision three times with the build, the third time without recording steps, and once with the build before, if that has
-huge_ctr. It says whether the files of the final models are the same byte by byte, and exits with 1 if they are not.
+--equal trains each model and precision three times with the build, the third time without recording steps, and once
+with the earlier build, if that has huge_ctr. It reports whether the files of the final models are the same byte by
+byte, and exits with 1 if they are not.
 
-Configs and data (power-law keys) are written to --folder, a temporary one unless it is given; what is there is taken as it is.
+Configs and data (power-law keys) are written to --folder, by default a temporary one; existing files are reused.
 """
 import argparse
 import filecmp
@@ -109,7 +111,7 @@ def measure(given, model, precision, config, folder):
 
 
 def models_differ(given, model, precision, folder):
-    """The names of model files that differ between runs, each with what the run was."""
+    """The names of model files that differ between runs, each with a description of the run."""
     batch = given.ranks * min(given.batches)
 
     def train(name, programs=given.programs, **solver):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains on tables as their owners have them, with LightGBM and with huge_ctr, and prints the AUC of both on the same rows.
+"""Trains on raw tables with LightGBM and with huge_ctr, and prints the AUC of both on the same rows.
 
     tools/bench/compare_lightgbm.py build/cpu/bin DATA --sets adult ml-100k criteo
 
-Every set becomes one table. A fifth of its rows, drawn with a fixed seed, is seen by neither program before it scores them. huge_ctr
-gets three commands and no hand edit: --init, --train, --predict; --init holds out a tenth of its rows to choose the best evaluation by.
-LightGBM gets LGBMClassifier with its defaults, and texts as pandas categories. Seconds are those of all the commands, and of reading,
-fitting and scoring; writing the tables is part of neither.
+Every set becomes one table. Neither program sees a fifth of its rows, drawn with a fixed seed, before scoring them.
+huge_ctr gets three commands and no hand edit: --init, --train, --predict; --init holds out a tenth of its rows to
+choose the best evaluation. LightGBM gets LGBMClassifier with its defaults, and texts as pandas categories. Seconds
+cover all commands, or reading, fitting and scoring; not the writing of the tables.
 
-Python needs lightgbm, numpy, pandas and scikit-learn. The data folder has adult/adult.data.gz and adult.test.gz, ml-100k/u.data.gz,
-u.user.gz, u.item.gz and u.genre, and criteo_kaggle_sample.tsv.gz, as their publishers have them.
+Python needs lightgbm, numpy, pandas and scikit-learn. The data folder has adult/adult.data.gz and adult.test.gz,
+ml-100k/u.data.gz, u.user.gz, u.item.gz and u.genre, and criteo_kaggle_sample.tsv.gz, as published.
 """
 import argparse
 import gzip
@@ -30,7 +30,7 @@ ADULT = ("age workclass fnlwgt education education-num marital-status occupation
 
 
 class Table:
-    """Lines of a text, and how both programs are told what to predict."""
+    """The lines of a text, and the arguments that tell both programs what to predict."""
 
     def __init__(self, lines, header, separator, label, positive, is_positive):
         self.lines, self.header, self.separator = lines, header, separator
@@ -38,7 +38,8 @@ class Table:
 
 
 def adult(data):
-    """Cells with blanks around them, "?" for missing ones, a text label: as published, but for the full stops of the test part."""
+    """Cells with blanks around them, "?" for missing ones, a text label: as published, without the full stops of the
+    test part."""
     lines = []
     for part in ("data", "test"):
         lines += read_lines(data / f"adult/adult.{part}.gz")
@@ -47,7 +48,7 @@ def adult(data):
 
 
 def ml_100k(data):
-    """Ratings with what is known of the user and the movie; the genres are a list."""
+    """Ratings with the attributes of the user and the movie; the genres are a list."""
     genres = [line.split("|")[0] for line in (data / "ml-100k/u.genre").read_text().splitlines() if "|" in line]
     users = {cells[0]: cells[1:] for cells in (line.split("|") for line in read_lines(data / "ml-100k/u.user.gz"))}
     movies = {}
@@ -77,7 +78,7 @@ def write(path, table, lines):
 
 
 def read(path, table):
-    """Features and labels as somebody who uses LightGBM reads them."""
+    """Features and labels in the form that LightGBM users read them."""
     rows = pandas.read_csv(path, sep=table.separator, header=0 if table.header else None, skipinitialspace=True, na_values=["?"])
     label = rows.columns[0] if table.header is None else table.label
     return rows.drop(columns=label), table.is_positive(rows[label]).astype(int)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Trains the four models of the table of steps in huge_ctr and in PyTorch, one after the other on one machine, and prints their times a step.
+"""Trains the four models of the table of steps in huge_ctr and in PyTorch, one after the other on one machine, and
+prints their times per step.
 
     tools/bench/compare_pytorch.py build/cpu/bin --models wdl dlrm --batches 2048
 
-huge_ctr runs `--train` on generated files: reading, hashing of keys and updates of touched rows are part of its time, the median of displays in the
-later half of the run. PyTorch gets row numbers that are already on the device, of the same widths, tables and power law, with nothing to read. Each
-cell of PyTorch is the best of these, the others are printed too:
+huge_ctr runs `--train` on generated files: its time includes reading, hashing of keys and updates of touched rows; it
+is the median of displays in the later half of the run. PyTorch gets row numbers that are already on the device, of the
+same widths, tables and power law, with nothing to read. Each cell of PyTorch is the best of these; the others are
+printed too:
 
 eager      autograd, fused or for-each optimizer for the dense weights
 compiled   one graph by torch.compile, from looking rows up to all gradients, as torch.func has them
@@ -36,7 +38,7 @@ SGD_RATE = 0.3
 
 
 def module(name):
-    """The script of this name beside this one."""
+    """Loads the script of this name in the same folder."""
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -57,7 +59,7 @@ def run(command, folder):
 
 
 def write_ours(given, model, batches, folder):
-    """The config and data of a model, for any of these batches; returns the config."""
+    """Writes the config and data of a model, for any of these batches; returns the config."""
     config = configs().step_model(model, {"fp32": "f32"}.get(given.precision, given.precision))
     shrink(config, given.rows)
     config["solver"].update(batchsize=max(batches), max_iter=given.steps, display=max(1, given.steps // 10), final_snapshot=False, eval_interval=0)
@@ -70,7 +72,7 @@ def write_ours(given, model, batches, folder):
 
 
 def train_ours(given, model, config, batch, folder):
-    """Milliseconds a step."""
+    """Milliseconds per step."""
     config["solver"]["batchsize"] = batch
     path = folder / f"{model}_{batch}.json"
     path.write_text(json.dumps(config))
@@ -96,8 +98,8 @@ def shrink(config, rows):
 
 
 def network(torch, model, slots, vectors=None):
-    """The dense part: forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) -> logits [batch], in the type of its inputs; weights
-    are f32. That of dlrm takes `vectors` vectors in its products, those beyond slots + 1 zeros."""
+    """The dense part: forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) -> logits [batch], in
+    the dtype of its inputs; weights are f32. For dlrm the GEMMs take `vectors` vectors; those beyond slots + 1 are zeros."""
     nn, linear = torch.nn, torch.nn.functional.linear
 
     class Linear(nn.Linear):
@@ -173,14 +175,14 @@ def network(torch, model, slots, vectors=None):
             i, j = torch.tril_indices(used, used, -1)
             back = torch.full((self.count, self.count), len(i))
             back[i, j] = back[j, i] = torch.arange(len(i))
-            self.register_buffer("places", i * self.count + j)  # of the pairs in the products
-            self.register_buffer("pairs", back.flatten())  # of each product; those that are no pair's have the number behind the last
+            self.register_buffer("places", i * self.count + j)  # of all pairs, in the products
+            self.register_buffer("pairs", back.flatten())  # of each product; entries that are not a pair have the index after the last
 
         def products(self, vectors):
             return torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1).index_select(1, self.places)
 
         def products_backward(self, vectors, gradient):
-            """Without it autograd adds each gradient to its place with an atomic."""
+            """Without it autograd adds each gradient with an atomic."""
             whole = torch.cat([gradient, gradient.new_zeros(len(gradient), 1)], 1).index_select(1, self.pairs)
             return torch.bmm(whole.view(-1, self.count, self.count), vectors)
 
@@ -203,8 +205,8 @@ def network(torch, model, slots, vectors=None):
 
 
 class Batches:
-    """A pool of batches on the device: row numbers [batch, slots] and, of Wide & Deep, [batch, 2] of a table of single numbers, dense values [batch, 13],
-    labels [batch]. A batch is one array, so that one copy brings it where a CUDA graph reads."""
+    """A pool of batches on the device: row numbers [batch, slots] and, for Wide & Deep, [batch, 2] of a table of single
+    numbers, dense values [batch, 13], labels [batch]. A batch is one array, so that one copy suffices for a CUDA graph."""
 
     def __init__(self, torch, pool, batch, sizes, wide, alpha, device):
         self.torch, self.batch, self.slots, self.wide, self.device = torch, batch, len(sizes), 2 if wide else 0, device
@@ -217,7 +219,7 @@ class Batches:
         self.current = self.pool[0].clone()
 
     def draw(self, count, sizes, alpha):
-        """Row numbers [count, sizes], density of the k-th key of a slot ~ (k + 1)^-alpha, each slot behind the one before."""
+        """Row numbers [count, sizes], density of the k-th key of a slot ~ (k + 1)^-alpha, slots concatenated."""
         torch = self.torch
         size = torch.tensor(sizes, dtype=torch.float64, device=self.device)
         key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64, device=self.device) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()
@@ -238,7 +240,7 @@ class Batches:
 
 
 class Peer:
-    """One model in PyTorch: tables of f32, updated where the batch has rows; a dense part; batches."""
+    """One model in PyTorch: tables of f32 with sparse updates; a dense part; batches."""
 
     def __init__(self, torch, given, model, batch):
         self.torch, self.given, self.model, self.device = torch, given, model, torch.device(given.device)
@@ -267,14 +269,14 @@ class Peer:
         return self.torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), label) * self.scale
 
     def rows_of(self, tables, indices):
-        """Gathered rows [batch, slots, dim], and of a second table [batch, 2, 1], in the type of activations."""
+        """Gathered rows [batch, slots, dim], and of a second table [batch, 2, 1], in the dtype of activations."""
         return [self.torch.nn.functional.embedding(index, table).to(self.type) for table, index in zip(tables, indices)]
 
     def logits(self, net, rows, dense):
         return net(rows[0], rows[1].sum((1, 2)) if len(rows) > 1 else None, dense.to(self.type))
 
     def eager_gradients(self, net, tables, indices, dense, label):
-        """Returns loss and gradients of the gathered rows; those of the weights are in .grad. By autograd."""
+        """Returns loss and gradients of the gathered rows; wgrads are in .grad. By autograd."""
         rows = [r.requires_grad_() for r in self.rows_of(tables, indices)]
         net.zero_grad(set_to_none=True)
         value = self.loss(self.logits(net, rows, dense), label)
@@ -282,7 +284,7 @@ class Peer:
         return value.detach(), [r.grad for r in rows]
 
     def compiled_gradients(self, net):
-        """The same as one compiled graph from the rows' numbers to all gradients."""
+        """The same as one compiled graph from the row numbers to all gradients."""
         torch = self.torch
         call = torch.func.functional_call
         weights = {name: weight.detach() for name, weight in net.named_parameters()}
@@ -332,7 +334,7 @@ class Peer:
         return update
 
     def rows_update(self, table, count):
-        """Gradients of equal rows are summed behind a sort, and each row is updated once."""
+        """Sums gradients of equal rows after a sort, and updates each row once."""
         torch = self.torch
         if not self.adam:
             return lambda index, gradient: table.index_add_(0, index, gradient.float(), alpha=-SGD_RATE / self.scale)
@@ -350,7 +352,7 @@ class Peer:
         return update
 
     def index_update(self, table, count):
-        """Without a sort, by operators of fixed shape, as a graph needs it."""
+        """Without a sort, with operators of fixed shape, as a graph requires."""
         torch = self.torch
         if not self.adam:
             return self.rows_update(table, count)
@@ -358,7 +360,7 @@ class Peer:
 
         def update(index, gradient):
             sums.index_add_(0, index, gradient.float())
-            g = sums[index]  # equal for equal rows, so that each writes the same values
+            g = sums[index]  # equal for equal rows, so that all write the same values
             m = first[index].mul_(BETAS[0]).add_(g, alpha=1 - BETAS[0])
             v = second[index].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
             factor = RATE * torch.sqrt(1 - BETAS[1]**count) / (1 - BETAS[0]**count)
@@ -369,7 +371,7 @@ class Peer:
         return update
 
     def triton_update(self, table, count):
-        """The same, by kernels of their own."""
+        """The same, with custom kernels."""
         kernels = module("table_kernels")
         if not self.adam:
             return lambda index, gradient: kernels.sgd_update(table, index, gradient, SGD_RATE / self.scale)
@@ -417,7 +419,7 @@ class Peer:
         return step
 
     def variants(self):
-        """A function that makes the step, by name."""
+        """The function that makes the step, by name."""
         out = {}
         for word in self.given.variants:
             if not word.startswith("captured"):
@@ -435,7 +437,7 @@ class Peer:
         return out
 
     def measure(self, step):
-        """Milliseconds a step, the median of groups of steps after a warm-up."""
+        """Milliseconds per step, the median of groups of steps after a warm-up."""
         sync = self.torch.cuda.synchronize if self.device.type == "cuda" else lambda: None
         group, groups = max(1, self.given.steps // 10), 6
         for i in range(max(3, group)):
@@ -454,7 +456,7 @@ class Peer:
 
 
 def train_theirs(torch, given, model, batch):
-    """Milliseconds a step of each variant."""
+    """Milliseconds per step of each variant."""
     times = {}
     peer = Peer(torch, given, model, batch)
     for name, make in peer.variants().items():

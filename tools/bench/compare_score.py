@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Scores with the four models of the table of steps in huge_ctr and in PyTorch, from host memory to host memory, and prints the times of a batch.
+"""Scores with the four models of the table of steps in huge_ctr and in PyTorch, from host memory to host memory, and
+prints the times per batch.
 
     tools/bench/compare_score.py build/cpu/bin --models wdl dlrm --batches 1 64 4096
 
-huge_ctr: `bench score` on a model of a few steps: keys of 64 bits, found by hash or by arithmetic as in training. PyTorch gets row numbers; a call copies
-the batch to the device, scores it and waits for the scores. Each cell is the best of eager, compiled and, on a GPU, captured: the compiled call in one
-CUDA graph.
+huge_ctr: `bench score` on a model of a few steps, with 64-bit keys, found by hash or by arithmetic as in training.
+PyTorch gets row numbers; a call copies the batch to the device, scores it and waits for the scores. Each cell is the
+best of eager, compiled and, on a GPU, captured: the compiled call in one CUDA graph.
 """
 import argparse
 import importlib.util
@@ -29,7 +30,7 @@ def module(name):
 
 
 def score_ours(given, model, training, folder):
-    """Microseconds of a batch, by its size."""
+    """Microseconds per batch, by its size."""
     config = training.write_ours(given, model, [max(given.batches)], folder)
     config["solver"].update(batchsize=min(4096, max(given.batches)), max_iter=3, display=0, final_snapshot=True)
     path = folder / f"{model}_score.json"
@@ -43,7 +44,7 @@ def score_ours(given, model, training, folder):
 
 
 def score_theirs(torch, given, model, batch, training):
-    """Microseconds of a batch, by variant."""
+    """Microseconds per batch, by variant."""
     peer = training.Peer(torch, given, model, batch)
     cuda = peer.device.type == "cuda"
     net = training.network(torch, model, peer.slots).to(peer.device).eval()

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what two processes send each other as two hosts, by the kernel's counters, beside what the program counts.
+"""Measures the bytes that two processes send each other as two hosts, by the kernel's counters, and compares with the
+program's count.
 
     tools/bench/host_bytes.py FOLDER [--device cpu|gpu] [--tables localized,distributed] [--keys 1,5] [--precision fp32|bf16]
                               [--batch 8192] [--steps 20,120] [--bin build/cpu/bin]
 
-Two processes of one rank each train one table of 26 slots, joined over TCP, NCCL by sockets (no P2P, shared memory or InfiniBand), all
-over the interface lo. Its counter of sent bytes is read before and after runs of fewer and of more steps; the difference is that of
-the steps between, so what starting sends falls out. root counts in a network namespace of its own, in which nothing else sends.
+Two processes of one rank each train one table of 26 slots, joined over TCP, NCCL by sockets (no P2P, shared memory or
+InfiniBand), all over the interface lo. Its counter of sent bytes is read before and after runs of fewer and of more
+steps; the difference belongs to the additional steps and excludes the bytes sent at the start. With root rights the
+runs use a separate network namespace, in which no other process sends.
 
 as hosts     each process is a host (NCCL_HOSTID): unique keys, vectors and sums of gradients with their real sizes
 one host     both are of one host: messages of the largest size, as hosts got before keys were made unique
@@ -45,7 +47,8 @@ def arguments():
 
 
 def make_network():
-    """Makes a network namespace with nothing but lo, for this process and those that it starts; False without the right to."""
+    """Creates a network namespace with only lo, for this process and those that it starts; False without the right
+    to."""
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
         return False
     try:
@@ -57,7 +60,8 @@ def make_network():
 
 
 def enter_own_network():
-    """make_network(), if another process has found that it works: half of it would leave this one without any network."""
+    """make_network(), if another process has found that it works: a partial failure would leave this process without
+    any network."""
     if (other := os.fork()) == 0:
         os._exit(0 if make_network() else 1)
     return os.waitpid(other, 0)[1] == 0 and make_network()

@@ -122,7 +122,7 @@ class IndexedTable {
     ctx_.stream().synchronize();
     for (size_t i = 0; i < rows.size(); ++i)
       if (rows[i] <= 0 || row_keys[static_cast<size_t>(rows[i])] != keys[i])
-        throw Error(Kind::bug, cat("key ", keys[i], " of a batch got row ", rows[i]));
+        throw Error(Kind::bug, cat("key ", keys[i], " of a batch has row ", rows[i]));
   }
 
  private:
@@ -179,8 +179,8 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   for (int b = 0; b < batches; ++b) table.fill(b, [&](int64_t i) { return any_of(held, i, b); });
   table.find(0);
   table.check(0);
-  report_rate("find, every key there", timed([&](int b) { table.find(b); }, false));
-  report_rate("find or insert, every key there", timed([&](int b) { table.insert(b); }, false));
+  report_rate("find, all keys exist", timed([&](int b) { table.find(b); }, false));
+  report_rate("find or insert, all keys exist", timed([&](int b) { table.insert(b); }, false));
 
   for (int b = 0; b < batches; ++b) table.fill_with(b, [&](int64_t i) { return any_of(held, i, b); });
   report_rate("direct, no index", timed([&](int b) { table.find_directly(b); }, false));

@@ -115,28 +115,26 @@ int main_of(int argc, char** argv) {
   for (CommandLine* part : {&step, &scale}) {
     part->add_option("config", steps.config, "the model and its data: a JSON file").required().existing_file();
     part->add_option("--batch", steps.batch,
-                     part == &step ? "samples of a batch; 0: as in the config"
-                                   : "samples of a batch of one rank; 0: as in the config")
+                     part == &step ? "samples per batch; 0: as in the config"
+                                   : "samples per batch of one rank; 0: as in the config")
         .non_negative();
-    part->add_option("--warm-up", steps.warm_up, "steps before measuring: tables then hold their rows")
+    part->add_option("--warm-up", steps.warm_up, "warm-up steps, after which tables hold their rows")
         .range(0, 1000000)
         .show_default();
     part->add_option("--times", steps.times, "steps to measure").range(10, 1000000).show_default();
   }
-  scale
-      .add_option("--ranks", given.scale.ranks,
-                  "numbers of ranks, one after the other; speeds are relative to the first")
+  scale.add_option("--ranks", given.scale.ranks, "numbers of ranks to run in turn; speeds are relative to the first")
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
   bench::SimulateCase simulate;
-  scale.add_option("--simulate", simulate.cluster,
-                   "run nothing, and predict the steps of such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; "
-                   "network: adapters of a host by Gb/s (ib400, eth100), or GB/s:us; links inside of a host: nvlink, "
-                   "pcie or GB/s:us of a GPU");
+  scale.add_option(
+      "--simulate", simulate.cluster,
+      "run nothing, and predict steps on such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; network: adapters "
+      "of a host by Gb/s (ib400, eth100), or GB/s:us; links inside of a host: nvlink, pcie or GB/s:us of a GPU");
   scale.add_option("--gpu-name", simulate.gpu, "a known GPU to predict for, such as H100");
   scale.add_option("--measured", simulate.measured,
-                   "steps of one GPU that were measured, SAMPLES:MS, to which predictions are scaled");
+                   "measured steps of one GPU, SAMPLES:MS, to which predictions are scaled");
   CommandLine score = app.add_subcommand("score", "scoring with a saved model, from memory to memory");
   bench::ScoreCase scoring;
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
@@ -153,22 +151,21 @@ int main_of(int argc, char** argv) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
-    part.add_flag("--quick", given.quick, "tiny sizes, to see that it works");
+    part.add_flag("--quick", given.quick, "tiny sizes, for a smoke test");
     part.add_option("--threads", given.threads, "CPU threads; for the reader, parser threads")
         .range(1, 1024)
         .show_default();
   }
   int64_t samples = 1000000;
-  reader.add_option("--samples", samples, "rows of the files that are read").range(1, 1 << 30).show_default();
+  reader.add_option("--samples", samples, "rows of the generated files").range(1, 1 << 30).show_default();
   bench::ReaderCase reading;
-  reader.add_option("--ranks", reading.ranks, "read as the first of so many ranks, which share the set")
+  reader.add_option("--ranks", reading.ranks, "read as the first of this many ranks, which share the set")
       .range(1, 1024)
       .show_default();
-  reader.add_option("--shuffle", reading.shuffle, "rows of a window that is shuffled; 0: the order of the set")
-      .non_negative();
+  reader.add_option("--shuffle", reading.shuffle, "rows of a shuffle window; 0: the order of the set").non_negative();
   std::string only;
   bool serial = false;
-  reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
+  reader.add_flag("--serial", serial, "also measure the single-threaded parts");
   reader.add_option("--only", only, "only formats whose name contains this word");
   embedding.add_option("--only", only, "only cases whose name contains this word");
   cache.add_option("--only", only, "only cases whose name contains this word");

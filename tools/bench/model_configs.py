@@ -58,7 +58,8 @@ def dense(name, bottom, width):
 
 
 def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch=16384, iterations=120, rate=0.3):
-    """DLRM: dense values through the layers `bottom` and `dim`, pairwise products, then the layers `top` and the click."""
+    """DLRM: dense values through the layers `bottom` and `dim`, pairwise products, then the layers `top` and the
+    click."""
     config = sample("dlrm/config.json")
     data = set_up(config, name, batch, iterations, 1024)
     data["slot_size_array"] = rows
@@ -80,7 +81,7 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch
 
 
 def update_every_row(config):
-    """Adam as its paper has it: rows without gradients move too. All rows are there from the start."""
+    """Adam as in its paper: rows without gradients move too. All rows exist from the start."""
     config["optimizer"]["update_type"] = "Global"
     for table in embeddings(config):
         sizes = next(sparse["slot_num"] for sparse in config["layers"][0]["sparse"] if sparse["top"] == table["bottom"])
@@ -127,7 +128,7 @@ def sequence_model(name, layer, length=50, width=64):
     hidden_layers = dense("fc1", "flat", 256) + [{"name": "logits", "type": "InnerProduct", "bottom": "fc1_relu", "top": "logits",
                                                   "fc_param": {"num_output": 1}}]
     flat = {"name": "flat", "type": "Reshape", "bottom": "sequence", "top": "flat", "leading_dim": length * width}
-    # Dense values are read, and used so that nobody has to say why not.
+    # Dense values are read and used, so that no warning about unused ones appears.
     wide = [{"name": "dense_logit", "type": "InnerProduct", "bottom": "dense", "top": "dense_logit", "fc_param": {"num_output": 1}},
             {"name": "sum", "type": "Add", "bottom": ["logits", "dense_logit"], "top": "sum"}]
     loss = {**config["layers"][-1], "bottom": ["sum", "label"]}
@@ -194,7 +195,8 @@ KAGGLE = [1461, 558, 335378, 211710, 306, 20, 12136, 634, 4, 51298, 5302, 332600
 
 
 def hidden(layers, widths):
-    """Replaces the layers from fc1 to the last one before the logits by layers of these widths with ReLU and dropout."""
+    """Replaces the layers from fc1 to the last one before the logits by layers of these widths with ReLU and
+    dropout."""
     first = next(i for i, layer in enumerate(layers) if layer["name"] == "fc1")
     last = max(i for i, layer in enumerate(layers) if layer["type"] in ("ReLU", "Dropout"))
     bottom, top, stack = layers[first]["bottom"], layers[last]["top"], []
@@ -238,7 +240,7 @@ def main():
     configs["dlrm_large"] = large_dlrm("dlrm_large", gib=84.9, gpus=2)
     huge = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140, batch=4 * 16384, rate=1.0)
     huge["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
-    embeddings(huge)[0]["placement"] = "auto"  # auto spreads a table that is larger than a GPU
+    embeddings(huge)[0]["placement"] = "auto"  # auto shards a table that is larger than a GPU
     configs["dlrm_huge"] = huge
     for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
         configs[model] = seven_layers(model, path)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how long the page of a long run takes to be made, and to open in a browser.
+"""Measures how long it takes to make the page of a long run, and to open it in a browser.
 
     tools/bench/report_page.py FOLDER [--lines 1000000] [--bin build/cpu/bin] [--browser chromium] [--most 2]
 
-Writes a run folder with a metrics.jsonl of that many lines, and its page, into FOLDER. The browser has no window; it opens the page
-three times, the first of which is not counted. Its time is from the begin of the navigation to the frame behind the one in which
-every drawing was made. Fails when that is more than --most seconds, or a drawing is missing.
+Writes a run folder with a metrics.jsonl of that many lines, and its page, into FOLDER. A headless browser opens the
+page three times; the first is not counted. Its time is from the start of the navigation to the frame after the one with
+all drawings. Fails when that exceeds --most seconds, or a drawing is missing.
 """
 import argparse
 import http.server
@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.parse
 
-# Runs behind the page's own script. Drawings come with the first frame.
+# Runs after the page's own script. Drawings appear with the first frame.
 PROBE = """<script>
 requestAnimationFrame(() => requestAnimationFrame(() => {
   document.body.getBoundingClientRect();
@@ -39,7 +39,7 @@ def arguments():
 
 
 def write_run(folder, lines):
-    """As training writes it, with an evaluation every hundred lines."""
+    """In the format of training, with an evaluation every hundred lines."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "metrics.jsonl", "w", encoding="utf-8") as file:
         file.write('{"kind":"start","schema":1,"run":"r","time":"2026-01-01T00:00:00Z"}\n')
@@ -56,7 +56,7 @@ def write_run(folder, lines):
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """Gives the browser the page, and takes what its probe says."""
+    """Serves the page to the browser, and receives the results of its probe."""
 
     def do_GET(self):
         place = urllib.parse.urlsplit(self.path)

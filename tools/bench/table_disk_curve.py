@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures training against the share of a table's rows that fit in memory; the others are on a disk.
+"""Measures training against the share of a table's rows that fit in memory; the others are on disk.
 
     tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--beyond GB] [--bin build/cpu/bin]
 
-Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 256 floats with the states of Adam, 3,072 bytes.
-Budgets of the host are a third larger than the rows that fit: up to a quarter of one is for the map of the rows on the disk.
-The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
-last half of these; memory is the most that the process had.
-With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many. Keys and index of both are on the GPU.
-With --beyond the run is in a memory cgroup of its own, which only root can make, with so many GB more than its rows in memory: for the
-program, the map of rows on the disk, and what the system caches of files. 0.25 leaves little or nothing for the latter.
+Writes config, data, the rows on disk and run folders into FOLDER. Rows have 256 floats with the states of Adam, 3,072
+bytes. Host budgets are a third larger than the rows that fit: up to a quarter of one is for the map of the rows on
+disk. The first samples have every key once, so that all rows exist; later keys follow a power law. Rates are means over
+the last half of the latter; memory is the process's peak. With a GPU the share is that of the rows on the GPU; host
+memory holds twice as many. Keys and index of both are on the GPU. With --beyond the run is in a separate memory cgroup,
+which only root can make, with this many GB more than its rows in memory: for the program, the map of rows on disk, and
+the system's file cache. 0.25 leaves little or nothing for the latter.
 """
 import argparse
 import array
@@ -22,7 +22,7 @@ import sys
 
 SLOTS, DIM = 8, 256
 ROW_BYTES = DIM * 4 * 3
-KEY_BYTES = 72  # of a row in memory, at most: key, index, statistics, marks
+KEY_BYTES = 72  # maximum bytes of a row in memory: key, index, statistics, marks
 
 
 def arguments():

@@ -4,8 +4,8 @@
     tools/bench/table_kernels.py                       compares them with PyTorch's own operators, on a GPU
     TRITON_INTERPRET=1 tools/bench/table_kernels.py    the same on a CPU, with Triton's interpreter
 
-Nothing is sorted: gradients of equal rows are added with atomics, and each row is then updated by one of the lookups that name it. That is the fastest
-way that is known in PyTorch, and sums depend on the order of the atomics. Needs torch and triton.
+Nothing is sorted: gradients of equal rows are added with atomics, and each row is then updated by one of the look-ups
+that name it. That is the fastest known way in PyTorch; sums depend on the order of the atomics. Needs torch and triton.
 """
 import sys
 
@@ -33,7 +33,7 @@ def add_rows_kernel(gradients, index, sums, owner, lookups, scale, width: tl.con
 @triton.jit
 def adam_kernel(index, owner, sums, table, first, second, step, lookups, rate, beta1, beta2, epsilon, width: tl.constexpr, padded: tl.constexpr,
                 block: tl.constexpr):
-    """Adam, once for each row that occurs in `index`, as torch.optim.SparseAdam has it; its sum is zero again afterwards."""
+    """Adam, once for each row that occurs in `index`, like torch.optim.SparseAdam; resets the row's sum to zero."""
     i = tl.program_id(0) * block + tl.arange(0, block)
     there = i < lookups
     row = tl.load(index + i, mask=there, other=0)
@@ -53,7 +53,7 @@ def adam_kernel(index, owner, sums, table, first, second, step, lookups, rate, b
 
 
 def launch(index, width):
-    """The grid, and what kernels of rows of this width are compiled for."""
+    """The grid, and the compile-time constants of kernels for rows of this width."""
     padded = triton.next_power_of_2(width)
     block = max(1, ELEMENTS // padded)
     return (triton.cdiv(index.numel(), block),), {"width": width, "padded": padded, "block": block}

@@ -4,8 +4,9 @@
     tools/bench/table_memory_curve.py FOLDER [--gib 8] [--batches 16384,65536] [--alphas 1.05,1.2]
                                              [--shares 100,50,20,10,5] [--move-every 128] [--bin build/cuda/bin]
 
-Writes configs, data and run folders into FOLDER. All rows exist from the start (direct keys), 128 floats each, SGD, fp16; keys
-follow a power law. Rows change places by their use while it trains: the figures are means of the last third of the steps.
+Writes configs, data and run folders into FOLDER. All rows exist from the start (direct keys), 128 floats each, SGD,
+fp16; keys follow a power law. Rows move according to their use during training: the figures are means over the last
+third of the steps.
 """
 import argparse
 import json
@@ -37,7 +38,7 @@ def mean(lines, name, missing):
 
 
 def measure(given, config, run):
-    """Samples a second, the share of reads from the GPU, the reader's wait and the rows moved at the end of a run."""
+    """Samples per second, the share of reads from the GPU, the reader's wait and the rows moved at the end of a run."""
     programs = given.bin.resolve()
     (given.folder / "config.json").write_text(json.dumps(config, indent=1))
     subprocess.run([programs / "huge_ctr", "--train", "config.json", "--run-dir", run, "--device", given.device], cwd=given.folder,
@@ -71,7 +72,7 @@ def main():
                                 "1000", "--alpha", alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
                 generated = True
             for share in given.shares.split(","):
-                # "gpu" holds the numbers of these rows, and of all rows their places, numbers, uses and marks.
+                # The "gpu" budget: these rows, and for all rows their positions, numbers, access counts and marks.
                 besides = 16 * sum(table["slot_size_array"]) + (64 << 20)
                 on_gpu = int(row_bytes * float(share) / 100) + besides
                 config["solver"]["table_memory"] = {"gpu": f"{on_gpu}B", "host": f"{int(row_bytes * 1.01) + (64 << 20)}B",

@@ -46,7 +46,7 @@ void run_old_form(const Arguments& given, const CommandLine& app) {
   for (const char* option :
        {"--out", "--wide", "--integers", "--buckets", "--holdout", "--min-count", "--bad-rows", "--max-bad-rows"})
     if (app.count(option) > 0)
-      throw Error(Kind::usage, cat(option, " belongs to --tsv; preprocessed text has no use for it"));
+      throw Error(Kind::usage, cat(option, " requires --tsv; preprocessed text does not use it"));
   PreprocessedOptions options{.input = words[0], .prefix = words[1], .list = words[2]};
   if (words.size() > 3) options.wide_keys = number(words[3], "wide keys");
   if (words.size() > 4) options.files_per_list = number(words[4], "files per list");
@@ -71,10 +71,10 @@ void print_set(const char* name, int64_t rows, int64_t positives, int64_t files)
 void run_tsv(Arguments& given, const CommandLine& app) {
   CriteoOptions& options = given.tsv;
   if (options.folder.empty()) throw Error(Kind::usage, "--tsv needs --out DIR, the folder for the result");
-  if (given.keyset) throw Error(Kind::usage, "--keyset belongs to the form with preprocessed text");
+  if (given.keyset) throw Error(Kind::usage, "--keyset requires preprocessed text");
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
   if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip)
-    throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+    throw Error(Kind::usage, "--max-bad-rows requires --bad-rows skip");
   options.progress = show_progress_line;
   options.inputs = text_inputs(options.inputs, log_to_stderr());
   const CriteoSummary summary = convert_criteo(options, log_to_stderr());
@@ -88,7 +88,7 @@ void run_tsv(Arguments& given, const CommandLine& app) {
                   "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
                   static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8);
   print_json(criteo_data_section(options).text(2));
-  print_formatted("\n\n\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
+  print_formatted("\n\n\"input_key_type\" of the solver is optional, since it is detected; it is \"%s\".\n",
                   style.key_bytes == 4 ? "I32" : "I64");
 }
 
@@ -112,33 +112,33 @@ int main_of(int argc, char** argv) {
       "--integers", tsv.style.integers,
       {{"dense", Integers::dense}, {"buckets", Integers::buckets}, {"both", Integers::both}},
       "as dense values ln(1 + max(v, 0)) [dense]; as 13 more slots, bucketed by floor(ln(v)^2); or both");
-  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has a key of its own")
+  app.add_option("--buckets", tsv.style.buckets, "keys per column, by hashing; 0: every value has its own key")
       .show_default();
   app.add_option("--key-bits", given.key_bits, "32 or 64 [64; preprocessed text 32]").one_of({32, 64});
   app.add_word<Check>("--check", tsv.style.check, {{"sum", Check::sum}, {"none", Check::none}},
                       "check sums [sum] or none");
   app.add_option("--rows-per-file", tsv.rows_per_file, "[500000; preprocessed text 40960]").positive();
-  app.add_option("--holdout", tsv.holdout, "share of the rows, the last ones, for evaluation").show_default();
+  app.add_option("--holdout", tsv.holdout, "fraction of the rows, the last ones, for evaluation").show_default();
   app.add_option("--min-count", tsv.min_count,
                  "values seen less often in the training rows share one key per column; 0: off")
       .non_negative()
       .show_default();
   app.add_word<bool>("--bad-rows", tsv.bad_rows.skip, {{"error", false}, {"skip", true}},
-                     "stop [error], or leave them out and count them");
+                     "stop [error], or skip and count them");
   app.add_option("--max-bad-rows", tsv.bad_rows.most,
-                 "with --bad-rows skip: more than these stop the work [any number]")
+                 "with --bad-rows skip: maximum number before the work stops [no limit]")
       .non_negative();
-  app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys beside each list");
+  app.add_flag("--keyset", given.keyset, "preprocessed text: write the distinct keys next to each list");
   app.add_option("--threads", tsv.threads, "threads; the result is the same for any number")
       .range(1, 1024)
       .show_default();
-  app.add_flag("--force", tsv.force, "overwrite a set that is there");
+  app.add_flag("--force", tsv.force, "overwrite an existing set");
   return run_tool(app, argc, argv, [&] {
     tsv.folder = folder;
     if (tsv.inputs.empty())
       run_old_form(given, app);
     else if (!given.old_form.empty())
-      throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --tsv"));
+      throw Error(Kind::usage, cat("'", given.old_form[0], "' cannot be combined with --tsv"));
     else
       run_tsv(given, app);
   });

@@ -122,7 +122,7 @@ void print(const std::string& set, const std::string& part, const BestPossible& 
 
 void run(Arguments& given, const CommandLine& app) {
   if (!given.config.empty() && !given.old_form.empty())
-    throw Error(Kind::usage, cat("'", given.old_form[0], "' is not understood beside --config"));
+    throw Error(Kind::usage, cat("'", given.old_form[0], "' cannot be combined with --config"));
   if (given.config.empty()) apply_old_form(given, app);
   const DataSection section = read_section(given);
   if (!given.text.empty())
@@ -154,26 +154,26 @@ void run(Arguments& given, const CommandLine& app) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.make.threads = usable_cores();
-  CommandLine app(
-      "data_generator",
-      "Makes a data set with a planted truth for the Data layer of a config, in its format: Norm, Raw or Parquet.",
-      kExamples);
+  CommandLine app("data_generator",
+                  "Generates a data set with a planted ground truth for the Data layer of a config, in its format: "
+                  "Norm, Raw or Parquet.",
+                  kExamples);
   app.add_option(
       "old_form", given.old_form,
       "config.json data_folder vocabulary_size max_nnz [files] [samples per file]; config.json alone for Raw");
   app.add_option("--config,--config-file", given.config,
-                 "config whose Data layer is served; the data goes to its source and eval_source");
+                 "config whose Data layer to generate for; the data go to its source and eval_source");
   app.add_option("--samples", given.samples, "training samples [1000000]; in the old form samples per file [40960]")
       .positive();
   app.add_option("--eval-samples", given.make.eval_samples,
-                 "evaluation samples; a tenth of the training samples where not given")
+                 "evaluation samples; default: a tenth of the training samples")
       .positive();
   app.add_option("--files", given.files, "training files [8; old form 128]").positive();
   app.add_option("--eval-files", given.eval_files, "evaluation files [2]").positive();
   app.add_option("--seed", given.make.seed, "the same seed gives the same bytes").show_default();
   app.add_option(
          "--vocabulary,--voc-size-array", given.make.vocabulary,
-         "distinct keys per slot: one number, or one per slot; slot_size_array of the config or 10000 where not given")
+         "distinct keys per slot: one number, or one per slot; default: slot_size_array of the config, or 10000")
       .comma_separated();
   app.add_option("--alpha", given.make.alpha, "exponent of the power law of keys, 0 is uniform")
       .show_default()
@@ -184,25 +184,25 @@ int main_of(int argc, char** argv) {
       .one_of({"powerlaw", "unified"});
   app.add_option(
          "--nnz,--nnz-array", given.make.nnz,
-         "keys of each slot in every sample: one number, or one per slot; drawn between 1 and the most where not given")
+         "keys of each slot in every sample: one number, or one per slot; default: drawn between 1 and the maximum")
       .comma_separated();
   app.add_option("--text", given.text,
                  "csv or tsv: write the samples as text, with a header, lists with | between their keys")
       .one_of({"csv", "tsv"});
-  app.add_option("--max-nnz", given.make.max_nnz, "most keys per slot; 0: what the config allows, spread evenly")
+  app.add_option("--max-nnz", given.make.max_nnz, "maximum keys per slot; 0: the config's limit, distributed evenly")
       .non_negative();
   app.add_option("--keys", given.keys = "contiguous",
-                 "contiguous: from the slot's offset on; hashed: scattered over 63 bits")
+                 "contiguous: starting at the slot's offset; hashed: scattered over 63 bits")
       .show_default()
       .one_of({"contiguous", "hashed"});
-  app.add_option("--key-bits", given.key_bits, "32 or 64; input_key_type of the config or 64 where not given")
+  app.add_option("--key-bits", given.key_bits, "32 or 64; default: input_key_type of the config, or 64")
       .one_of({32, 64});
-  app.add_option(
-         "--interactions", given.make.interactions,
-         "share of the truth's variance in products of slots' hidden factors, which a linear model cannot learn")
+  app.add_option("--interactions", given.make.interactions,
+                 "fraction of the ground truth's variance in products of slots' hidden factors, which a linear model "
+                 "cannot learn")
       .show_default()
       .real_range(0.0, 1.0);
-  app.add_option("--signal", given.make.signal, "strength of the truth; 1 gives a best AUC of about 0.80")
+  app.add_option("--signal", given.make.signal, "strength of the ground truth; 1 gives a best AUC of about 0.80")
       .show_default()
       .real_range(0.0, 100.0);
   app.add_option("--related", given.make.related,

@@ -145,9 +145,8 @@ void run(Arguments& given) {
   if (given.key_bits > 0) given.look.key_width = given.key_bits == 32 ? KeyWidth::u32 : KeyWidth::i64;
   if (given.paths.empty()) {
     if (!given.look.section)
-      throw Error(
-          Kind::usage,
-          "expected data files or file lists, or --config FILE, whose source and eval_source are then looked at");
+      throw Error(Kind::usage,
+                  "expected data files or file lists, or --config FILE to inspect its source and eval_source");
     given.paths.push_back(given.look.section->source);
     if (!given.look.section->eval_source.empty()) given.paths.push_back(given.look.section->eval_source);
   }
@@ -168,24 +167,24 @@ void run(Arguments& given) {
 int main_of(int argc, char** argv) {
   Arguments given;
   given.look.threads = usable_cores();
-  CommandLine app(
-      "data_inspect",
-      "Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against "
-      "a config.",
-      kExamples);
+  CommandLine app("data_inspect",
+                  "Shows the content of data files: headers, samples, labels, dense values, keys of each slot; and "
+                  "checks them against a config.",
+                  kExamples);
   app.add_option("paths", given.paths,
-                 "data files, file lists, folders or patterns; left out: source and eval_source of the config");
+                 "data files, file lists, folders or patterns; default: source and eval_source of the config");
   app.add_option("--config", given.config,
                  "config whose Data layer every record must fit; needed for formats without a header");
-  app.add_option("--head", given.look.head, "show so many of the first samples").non_negative().show_default();
-  app.add_option("--problems", given.look.most_problems, "show so many problems of each set")
+  app.add_option("--head", given.look.head, "number of first samples to show").non_negative().show_default();
+  app.add_option("--problems", given.look.most_problems, "number of problems to show for each set")
       .non_negative()
       .show_default();
   app.add_option("--exact", given.look.exact_bound,
-                 "count up to so many distinct keys of a slot exactly, more by an estimate")
+                 "count up to this many distinct keys of a slot exactly, and estimate above")
       .non_negative()
       .show_default();
-  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files that do not tell").one_of({32, 64});
+  app.add_option("--key-bits", given.key_bits, "32 or 64, for Norm files whose key width is ambiguous")
+      .one_of({32, 64});
   app.add_option("--json", given.json, "also write the figures to this file");
   app.add_option("--threads", given.look.threads, "threads; the result is the same for any number")
       .range(1, 1024)

@@ -48,32 +48,29 @@ int main_of(int argc, char** argv) {
   TranscodeOptions transcode;
   std::string spec, out, folder;
   std::vector<std::string> train, test;
-  CommandLine app("feature_spec",
-                  "Feature specifications: what columns a data set has, in which files they lie, and what each is for.",
+  CommandLine app("feature_spec", "Feature specifications: the columns of a data set, their files, and their roles.",
                   kExamples);
 
   CommandLine describing = app.add_subcommand("describe", "writes a specification for CSV files without a header");
-  describing.add_option("--features", describe.features, "names of the columns, in their order")
-      .comma_separated()
-      .required();
-  describing.add_option("--label", describe.labels, "those that are labels").comma_separated().required();
-  describing.add_option("--numerical", describe.numerical, "those that are dense values").comma_separated();
-  describing.add_option("--categorical", describe.categorical, "those that are ids, counted from 0")
+  describing.add_option("--features", describe.features, "names of the columns, in order").comma_separated().required();
+  describing.add_option("--label", describe.labels, "the label columns").comma_separated().required();
+  describing.add_option("--numerical", describe.numerical, "the dense columns").comma_separated();
+  describing.add_option("--categorical", describe.categorical, "the id columns, starting at 0")
       .comma_separated()
       .required();
   describing.add_option("--train", train, "files of the mapping train").required();
   describing.add_option("--test", test, "files of the mapping test");
   describing.add_option("--out", out, "the specification; files are named relative to its folder").required();
 
-  CommandLine checking = app.add_subcommand("check", "reads a specification and every row it speaks of");
+  CommandLine checking = app.add_subcommand("check", "reads a specification and every row of its files");
   checking.add_option("spec", spec, "the specification").required();
 
   CommandLine transcoding =
-      app.add_subcommand("transcode", "writes all mappings as split_binary, and the specification of the result");
+      app.add_subcommand("transcode", "writes all mappings as split_binary, and the new specification");
   transcoding.add_option("spec", spec, "the specification").required();
   transcoding.add_option("--out", folder, "folder for feature_spec.yaml and the mappings").required();
-  transcoding.add_flag("--half", transcode.half_numerical, "dense values as float16, as NVIDIA's DLRM wants them");
-  transcoding.add_flag("--force", transcode.force, "overwrite a result that is there");
+  transcoding.add_flag("--half", transcode.half_numerical, "dense values as float16, for NVIDIA's DLRM");
+  transcoding.add_flag("--force", transcode.force, "overwrite an existing result");
 
   return run_tool(app, argc, argv, [&] {
     if (describing.parsed()) {

@@ -1,6 +1,6 @@
-# What `cmake --install` copies: programs and plug-ins to bin, the library and what finds it (find_package(huge_ctr),
-# pkg-config huge_ctr), headers, completion for bash and zsh, man pages, documents and
-# samples. Completion and man pages are made by the programs, from their options.
+# The files that `cmake --install` copies: programs and plug-ins to bin, the library and its find files
+# (find_package(huge_ctr), pkg-config huge_ctr), headers, completion for bash and zsh, man pages, documents and samples.
+# The programs generate completion and man pages from their options.
 include(GNUInstallDirs)
 
 set(installed huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert)
@@ -59,5 +59,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)  # loaded by name, which no tool sees
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)  # loaded by name, which no tool detects
 include(CPack)

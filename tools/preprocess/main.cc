@@ -48,11 +48,11 @@ void read_saved(Arguments& given, const CommandLine& app) {
   for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
                              "--modulo", "--cross", "--fill", "--log", "--normalize", "--number-format", "--unit"})
     if (app.count(option) > 0)
-      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply names; leave it out"));
+      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply sets; remove it"));
   given.saved = read_columns(given.apply, log_to_stderr());
   if (given.saved->criteo != given.csv.empty())
     throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
-                                 " rows, and these are ", given.saved->criteo ? "--csv" : "--criteo"));
+                                 " rows, but these are ", given.saved->criteo ? "--csv" : "--criteo"));
 }
 
 char one_character(const std::string& text, const char* option) {
@@ -93,11 +93,11 @@ void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
   make.eval_inputs = text_inputs(make.eval_inputs, log_to_stderr());
   if (!given.criteo.empty()) {
-    if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
+    if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; keep one");
     for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split",
                                "--brackets", "--number-format", "--unit"})
       if (app.count(option) > 0)
-        throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
+        throw Error(Kind::usage, cat(option, " requires --csv; the columns of Criteo's rows are known"));
     make.inputs = text_inputs(given.criteo, log_to_stderr());
     return;
   }
@@ -116,11 +116,12 @@ void read_table(Arguments& given, const CommandLine& app) {
   }
   const bool named = !given.header.empty();
   if (!named && given.csv[0] == "-")
-    throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
+    throw Error(Kind::usage, "the standard input needs --header: its first line cannot be read in advance");
   const char separator = one_character(given.separator, "--separator");
   const std::string names = named ? given.header : first_record_of(make.inputs[0], {.delimiter = separator});
   if (names.empty())
-    throw Error(Kind::data, cat("'", make.inputs[0], "' is empty; its first line should name the columns"));
+    throw Error(Kind::data,
+                cat("'", make.inputs[0], "' is empty; expected the names of the columns in its first line"));
   std::vector<std::string> partitions;
   for (const Partition& partition : partitions_in(make.inputs[0])) partitions.push_back(partition.name);
   make.table = named_table(names, separator, roles, partitions);
@@ -150,20 +151,19 @@ void read_rest(Arguments& given, const CommandLine& app) {
   }
   if (given.holdout > 0) {
     if (make.holdout.by == Holdout::By::column)
-      throw Error(Kind::usage,
-                  "--split and --holdout are two ways to say which rows are for evaluation; one of them is enough");
+      throw Error(Kind::usage, "--split and --holdout both select the evaluation rows; keep one");
     make.holdout.by = given.random ? Holdout::By::random : Holdout::By::position;
     make.holdout.share = given.holdout;
   } else if (app.count("--random") > 0) {
-    throw Error(Kind::usage, "--random says how --holdout chooses; without --holdout it has no effect");
+    throw Error(Kind::usage, "--random requires --holdout");
   }
   make.dense.fill_with_mean = given.fill == "mean";
   if (!make.dense.fill_with_mean) make.dense.fill = number(given.fill, "--fill");
   make.float_label_dense = !given.integers;
   if (given.integers && make.format != kRawFormat)
-    throw Error(Kind::usage, "--integers belongs to --format Raw; other data is always float");
+    throw Error(Kind::usage, "--integers requires --format Raw; other data are always float");
   if (make.passes == 2 && app.count("--range") > 0)
-    throw Error(Kind::usage, "--range belongs to --passes 1; with two passes a slot has as many ids as values");
+    throw Error(Kind::usage, "--range requires --passes 1; with two passes a slot has as many ids as values");
   make.key_bytes = given.key_bits / 8;
   make.folder = given.folder;
 }
@@ -186,10 +186,10 @@ void run(Arguments& given, const CommandLine& app) {
   }
   if (!numbering.empty() && numbering_of(given.make, *given.make.applied) != numbering)
     throw Error(Kind::data, cat("'", given.apply, "' has the numbering ", numbering,
-                                ", and its vocabularies and statistics give another: a file is damaged, is of another "
-                                "run, or --integers differs"));
+                                ", but its vocabularies and statistics give another: a file is damaged, belongs to "
+                                "another run, or --integers differs"));
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
-    throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+    throw Error(Kind::usage, "--max-bad-rows requires --bad-rows skip");
   const FileLock lock(given.make.folder / "", "the folder");
   given.make.progress = show_progress_line;
   const PreprocessSummary summary = preprocess(given.make, log_to_stderr());
@@ -213,7 +213,7 @@ int main_of(int argc, char** argv) {
   make.threads = usable_cores();
   CommandLine app(
       "preprocess",
-      "Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.",
+      "Converts text tables to training data: maps categories to ids, scales dense values, holds out evaluation rows.",
       kExamples);
   app.add_option("--criteo", given.criteo,
                  "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, folders or "
@@ -221,75 +221,75 @@ int main_of(int argc, char** argv) {
   app.add_option(
       "--csv", given.csv,
       "tables with named columns, plain, gzip or zstd, folders or patterns of them, in order; - is the standard input");
-  app.add_option("--eval-input", make.eval_inputs, "files whose rows are all for evaluation");
+  app.add_option("--eval-input", make.eval_inputs, "files of evaluation rows");
   app.add_option("--out", given.folder, "folder for the result").required();
   app.add_option("--apply", given.apply,
-                 "preprocess.json of earlier rows: these get its ids, and its scaling of dense values; what it has not "
-                 "seen gets the id 1")
+                 "preprocess.json of earlier rows: applies its ids and its scaling of dense values; unknown values get "
+                 "the id 1")
       .type_name("FILE");
-  app.add_option("--label", given.labels, "columns of a CSV that are labels").comma_separated();
-  app.add_option("--dense", given.dense, "columns that are dense values").comma_separated();
-  app.add_option("--categories", given.categories, "columns that are categories, one value each").comma_separated();
-  app.add_option("--lists", given.lists, "columns with any number of values; their slots stand behind the others")
+  app.add_option("--label", given.labels, "the label columns of a CSV").comma_separated();
+  app.add_option("--dense", given.dense, "the dense columns").comma_separated();
+  app.add_option("--categories", given.categories, "the category columns, one value each").comma_separated();
+  app.add_option("--lists", given.lists, "columns with any number of values; their slots come after the others")
       .comma_separated();
   app.add_option("--number-format", given.number_formats,
-                 "how numbers are written, by an example: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
+                 "number format, as an example: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
       .type_name("FORMAT");
-  app.add_option("--unit", given.units,
-                 "COLUMN=UNIT: what stands before or behind each number of a column, such as price=$; of % 12.5% is "
-                 "0.125")
+  app.add_option(
+         "--unit", given.units,
+         "COLUMN=UNIT: the prefix or suffix of each number of a column, such as price=$; with %, 12.5% is 0.125")
       .type_name("COLUMN=UNIT");
-  app.add_option("--header", given.header, "names of the columns, where the files have no first line that names them");
-  app.add_option("--separator", given.separator, "between columns; tab is a word for itself").show_default();
-  app.add_option("--list-separator", given.list_separator, "between the values of a list").show_default();
-  app.add_flag(
-      "--brackets", given.brackets,
-      "lists stand in brackets, as [3, 5] or ['a', 'b']; brackets, quotes and blanks around values are dropped, "
-      "and without --list-separator commas separate, or blanks as NumPy writes them");
-  app.add_option("--passes", make.passes, "1: values are hashed into --range keys a slot; 2: values are counted first")
+  app.add_option("--header", given.header, "names of the columns, if the files have no header");
+  app.add_option("--separator", given.separator, "delimiter of columns, or the word tab").show_default();
+  app.add_option("--list-separator", given.list_separator, "delimiter of the values of a list").show_default();
+  app.add_flag("--brackets", given.brackets,
+               "lists are in brackets, as [3, 5] or ['a', 'b']; brackets, quotes and blanks around values are removed; "
+               "without --list-separator values are separated by commas, or by blanks as in NumPy");
+  app.add_option("--passes", make.passes,
+                 "1: values are hashed into --range keys per slot; 2: values are counted first")
       .range(1, 2)
       .show_default();
   app.add_option("--range", make.range, "one pass: keys of each slot")
       .range(int64_t{3}, int64_t{1} << 40)
       .show_default();
   app.add_option("--min-count", make.min_count,
-                 "two passes: values seen less often in the training rows share the id 1")
+                 "two passes: values that occur less often in the training rows share the id 1")
       .range(int64_t{1}, int64_t{1} << 40)
       .show_default();
-  app.add_option("--modulo", make.modulo, "take values modulo this first, which bounds memory; 0: as they are")
+  app.add_option("--modulo", make.modulo, "first take values modulo this number, which bounds memory; 0: unchanged")
       .non_negative()
       .show_default();
   app.add_option("--cross", given.crosses,
-                 "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, in "
-                 "front of the others");
+                 "pairs of categories as one: C1xC2; in Norm they share slot 0, in Raw and Parquet each has a slot, "
+                 "before the others");
   app.add_option("--fill", given.fill, "value of missing dense values, or mean").show_default();
   app.add_flag("--log", make.dense.log, "dense values become ln(1 + max(v, 0))");
   app.add_word<Normalize>(
       "--normalize", make.dense.normalize,
       {{"none", Normalize::none}, {"minmax", Normalize::minmax}, {"standard", Normalize::standard}},
-      "behind the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
-  app.add_option("--holdout", given.holdout, "share of the rows for evaluation: the last ones").show_default();
-  app.add_flag("--random", given.random, "--holdout draws rows instead");
+      "after the logarithm, by the training rows: to the range 0 to 1, or to mean 0 and deviation 1");
+  app.add_option("--holdout", given.holdout, "fraction of the rows for evaluation: the last ones").show_default();
+  app.add_flag("--random", given.random, "--holdout selects rows at random");
   app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
   app.add_option("--split", given.split,
                  "COLUMN=VALUE: rows with this value or more are for evaluation; a number, or a date as 2017-04-01");
   app.add_word<DataFormat>("--format", make.format,
                            {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
-                           "of the result [Norm]");
+                           "format of the result [Norm]");
   app.add_flag("--integers", given.integers, "Raw: label and dense values as int32, not scaled, negative ones 0");
   app.add_option("--key-bits", given.key_bits, "Norm and Parquet: 32 or 64").one_of({32, 64}).show_default();
   app.add_word<Check>("--check", make.check, {{"sum", Check::sum}, {"none", Check::none}},
                       "Norm: check sums [sum] or none");
   app.add_option("--rows-per-file", make.rows_per_file, "Norm and Parquet").positive().show_default();
   app.add_word<bool>("--bad-rows", make.bad_rows.skip, {{"error", false}, {"skip", true}},
-                     "stop [error], or leave them out and count them");
+                     "stop [error], or skip and count them");
   app.add_option("--max-bad-rows", make.bad_rows.most,
-                 "with --bad-rows skip: more than these stop the work [any number]")
+                 "with --bad-rows skip: maximum number before the work stops [no limit]")
       .non_negative();
   app.add_option("--threads", make.threads, "threads; the result is the same for any number")
       .range(1, 1024)
       .show_default();
-  app.add_flag("--force", make.force, "overwrite a result that is there");
+  app.add_flag("--force", make.force, "overwrite an existing result");
   return run_tool(app, argc, argv, [&] { run(given, app); });
 }
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Reads models of huge_ctr into NumPy arrays. One file, which needs NumPy alone.
+"""Reads models of huge_ctr into NumPy arrays. A single file that needs only NumPy.
 
     from hctr_model import load
     model = load("runs/first")           # or a snapshot_prefix, PREFIX@ITERATION, or the folder of a checkpoint
     model.dense["fc1/weights"]           # float32 [inputs, outputs]
     model.tables["emb"].vectors          # float32 [rows, embedding_vec_size], with .keys and .slots
 
-`keys_of_slots(config)` says which keys the texts of Csv data have.
+`keys_of_slots(config)` returns functions from Csv texts to keys.
 
-As a program it prints what a model holds: hctr_model.py MODEL [--config FILE.json]
+As a program it prints the contents of a model: hctr_model.py MODEL [--config FILE.json]
 """
 
 import argparse
@@ -22,12 +22,12 @@ import numpy as np
 
 
 class ModelError(Exception):
-    """There is no such model, or its files do not belong together."""
+    """The model does not exist, or its files do not belong together."""
 
 
 @dataclass
 class Table:
-    """The rows of an embedding, in the order of the file: sorted by slot and key, or of a checkpoint by row number."""
+    """The rows of an embedding, in the order of the file: sorted by slot and key, or in a checkpoint by row number."""
 
     name: str
     keys: np.ndarray  # int64 [rows]
@@ -43,7 +43,7 @@ class Table:
         return len(self.keys)
 
     def vectors_of(self, keys, slot=None):
-        """float32 [len(keys), dim]: the vectors of keys, in `slot` where rows belong to slots; zeros if unknown."""
+        """float32 [len(keys), dim]: the vectors of keys, in `slot` if rows belong to slots; zeros if unknown."""
         if (slot is None) != (self.slots is None):
             owner = "keys alone" if self.slots is None else "slot and key"
             raise ValueError(f"table '{self.name}': rows belong to {owner}")
@@ -63,15 +63,15 @@ class Model:
     dense: dict  # "<top>/<weight>" -> float32 array, in the order of the file
     tables: dict  # "<top>" -> Table, in the order of the config
     state: dict = field(default_factory=dict)  # "<top>/<name>" -> float32 array: running statistics of layers
-    metrics: dict = field(default_factory=dict)  # of the evaluation of this model, where that is known
+    metrics: dict = field(default_factory=dict)  # from the evaluation of this model, if known
     summary: dict = field(default_factory=dict)  # summary.json of a run folder
-    config: dict = None  # where there is one
+    config: dict = None  # if saved
 
 
 def load(model, config=None):
     """Reads a run folder, a checkpoint, the newest model of a snapshot_prefix, or PREFIX@ITERATION.
 
-    `config`: the path of the config, or its content, for a prefix without the manifest that holds it.
+    `config`: the path of the config, or its content, for a prefix without the manifest that contains it.
     """
     path = Path(model)
     if isinstance(config, (str, Path)):
@@ -162,7 +162,7 @@ def _expect_one_run(prefix, iterations):
 
 
 def _iterations(prefix):
-    # Not Path(prefix).parent: "out/" has its files in "out", under names that begin with "_dense_".
+    # Not Path(prefix).parent: "out/" has its files in "out", with names that begin with "_dense_".
     folder, _, start = prefix.rpartition("/")
     folder = Path(folder or ("/" if prefix.startswith("/") else "."))
     name = re.compile(re.escape(start) + r"_dense_(\d+)\.model")
@@ -208,7 +208,7 @@ def _embeddings(config):
     layers = (config or {}).get("layers", [])
     slots = {}
     for sparse in layers[0].get("sparse", []) if layers else []:
-        slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])  # left out: as many as the data name
+        slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])  # default: as many as the data name
     found = []
     for layer in layers[1:]:
         if "sparse_embedding_hparam" not in layer:
@@ -223,7 +223,7 @@ def _embeddings(config):
 
 def _read_table(path, section):
     name, dim, by_slot = section["name"], section["dim"], section["by_slot"]
-    if path.is_dir():  # as versions from 3.1 on write them
+    if path.is_dir():  # as written since version 3.1
         keys = np.fromfile(path / "key", "<i8")
         vectors = np.fromfile(path / "emb_vector", "<f4").reshape(len(keys), dim)
         return Table(name, keys, vectors, np.fromfile(path / "slot_id", "<i8") if by_slot else None)
@@ -236,7 +236,7 @@ def _read_table(path, section):
             rows = data.view(row)
             if not slot or (len(rows) == 0 or (rows["slot"].min() >= 0 and rows["slot"].max() < section["slots"])):
                 fitting.append(rows)
-    # Floats that are read as part of a key often make it negative, as few keys are.
+    # Floats misread as part of a key often make it negative; real keys rarely are.
     plausible = [rows for rows in fitting if np.count_nonzero(rows["key"].astype(np.int64) < 0) * 4 < max(len(rows), 1)]
     if not fitting:
         raise ModelError(f"'{path}' of {len(data)} bytes is not of table '{name}' with embedding_vec_size {dim}")
@@ -301,7 +301,7 @@ class _State:
             raise ModelError(
                 f"'{self.path}': table '{section['name']}' has rows without keys or cut rows; load model files instead"
             )
-        first = self.values[scope + "first_row"] - 1  # a shared row may come before those of single keys
+        first = self.values[scope + "first_row"] - 1  # a shared row may precede the rows of single keys
         keys = self.read(scope + "keys").reshape(-1)[first:]
         vectors = self.read(scope + "vectors").reshape(-1, section["dim"])[first:].astype(np.float32)
         slots = self.read(scope + "slots").reshape(-1)[first:].astype(np.int64) if section["by_slot"] else None
@@ -310,16 +310,16 @@ class _State:
 
 # ---- Keys of texts ----------------------------------------------------------------------------------------------------
 
-NO_KEY = -(2**63)  # stands where a slot has no key in an ONNX model, unless its model.json has another "no_key"
+NO_KEY = -(2**63)  # pads a slot without a key in an ONNX model, unless its model.json has another "no_key"
 _ALL_KEYS = 2**63 - 1
 _MASK = 2**64 - 1
 
 
 def keys_of_slots(config):
-    """For each slot of Csv data, in order: a function that turns the text of a value into its key.
+    """For each slot of Csv data, in order: a function that converts the text of a value to its key.
 
-    A missing value, empty or named in "missing", is the slot's "default" where it has one, else the model's no_key.
-    `config`: as a run folder, a checkpoint or model.json of an export has it, or the path of it.
+    A missing value, empty or listed in "missing", gives the slot's "default" if it has one, else the model's no_key.
+    `config`: from a run folder, a checkpoint or model.json of an export, or its path.
     """
     if isinstance(config, (str, Path)):
         config = _json(Path(config))
@@ -381,7 +381,7 @@ def _text_hash(data, seed):
 
 
 def describe(model):
-    """What a model holds, in lines for people."""
+    """A description of the model's contents, as lines."""
     lines = [f"{model.source}: iteration {model.iteration}"]
     lines += [f"  {name}: {value:.6f}" for name, value in model.metrics.items() if value is not None]
     for name, array in list(model.dense.items()) + list(model.state.items()):

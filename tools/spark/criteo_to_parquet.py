@@ -3,9 +3,10 @@
 
     spark-submit tools/spark/criteo_to_parquet.py --train day_0.gz day_1.gz --eval day_23.gz --out hdfs:///criteo --min-count 6 --log
 
-Writes OUT/train and OUT/val, each with part-*.parquet, _metadata.json (rows of each file, and which columns are labels, dense values and
-categories) and _file_list.txt, and OUT/preprocess.json with slot_size_array. Columns: label and I1..I13 as float32, C1..C26 as int64 ids counted
-from 0 in each slot: 0 missing, 1 rare or unseen, then the values by descending count in the training rows, equal counts by value.
+Writes OUT/train and OUT/val, each with part-*.parquet, _metadata.json (rows of each file, and which columns are labels,
+dense values and categories) and _file_list.txt, and OUT/preprocess.json with slot_size_array. Columns: label and
+I1..I13 as float32, C1..C26 as int64 ids numbered from 0 in each slot: 0 missing, 1 rare or unseen, then the values by
+descending count in the training rows, equal counts by value.
 """
 import argparse
 import json

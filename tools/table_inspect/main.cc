@@ -63,8 +63,8 @@ size_t which_embedding(const Arguments& given, const Config& config) {
   const auto number = number_in_name(given.file);
   if (number && *number < names.size()) return *number;
   if (names.size() == 1) return 0;
-  throw Error(Kind::usage, cat("the name '", given.file,
-                               "' does not say which embedding it is of; add --embedding: ", one_of(names)));
+  throw Error(Kind::usage,
+              cat("the name '", given.file, "' does not state its embedding; add --embedding: ", one_of(names)));
 }
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
@@ -196,7 +196,7 @@ void inspect(const Arguments& given) {
 
   if (stats && stats->head.occurrences)
     json.set(given.count > 0 ? "hottest_in_training" : "hottest",
-             show_hottest("hottest keys in training, since they have their rows", by_slot, noted, norms));
+             show_hottest("hottest keys in training, since their rows were added", by_slot, noted, norms));
   if (given.count > 0) {
     json.set("hottest", show_hottest(cat("hottest keys of the first ", counts.samples, " training samples"), by_slot,
                                      counted, norms));
@@ -230,7 +230,7 @@ Json show_keys(const char* what, const std::vector<SlotKey>& keys, bool by_slot,
 void inspect_delta(const Arguments& given) {
   const ModelManifest delta = delta_manifest(given.file);
   for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);
-  print_formatted("%s: a delta of iteration %lld, of what has changed since iteration %lld\n", given.file.c_str(),
+  print_formatted("%s: a delta of iteration %lld with the changes since iteration %lld\n", given.file.c_str(),
                   whole(delta.iteration), whole(delta.delta->base));
   Json tables(Json::Array{});
   bool found = false;
@@ -259,7 +259,7 @@ void inspect_delta(const Arguments& given) {
 }
 
 void apply(const Arguments& given) {
-  if (given.out.empty()) throw Error(Kind::usage, "--apply needs --out, the prefix of the model that it makes");
+  if (given.out.empty()) throw Error(Kind::usage, "--apply needs --out, the prefix of the new model");
   const AppliedDeltas done = apply_deltas(given.file, {given.deltas.begin(), given.deltas.end()}, given.out);
   int64_t rows = 0, changed = 0, removed = 0;
   for (const SavedDelta::Table& table : done.tables) {
@@ -281,14 +281,11 @@ void run(const Arguments& given) {
 
 int main_of(int argc, char** argv) {
   Arguments given;
-  CommandLine app(
-      "table_inspect",
-      "Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in "
-      "training (where the table "
-      "counts them) or occur in the training data (--count). Of a delta: which rows have changed. With --apply it "
-      "makes "
-      "a whole model of an older one and deltas.",
-      kExamples);
+  CommandLine app("table_inspect",
+                  "Shows the content of a saved embedding table: rows, keys, norms, the largest rows, and how often "
+                  "keys occurred in training (if the table counts them) or occur in the training data (--count). For a "
+                  "delta: the changed rows. With --apply makes a full model from an older one and deltas.",
+                  kExamples);
   app.add_option("config", given.config, "the config the model was trained with").required();
   app.add_option("file", given.file,
                  "a sparse model file of any version, a folder of version 3.1, or the folder of a delta; with --apply "
@@ -296,16 +293,16 @@ int main_of(int argc, char** argv) {
                  "file of a whole model")
       .required();
   app.add_option("--embedding", given.embedding,
-                 "which embedding (its top) the file is of; left out: the number in the file's name says");
-  app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")
+                 "the embedding (its top) of the file; default: the number in the file's name");
+  app.add_option("--top", given.top, "number of largest rows and hottest keys to show")
       .range(1, 1000000)
       .show_default();
-  app.add_option("--count", given.count, "count keys in so many samples of the config's training data; 0: none")
+  app.add_option("--count", given.count,
+                 "number of samples of the config's training data in which to count keys; 0: none")
       .non_negative()
       .show_default();
   app.add_option("--json", given.json, "also write the figures to this file");
-  app.add_option("--apply", given.deltas,
-                 "the folder of a delta that builds on the model; several times: one after another");
+  app.add_option("--apply", given.deltas, "the folder of a delta that builds on the model; may be repeated, in order");
   app.add_option("--out", given.out, "with --apply: the prefix of the model to write");
   return run_tool(app, argc, argv, [&] { run(given); });
 }

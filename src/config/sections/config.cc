@@ -97,7 +97,7 @@ void add_sample_weight(Config& config, Problems& problems) {
   };
   if (std::none_of(config.layers.begin(), config.layers.end(), reads))
     problems.error(pointer, cat("no loss reads \"", weight.top,
-                                "\": name it as the third bottom of a loss, behind logits and labels"));
+                                "\": name it as the third bottom of a loss, after logits and labels"));
   std::string& label = config.data.label.top;
   LayerEntry cut{.pointer = pointer,
                  .type = find_layer_type("Slice"),
@@ -168,11 +168,11 @@ void check_followed(const Config& config, Problems& problems) {
   if (!config.data.follow) return;
   if (config.solver.num_epochs.value_or(1) > 1)
     problems.error("/solver/num_epochs",
-                   "with \"follow\" each file is read once; leave it out, or give \"max_iter\" as a limit");
+                   "with \"follow\" each file is read once; remove it, or give \"max_iter\" as a limit");
   if (!config.solver.max_iter && depends_on_length(config.optimizer.hyper))
     problems.error("/optimizer",
-                   "the learning rate depends on the length of the run, which nobody knows with \"follow\": give "
-                   "warm-up and decay in steps, with \"decay_steps\", or \"max_iter\" in the solver");
+                   "the learning rate depends on the length of the run, which is unknown with \"follow\": give warm-up "
+                   "and decay in steps, with \"decay_steps\", or \"max_iter\" in the solver");
 }
 
 /// The names in "load_layers", "frozen" and "pretrained".
@@ -213,9 +213,9 @@ Config read_config(const Json& file, Problems& problems) {
   for (const auto& [key, value] : *file.object())
     if (key != "solver" && key != "optimizer" && key != "layers" && key != "name" && key != "all_reduce") {
       if (const std::string near = nearest(key, {"solver", "optimizer", "layers"}); !near.empty() && !file.find(near))
-        problems.error("/" + key, cat("the config has no part \"", key, "\"; did you mean \"", near, "\"?"));
+        problems.error("/" + key, cat("the config has no section \"", key, "\"; did you mean \"", near, "\"?"));
       else
-        problems.warn("/" + key, cat("the config has no part \"", key, "\"; it is ignored"));
+        problems.warn("/" + key, cat("the config has no section \"", key, "\"; it is ignored"));
     }
 
   if (file.find("all_reduce"))

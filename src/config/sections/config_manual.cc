@@ -66,16 +66,13 @@ std::string entry(const FormatType& type) {
 
 std::string metrics_entry() {
   std::string page =
-      "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array "
-      "of the words below. A word "
-      "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a "
-      "better one. With several "
-      "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; "
-      "AverageLoss is that of the weighted "
-      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. "
-      "With several labels in one "
-      "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are "
-      "left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
+      "## eval_metrics\n\nThe metrics that an evaluation computes, displays and writes to metrics.jsonl and "
+      "summary.json: an array of the words below. A word followed by a colon and a number, as in `AUC:0.8025`, ends "
+      "training once an evaluation reaches that number or a better one. With several losses, a metric has its own name "
+      "for the first loss and `<metric>/<top>` for each other one; AverageLoss is of the weighted sum, and "
+      "`AverageLoss/<top>` of each loss; thresholds apply to the metric's own name. With several labels in one loss it "
+      "is the mean over the labels where it is defined. Samples with a label below -0.5 count as unlabelled and are "
+      "skipped.\n\n| metric | better | meaning |\n|---|---|---|\n";
   for (const MetricType& type : metric_types())
     page += cat("| ", names_of(type.name, type.aliases), " | ", better_of(type), " | ", type.text, " |\n");
   return page;
@@ -111,14 +108,13 @@ std::vector<std::pair<std::string, std::string>> sections() {
       {"compatibility", compatibility_entry()},
       {"optimizer",
        entry(optimizer_schema(), "optimizer",
-             "The rule for dense weights, and for every embedding that has no section of its own. The schedule of the "
-             "rate: "
-             "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
+             "The rule for dense weights, and for every embedding without its own section. The schedule of the rate: n "
+             "/ warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
              "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least; `decay` names "
-             "other kinds. A share of "
-             "the run is one of max_iter, or of the steps of num_epochs passes, which are counted from the estimate "
-             "of the samples where a text has no num_samples.")},
-      {"Data", entry(data_schema(), "Data", "The first layer: where the samples are and what one sample holds.")}};
+             "other kinds. A share of the run is one of max_iter, or of the steps of num_epochs passes, which are "
+             "counted from the estimate of the samples where a text has no num_samples.")},
+      {"Data",
+       entry(data_schema(), "Data", "The first layer: the location of the samples and the content of a sample.")}};
   for (const std::string& type : embedding_types())
     all.emplace_back(type,
                      entry(embedding_schema(type), type, "Looks up keys and pools them to one vector for each slot."));
@@ -157,15 +153,13 @@ bool contains(const std::vector<std::string>& names, const std::string& name, Sa
 std::string config_manual() {
   std::string page =
       "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page "
-      "is older than they are.\n\n"
-      "A JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings and dense layers "
-      "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a "
-      "line below is an older or "
-      "newer spelling of the field.\n\nAn unknown key of `solver` is an error, unless it starts with `_` or `//`. In "
-      "other "
-      "sections an unknown key close to a field that is not set is an error, any other one a warning (`--strict`: an "
-      "error). Files may [include others and name variables of the environment](config_files.md). `iteration` counts "
-      "finished updates; evaluations and snapshots also happen at the end.\n";
+      "is out of date.\n\nA JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings "
+      "and dense layers ([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A "
+      "second name in a line below is an older or newer spelling of the field.\n\nAn unknown key of `solver` is an "
+      "error, unless it starts with `_` or `//`. In other sections an unknown key close to a field that is not set is "
+      "an error, any other one a warning (`--strict`: an error). Files may [include others and name variables of the "
+      "environment](config_files.md). `iteration` counts finished updates; evaluations and snapshots also happen at "
+      "the end.\n";
   for (const auto& [name, text] : sections()) page += "\n" + text;
   return page;
 }
@@ -173,8 +167,7 @@ std::string config_manual() {
 std::string layers_manual() {
   std::string page =
       "# Layers\n\nWritten by `huge_ctr --explain layers` from the program's declarations; a test fails when this page "
-      "is older than they are.\n\n"
-      "Each layer has `type`, `bottom`, `top`, and may have `name`, which is not used.\n";
+      "is out of date.\n\nEach layer has `type`, `bottom`, `top`, and may have `name`, which is not used.\n";
   for (const LayerType& type : layer_catalog()) page += "\n" + entry(type);
   return page;
 }
@@ -194,8 +187,8 @@ std::string explain(const std::string& name, const ManualEntries& others) {
   }
   const std::string metric = metric_elsewhere(name);
   const std::string hint = metric.empty() ? did_you_mean(name, names, 3) : cat("; did you mean \"", metric, "\"?");
-  throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain",
-                               hint.empty() ? "; there are " + one_of(names) : hint));
+  throw Error(Kind::usage,
+              cat("unknown name \"", name, "\" to explain", hint.empty() ? "; there are " + one_of(names) : hint));
 }
 
 }  // namespace hctr

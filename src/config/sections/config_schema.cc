@@ -42,11 +42,10 @@ std::string config_schema_text() {
       {"title", "Config of huge_ctr"},
       {"description", "Written by huge_ctr --explain schema from the program's declarations."},
       {"type", "object"},
-      {"properties",
-       Json(Json::Object{{"include", Json(Json::Object{{"description", "configs whose parts this one takes over"}})},
-                         {"solver", json_schema_of(solver_schema())},
-                         {"optimizer", json_schema_of(optimizer_schema())},
-                         {"layers", Json(Json::Object{{"type", "array"}, {"items", layer}})}})}});
+      {"properties", Json(Json::Object{{"include", Json(Json::Object{{"description", "configs to include"}})},
+                                       {"solver", json_schema_of(solver_schema())},
+                                       {"optimizer", json_schema_of(optimizer_schema())},
+                                       {"layers", Json(Json::Object{{"type", "array"}, {"items", layer}})}})}});
   return schema.text(1) + "\n";
 }
 

@@ -6,7 +6,7 @@ Schema<EarlyStopping> early_stopping_schema() {
   using E = EarlyStopping;
   return Schema<E>("early_stopping")
       .opt("metric", &E::metric, "a metric of eval_metrics")
-      .opt("patience", &E::patience, "training ends after so many evaluations in a row that are not the best so far",
+      .opt("patience", &E::patience, "training ends after this many consecutive evaluations without a new best",
            at_least(1))
       .together([](E& e, const std::string&, Problems&) { e.given = true; });
 }

@@ -60,9 +60,8 @@ Schema<GroupBy> group_schema() {
   return Schema<GroupBy>("group_by")
       .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
       .opt("slot", &GroupBy::slot,
-           "the slot that holds the groups, from 0; its first value is the group, also where several values share a "
-           "key, "
-           "and a sample without a value is in no group",
+           "the slot that holds the groups, starting at 0; its first value is the group, even if several values share "
+           "a key; a sample without a value is in no group",
            at_least(0))
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }

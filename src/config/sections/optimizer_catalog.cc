@@ -22,24 +22,21 @@ void add_moments(Fields& fields) {
 void add_weight_decay(Fields& fields) {
   add_moments(fields);
   fields.opt("weight_decay", &H::weight_decay,
-             "how fast weights decay: dense ones in each step, biases too, and the table rows that update_type says",
+             "weight decay: of dense weights in each step, biases too, and of the table rows that update_type selects",
              at_least(0));
 }
 
 void add_atomic_update(Fields& fields) {
-  fields.opt("atomic_update", &H::atomic_update, "accepted; sums are always made in a fixed order");
+  fields.opt("atomic_update", &H::atomic_update, "accepted; sums always have a fixed order");
 }
 
-void add_momentum(Fields& fields) {
-  fields.opt("momentum_factor", &H::momentum, "mu, what is kept of the momentum", kFraction);
-}
+void add_momentum(Fields& fields) { fields.opt("momentum_factor", &H::momentum, "mu, the momentum factor", kFraction); }
 
 void add_adagrad(Fields& fields) {
   fields.opt("initial_accu_value", &H::initial, "what s starts at", at_least(0))
       .opt("epsilon", &H::epsilon, "added to the root of s", more_than(0))
       .opt("row_wise", &H::row_wise,
-           "one s for each row of an embedding, s += mean of g^2 over the row; dense weights keep one each all the "
-           "same");
+           "one s for each row of an embedding, s += mean of g^2 over the row; dense weights still have one each");
 }
 
 void add_rmsprop(Fields& fields) {
@@ -49,7 +46,7 @@ void add_rmsprop(Fields& fields) {
 
 void add_ftrl(Fields& fields) {
   fields.opt("beta", &H::beta, "added to the root of n", at_least(0))
-      .opt("lambda1", &H::lambda1, "L1: holds weights at 0 until their gradients add up to more", at_least(0))
+      .opt("lambda1", &H::lambda1, "L1: keeps weights at 0 until their gradient sum exceeds it", at_least(0))
       .opt("lambda2", &H::lambda2, "L2: keeps weights small", at_least(0));
 }
 
@@ -70,8 +67,8 @@ const std::vector<OptimizerType>& optimizer_catalog() {
       {Rule::rmsprop, "RMSProp", "rmsprop_hparam", "v = beta v + (1 - beta) g^2; w -= lr g / (sqrt(v) + epsilon)",
        add_rmsprop},
       {Rule::ftrl, "Ftrl", "ftrl_hparam",
-       "FTRL-Proximal with the rate lr / (beta + sqrt(n)), n += g^2, for each weight; weights start where they are "
-       "drawn or loaded",
+       "FTRL-Proximal with the rate lr / (beta + sqrt(n)), n += g^2, for each weight; initial weights are those drawn "
+       "or loaded",
        add_ftrl}};
   return all;
 }
@@ -90,19 +87,19 @@ Fields OptimizerType::schema() const {
   if (!rate_alias.empty()) fields.alias(rate_alias);
   fields
       .opt("warmup_steps", &H::warmup_steps,
-           "steps over which the rate rises from 0; these three may be shares of the run: 0.1, or \"10%\"", at_least(1))
+           "steps over which the rate rises from 0; these three may be fractions of the run: 0.1, or \"10%\"",
+           at_least(1))
       .opt("decay", &H::decay,
-           "how the rate falls after the warm-up: \"polynomial\", \"linear\", \"cosine\", \"step\" or \"constant\". "
-           "Where it "
-           "is given, the decay begins after the warm-up and ends with the run, unless decay_start and decay_steps say "
-           "otherwise. Left out: \"polynomial\" if there is a decay_start, else none")
+           "decay of the rate after the warm-up: \"polynomial\", \"linear\", \"cosine\", \"step\" or \"constant\". If "
+           "given, the decay begins after the warm-up and ends with the run, unless decay_start and decay_steps are "
+           "set. Default: \"polynomial\" if there is a decay_start, else none")
       .opt("decay_start", &H::decay_start, "step at which decay starts; 0: no decay, or after the warm-up", at_least(0))
-      .opt(
-          "decay_steps", &H::decay_steps,
-          "steps the decay takes; of \"step\", after which the rate falls again. Left out: 1, or to the end of the run",
-          at_least(1))
+      .opt("decay_steps", &H::decay_steps,
+           "steps of the decay; with \"step\", the interval after which the rate falls again. Default: 1, or to the "
+           "end of the run",
+           at_least(1))
       .opt("decay_power", &H::decay_power, "power of the polynomial decay", at_least(1))
-      .opt("decay_factor", &H::decay_factor, "what each step of \"step\" multiplies the rate by", between(0, 1))
+      .opt("decay_factor", &H::decay_factor, "factor of each step of \"step\"", between(0, 1))
       .opt("end_lr", &H::end_lr, "rate after the decay", at_least(0))
       .together([](H& p, const std::string& pointer, Problems& problems) {
         p.given = true;

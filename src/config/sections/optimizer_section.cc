@@ -46,15 +46,14 @@ Schema<OptimizerSection> optimizer_schema() {
   Schema<O> schema("optimizer");
   schema.need("type", &O::type, "the update rule: " + one_of(names))
       .opt("update_type", &O::update_type,
-           "which embedding rows a step changes: Local those of the batch (AdamW decays no others), Global all, as if "
-           "absent ones had "
-           "gradient 0, LazyGlobal those of the batch, catching up on what they missed (Adam); left out: Local")
+           "which embedding rows a step changes. Local: the batch's (AdamW decays only these); Global: all, absent "
+           "ones with gradient 0; LazyGlobal: the batch's, which first catch up on missed steps (Adam); default: Local")
       .opt("global_update", &O::global_update, "older spelling: true is Global, false is Local");
   for (const OptimizerType& type : optimizer_catalog())
     schema.part(type.object, &O::hyper, type.schema(), cat("constants of ", type.name, ": ", type.formula), false)
         .unused_when(
             [&type](const O& o) { return o.type == type.kind ? "" : "the type is " + optimizer_type(o.type).name; });
-  return schema.ignored("learning_rate", "the rate stands in the *_hparam object")
+  return schema.ignored("learning_rate", "set the rate in the *_hparam object")
       .together([](O& o, const std::string& pointer, Problems& problems) {
         const OptimizerType& type = optimizer_type(o.type);
         if (!o.hyper.given)
@@ -88,7 +87,7 @@ Misfit read_value(const Json& value, const Range& range, StepCount& out) {
   }
   const std::string expected = read_value(v, range, out.steps);
   if (expected.empty()) return {};
-  return cat(expected, ", or a share of the run: a number between 0 and 1, or \"1%\" to \"100%\"");
+  return cat(expected, ", or a fraction of the run: a number between 0 and 1, or \"1%\" to \"100%\"");
 }
 
 Json to_json(const StepCount& count) {
@@ -112,7 +111,7 @@ void resolve_schedule(HyperParameters& h, int64_t steps_of_run) {
 
 double scheduled_rate(const HyperParameters& h, int64_t n) {
   HCTR_EXPECT(!h.warmup_steps.share && !h.decay_start.share && !h.decay_steps.value_or(1).share,
-              "a share of an unknown run");
+              "a fraction of a run of unknown length");
   const int64_t warmup = h.warmup_steps.steps, start = h.decay_start.steps, steps = h.decay_steps.value_or(1).steps;
   const Decay decay = h.decay.value_or(Decay::polynomial);
   const double base = h.learning_rate;

@@ -31,7 +31,7 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
     if (!embedding.section.identity_by_slot()) return "";
     by_slot = embedding.pointer;
   }
-  return by_slot.empty() ? "no embedding reads two of its slots, which have to be slots of one sparse input"
+  return by_slot.empty() ? "no embedding reads two of its slots; these must be slots of one sparse input"
                          : cat("rows of the embedding ", by_slot,
                                " belong to slot and key; \"identity\": \"key\" of sparse_embedding_hparam shares them");
 }
@@ -53,10 +53,9 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
     if (embedding.section.hparam.identity != Identity::key || end - first < 2 ||
         end > static_cast<int64_t>(own.size()) || !std::all_of(own.begin() + first, own.begin() + end, std::identity()))
       continue;
-    problems.note(
-        embedding.pointer + "/sparse_embedding_hparam/identity",
-        "equal values of two slots share no vector, since each slot hashes or numbers its values apart; slots "
-        "with the same \"key_space\" share them");
+    problems.note(embedding.pointer + "/sparse_embedding_hparam/identity",
+                  "equal values of two slots do not share a vector, since each slot hashes or numbers its values "
+                  "separately; give both slots the same \"key_space\" to share them");
   }
 }
 

@@ -102,7 +102,7 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
     differ("enable_tf32_compute", "fp32_products");
   if (s.fp32_products && *s.fp32_products != Fp32Products::fp32 && s.mixed_precision.mixed())
     problems.error(pointer + "/fp32_products",
-                   "fp32_products is for fp32 matrix products, which mixed_precision replaces; keep one");
+                   "fp32_products is for fp32 GEMMs, which mixed_precision replaces; keep one");
   else if (s.fp32_products == Fp32Products::tf32)
     s.enable_tf32_compute = true;
   if (!s.tf32x3()) s.fp32_products.reset();
@@ -122,7 +122,7 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
     const auto auc =
         std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->name == "AUC"; });
     if (auc == metrics.end())
-      problems.error(pointer + "/auc_threshold", "\"eval_metrics\" does not name the AUC, whose threshold this is");
+      problems.error(pointer + "/auc_threshold", "this is a threshold of AUC, which \"eval_metrics\" does not contain");
     else if (auc->stop_at && *auc->stop_at != *s.auc_threshold)
       differ("auc_threshold", "eval_metrics");
     else
@@ -145,7 +145,7 @@ void check_best(const SolverSection& s, const std::string& pointer, Problems& pr
     problems.error(here + "/metric", cat("is \"", s.early_stopping.metric,
                                          "\", and \"keep_best\" of \"checkpoint\" is \"", keep, "\": name one metric"));
   if (s.eval_interval == 0)
-    problems.error(here, "needs evaluations: \"eval_interval\" is 0, which is none before the end");
+    problems.error(here, "needs evaluations: \"eval_interval\" is 0, so there is none before the end");
 }
 
 /// States belong to the weights of a file.
@@ -155,22 +155,21 @@ void check_opt_states(SolverSection& s, const std::string& pointer, Problems& pr
   if (std::all_of(tables.begin(), tables.end(), empty)) tables.clear();
   if (std::all_of(s.sparse_model_file.begin(), s.sparse_model_file.end(), empty)) s.sparse_model_file.clear();
   if (!s.load_layers.empty() && s.dense_model_file.empty())
-    problems.error(pointer + "/load_layers", "these are layers of \"dense_model_file\", which is not there");
+    problems.error(pointer + "/load_layers", "these are layers of \"dense_model_file\", which is not set");
   if (!s.load_layers.empty() && !s.dense_opt_states_file.empty())
     problems.error(pointer + "/dense_opt_states_file",
-                   "these states are of all weights, and \"load_layers\" takes some; leave one of the two out");
+                   "these states are of all weights, but \"load_layers\" selects some; remove one of the two");
   for (size_t e = 0; e < tables.size() && tables.size() == s.sparse_model_file.size(); ++e)
     if (s.sparse_model_file[e].empty() && !tables[e].empty())
       problems.error(cat(pointer, "/sparse_opt_states_file/", e),
-                     "these states are of rows in \"sparse_model_file\", which is \"\" there");
+                     "these states are of rows in \"sparse_model_file\", which is \"\" for this table");
   if (!s.dense_opt_states_file.empty() && s.dense_model_file.empty())
     problems.error(pointer + "/dense_opt_states_file",
-                   "these states are of weights in \"dense_model_file\", which is "
-                   "not there");
+                   "these states are of weights in \"dense_model_file\", which is not set");
   if (!tables.empty() && tables.size() != s.sparse_model_file.size())
     problems.error(pointer + "/sparse_opt_states_file",
                    cat("names ", tables.size(), tables.size() == 1 ? " file" : " files", " for ",
-                       s.sparse_model_file.size(), " of \"sparse_model_file\"; one for each is needed"));
+                       s.sparse_model_file.size(), " of \"sparse_model_file\"; expected one for each"));
 }
 
 }  // namespace
@@ -187,9 +186,9 @@ Schema<SolverSection> solver_schema() {
       .opt("lr_policy", &S::lr_policy, "the learning rate schedule is in the optimizer section")
       .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
       .opt("tensorboard", &S::tensorboard,
-           "write the numbers of metrics.jsonl to event files of TensorBoard too, in the run folder")
+           "also write the numbers of metrics.jsonl to TensorBoard event files in the run folder")
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
-      .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
+      .opt("num_epochs", &S::num_epochs, "passes over the data; replaces max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
            "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
@@ -198,119 +197,116 @@ Schema<SolverSection> solver_schema() {
             "(continuous_training.md#publish)",
             false)
       .opt("snapshot_prefix", &S::snapshot_prefix,
-           "what names of model files start with; left out: models/ in the run folder")
+           "prefix of the names of model files; default: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
-           "models of other runs at snapshot_prefix may be replaced even where their run folders keep no copy; else "
-           "that is "
-           "an error")
+           "allow overwriting other runs' models at snapshot_prefix even if their run folders have no copy; else that "
+           "is an error")
       .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
       .opt("snapshot_opt_states", &S::snapshot_opt_states,
-           "save the optimizer's states with each model, for dense_opt_states_file and sparse_opt_states_file. A "
-           "checkpoint has them anyway")
+           "save optimizer states with each model, for dense_opt_states_file and sparse_opt_states_file. Checkpoints "
+           "always contain them")
       .opt("model_format", &S::model_format,
-           "layout of the tables in model files: \"v2\" is a file, as HugeCTR 2.x and 3.0 read it, \"v3\" a folder, as "
-           "later versions do. Both are loaded")
+           "layout of the tables in model files: \"v2\" is a file, for HugeCTR 2.x and 3.0, \"v3\" a folder, for later "
+           "versions. Both can be loaded")
       .part("checkpoint", &S::checkpoint, checkpoint_schema(),
-            "saves everything that --resume needs to go on as if nothing had happened", false)
+            "saves everything that --resume needs to continue bit for bit", false)
       .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
-      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
+      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; default: batchsize",
            between(1, 1 << 30))
-      .opt("gpu", &S::gpu,
-           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. A flat "
-           "list "
-           "for several processes has the GPUs of each host, in equal parts for its processes. \"all\": every GPU of "
-           "one "
-           "process, or one for each process of a host. On the CPU as many ranks are threads; \"all\" is one")
+      .opt(
+          "gpu", &S::gpu,
+          "GPUs to train on, each a rank: [0, 1] for one process, [[0, 1], [0, 1]] for two that mpirun starts. A flat "
+          "list for several processes names the GPUs of each host, which its processes share equally. \"all\": every "
+          "GPU of one process, or one for each process of a host. On the CPU as many ranks are threads; \"all\" is one")
       .alias("vvgpu")
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")
       .opt("sparse_model_file", &S::sparse_model_file,
-           "embedding tables to start from, one file for each embedding; \"\" for one that starts anew")
+           "embedding tables to start from, one file for each embedding; \"\" for initial values")
       .opt("dense_opt_states_file", &S::dense_opt_states_file,
            "the optimizer's states of the dense weights in dense_model_file")
       .opt("sparse_opt_states_file", &S::sparse_opt_states_file,
            "the optimizer's states of the rows in sparse_model_file, one file for each embedding")
       .opt("load_layers", &S::load_layers,
-           "the layers, by their first top, whose weights are taken from dense_model_file, which may be of another "
-           "network; left out: all")
+           "the layers, by their first top, to load from dense_model_file, which may be of another network; default: "
+           "all")
       .opt("combine_models", &S::combine_models,
-           "the files to start from may be those of several models; else that is an error")
-      .list("pretrained", &S::pretrained, pretrained_schema(),
-            "vectors that were trained elsewhere, for rows of tables", false)
+           "allow the files to start from to belong to several models; else that is an error")
+      .list("pretrained", &S::pretrained, pretrained_schema(), "vectors trained elsewhere, for rows of tables", false)
       .opt("frozen", &S::frozen,
-           "layers, by their first top, and embeddings whose weights and rows stay as they start or are loaded")
+           "layers, by their first top, and embeddings that are not trained: weights and rows keep their initial or "
+           "loaded values")
       .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
-      .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
+      .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; default: the whole set", at_least(0))
       .alias("eval_batches")
-      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches",
+      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation; replaces max_eval_batches",
            at_least(0))
-      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
+      .opt("eval_metrics", &S::eval_metrics, "the metrics of an evaluation: see [eval_metrics](#eval_metrics)")
       .opt("auc_threshold", &S::auc_threshold, "another spelling of the threshold in \"AUC:<threshold>\"",
            between(0, 1))
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
       .part("early_stopping", &S::early_stopping, early_stopping_schema(),
-            "ends training when a metric no longer improves; the model of the best evaluation is then the final one",
+            "ends training when a metric no longer improves; the final model is then that of the best evaluation",
             false)
       .opt("export_predictions_prefix", &S::export_predictions_prefix,
            "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
            "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
       .opt("input_key_type", &S::input_key_type,
-           "width of keys in data and model files; left out: data files tell, and models get the "
-           "width of their keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
+           "width of keys in data and model files; default: detected from the data files, and models get the width of "
+           "the data's keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
       .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
-      .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
-      .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .opt("seed", &S::seed, "seed of all random numbers: equal seeds give equal models", Range{})
+      .opt("cuda_graph", &S::cuda_graph,
+           "record the step as a CUDA graph; false runs it unrecorded, with the same results")
       .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
            "type of activations: fp16 (a number is the loss scale, the factor of the gradients in backward; true or "
            "\"fp16\": a dynamic loss scale) or \"bf16\". Weights, embedding rows and optimizer states stay fp32. Steps "
-           "whose fp16 gradients overflow are skipped and counted. \"fp8\" is bf16 with the large matrix products of "
-           "training in FP8: see [mixed precision](mixed_precision.md)")
+           "whose fp16 gradients overflow are skipped and counted. \"fp8\" is bf16 with the large GEMMs of training in "
+           "FP8: see [mixed precision](mixed_precision.md)")
       .opt("fp8_least_width", &S::fp8_least_width,
-           "with mixed_precision \"fp8\", the least number of inputs and of outputs of a fully connected layer whose "
-           "products are FP8; left out: 2048",
+           "with mixed_precision \"fp8\", the minimum number of inputs and of outputs of a fully connected layer with "
+           "FP8 GEMMs; default: 2048",
            at_least(16))
       .opt("use_mixed_precision", &S::use_mixed_precision,
            "another spelling of mixed_precision, whose loss scale is in scaler")
-      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: a dynamic one", more_than(0))
+      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; default: a dynamic one", more_than(0))
       .opt("exchange_precision", &S::exchange_precision,
-           "type in which GPUs exchange embedding vectors and their gradients; left out: the type of activations. With "
+           "type in which GPUs exchange embedding vectors and their gradients; default: the type of activations. With "
            "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
-      .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
+      .opt("enable_tf32_compute", &S::enable_tf32_compute, "run GEMMs on a GPU in TF32 instead of fp32")
       .opt("fp32_products", &S::fp32_products,
-           "how a GPU computes matrix products of fp32: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which "
-           "splits each number into two of TF32 and adds three products, within 2^-21 of each product's size, where "
-           "that is faster. The CPU computes in fp32 always")
+           "how a GPU computes fp32 GEMMs: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which splits each "
+           "number into two of TF32 and adds three products, within 2^-21 of each product's size, if that is faster. "
+           "The CPU always computes in fp32")
       .opt("algorithm_search", &S::algorithm_search,
-           "on a GPU, measure up to eight algorithms of the library for each matrix product at the start and use the "
-           "fastest. Choices are kept in a file, so that later runs use the same and measure nothing; left out: the "
-           "library's first choice")
+           "on a GPU, measure up to eight library algorithms for each GEMM at the start and use the fastest. Choices "
+           "are kept in a file, so that later runs use the same and measure nothing; default: the library's first "
+           "choice")
       .alias("use_algorithm_search")
       .opt("algorithm_file", &S::algorithm_file,
-           "where algorithm_search keeps its choices; left out: one file for each kind of GPU and version of the "
-           "library in ~/.cache/huge_ctr")
+           "the file of algorithm_search; default: one file for each kind of GPU and version of the library in "
+           "~/.cache/huge_ctr")
       .opt("on_nan", &S::on_nan,
            "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
-           "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")
+           "saved; \"skip\" skips and counts the step, as steps are skipped whose fp16 gradients overflow")
       .opt("clip_gradient_norm", &S::clip_gradient_norm,
-           "most that the norm of all gradients of dense weights together may be: larger ones are scaled down to it, "
-           "after the sum over ranks. Tables are not part of it; left out: any",
+           "maximum norm of all dense gradients together: larger ones are scaled down to it, after the sum over ranks. "
+           "Excludes tables; default: no limit",
            more_than(0))
       .opt("clip_gradient_value", &S::clip_gradient_value,
-           "most that each number of a gradient may be, in magnitude: of dense weights, after clip_gradient_norm, and "
-           "of the rows of tables that a step touches, summed over the batch; left out: any",
+           "maximum magnitude of each element of a gradient: of dense weights, after clip_gradient_norm, and of the "
+           "table rows of a batch, summed over the batch; default: no limit",
            more_than(0))
       .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
-      .opt("placement", &S::placement,
-           "on several ranks, which rank has which rows, for embeddings without \"placement\"")
+      .opt("placement", &S::placement, "on several ranks, the placement of rows of embeddings without \"placement\"")
       .opt("placement_file", &S::placement_file,
-           "the plan.json of an earlier run on as many ranks, which says where rows are. Left out: a plan is made at "
-           "the "
-           "start and written to the run folder")
+           "the plan.json of an earlier run on the same number of ranks, with the placement of rows. Default: a plan "
+           "is made at the start and written to the run folder")
       .part("table_memory", &S::table_memory, table_memory_schema(),
-            "the memory that rows of tables may take on a GPU and, when it is full, on its host", false)
+            "limits of the memory for table rows on a GPU and, when it is full, on its host", false)
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
@@ -321,12 +317,12 @@ Schema<SolverSection> solver_schema() {
       .ignored("train_inter_iteration_overlap", "work that can run at the same time does")
       .ignored("eval_intra_iteration_overlap", "work that can run at the same time does")
       .ignored("eval_inter_iteration_overlap", "work that can run at the same time does")
-      .ignored("num_iterations_statistics", "\"frequent_keys\" of an embedding says which rows every rank has")
-      .ignored("repeat_dataset", "with \"max_iter\" the data are read again and again, with \"num_epochs\" so often")
+      .ignored("num_iterations_statistics", "\"frequent_keys\" of an embedding selects the replicated rows")
+      .ignored("repeat_dataset", "\"max_iter\" repeats the data as needed, \"num_epochs\" sets the number of passes")
       .ignored("use_embedding_collection", "embeddings that can share their work do")
       .ignored("gen_loss_summary", "losses are in the log and in metrics.jsonl")
       .ignored("perf_logging", "the log is the same for all models")
-      .ignored("is_dlrm", "the layers say what the model is")
+      .ignored("is_dlrm", "the layers define the model")
       .ignored("model_name", "models are named by their files")
       .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names metrics and the value that ends training")
       .refused("kafka_brokers", "\"publish\": {\"brokers\": ...} publishes what changes")
@@ -348,17 +344,17 @@ Schema<SolverSection> solver_schema() {
                          "max_eval_batches and max_eval_samples cannot be used together; keep one");
         if (s.enable_tf32_compute && s.mixed_precision.mixed())
           problems.error(pointer + "/enable_tf32_compute",
-                         "enable_tf32_compute is for fp32 matrix products, which mixed_precision replaces; keep one");
+                         "enable_tf32_compute is for fp32 GEMMs, which mixed_precision replaces; keep one");
         if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
         if (s.publish.given && s.snapshot_delta == 0)
           problems.error(pointer + "/publish", "publishes deltas: \"snapshot_delta\" says every how many iterations");
         if (s.compatibility.evaluation_continues && !s.eval_batches())
           problems.note(
               pointer + "/compatibility",
-              "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
+              "evaluation_continues has no effect: without max_eval_batches an evaluation reads the whole set");
         if (s.compatibility.drop_partial_batches && s.max_iter)
           problems.note(pointer + "/compatibility",
-                        "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
+                        "drop_partial_batches has no effect: with max_iter batches span the end of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
         check_best(s, pointer, problems);
         check_opt_states(s, pointer, problems);

@@ -28,7 +28,7 @@ int64_t free_on_disk(const fs::path& folder) {
   return static_cast<int64_t>(space.available);
 }
 
-/// The bytes of "20GB", "1.5 GiB"; none: it is no such text.
+/// The bytes of "20GB", "1.5 GiB"; none: it is not such a text.
 std::optional<int64_t> bytes_of(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -58,8 +58,8 @@ int64_t MemorySize::of(int64_t free, double automatic_share) const {
 
 std::string read_value(const Json& value, const Range&, MemorySize& out) {
   const std::string expected =
-      "\"auto\", a number of bytes such as \"20GB\" or \"512MiB\", or a share of what is free "
-      "above 0 and up to 1";
+      "\"auto\", a number of bytes such as \"20GB\" or \"512MiB\", or a fraction of the free memory, above 0 and at "
+      "most 1";
   if (const std::string* text = unwrapped(value).string()) {
     if (*text == "auto") {
       out = {};
@@ -85,23 +85,21 @@ Schema<TableMemory> table_memory_schema() {
   using T = TableMemory;
   return Schema<T>("table_memory")
       .opt("gpu", &T::gpu,
-           "most that all tables of a rank take on its GPU: rows with their optimizer states, keys, index and "
-           "statistics; "
-           "\"auto\": what is free, but for a thirty-second of the GPU's memory and 512 MiB")
+           "limit for all tables of a rank on its GPU: rows with their optimizer states, keys, index and statistics; "
+           "\"auto\": its free memory minus a thirty-second of the GPU's memory and 512 MiB")
       .opt("host", &T::host,
-           "most that tables take in memory of the host, of all its ranks together: rows that GPUs have no room for, "
-           "page-locked, and the map of rows on the disk; on the CPU without \"gpu\" keys, index and statistics too; "
-           "\"auto\": 0.8 of what is free when the run starts")
+           "limit for tables in host memory, for all ranks of the host together: rows that do not fit on GPUs, "
+           "page-locked, and the map of rows on disk; on the CPU without \"gpu\" also keys, index and statistics; "
+           "\"auto\": 0.8 of the free memory when the run starts")
       .opt("move_every", &T::move_every,
-           "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
-           "rows stay where they are",
+           "interval in steps at which often used rows in host memory are swapped with rarely used rows on the GPU; 0: "
+           "rows are not moved",
            between(0, 1e9))
       .opt("disk", &T::disk,
-           "folder on a local disk for rows that memory has no room for; each rank has a file there that "
-           "is gone when the run is; empty: rows are in memory alone")
+           "folder on a local disk for rows that do not fit in memory; each rank has a file there, which disappears "
+           "with the run; empty: no disk")
       .opt("disk_limit", &T::disk_limit,
-           "most that rows take in \"disk\", of all ranks of a host together; \"auto\": 0.9 of what is free when the "
-           "run "
+           "limit for rows in \"disk\", for all ranks of a host together; \"auto\": 0.9 of the free space when the run "
            "starts")
       .closed();
 }
@@ -117,10 +115,10 @@ TableMemory OwnTableMemory::with(const TableMemory& of_solver) const {
 Schema<OwnTableMemory> own_table_memory_schema() {
   using T = OwnTableMemory;
   return Schema<T>("table_memory")
-      .opt("gpu", &T::gpu, "most that this table takes on the GPU of a rank")
-      .opt("host", &T::host, "most that it takes in memory of the host, on all its ranks together")
-      .opt("disk", &T::disk, "folder on a local disk for its rows that memory has no room for; empty: none")
-      .opt("disk_limit", &T::disk_limit, "most that its rows take there, of all ranks of a host together")
+      .opt("gpu", &T::gpu, "limit for this table on the GPU of a rank")
+      .opt("host", &T::host, "limit for it in host memory, for all ranks of the host together")
+      .opt("disk", &T::disk, "folder on a local disk for its rows that do not fit in memory; empty: none")
+      .opt("disk_limit", &T::disk_limit, "limit for its rows there, for all ranks of a host together")
       .closed();
 }
 
@@ -128,9 +126,9 @@ void check_table_memory(const OwnTableMemory& own, const TableMemory& of_solver,
                         Problems& problems) {
   if (own.disk_limit && own.with(of_solver).disk.empty())
     problems.error(pointer + "/disk_limit",
-                   own.disk ? "limits rows on a disk, and \"disk\": \"\" keeps those of this table in memory"
-                            : "limits rows on a disk, and no \"disk\" is named, here or in the \"table_memory\" of the "
-                              "solver");
+                   own.disk
+                       ? "limits rows on disk, but \"disk\": \"\" keeps this table's rows in memory"
+                       : "limits rows on disk, but no \"disk\" is set, here or in the \"table_memory\" of the solver");
 }
 
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {

@@ -16,9 +16,10 @@ Error current_error() {
   } catch (const std::filesystem::filesystem_error& error) {
     return Error(Kind::io, cat("cannot use '", error.path1().string(), "': ", error.code().message()));
   } catch (const std::system_error& error) {
-    return Error(Kind::device, cat("the system refuses a thread or a lock: ", error.code().message(),
-                                   "; `ulimit -u` and `ulimit -v` limit them, --threads and num_workers say how many "
-                                   "the program starts"));
+    return Error(
+        Kind::device,
+        cat("the system refused a thread or a lock: ", error.code().message(),
+            "; `ulimit -u` and `ulimit -v` limit them; --threads and num_workers set how many the program starts"));
   } catch (const std::exception& error) {
     return Error(Kind::bug, error.what());
   } catch (...) {

@@ -14,7 +14,7 @@ namespace hctr {
 
 /// The CRC-32 of zlib over the bytes, continued from that of the bytes before them. The trainer links zlib anyway. A
 /// CRC finds every changed byte and every burst of up to 32 bits; other damage escapes with a chance of one in four
-/// billion. (XXH64, which is faster, is no part of zstd's interface.)
+/// billion. (XXH64, which is faster, is not part of zstd's interface.)
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
 /// The checksum of two concatenated pieces, from their checksums. `bytes`: of the second.
 uint32_t joined_crc32(uint32_t first, uint32_t second, int64_t bytes);

@@ -64,7 +64,7 @@ FileLock::FileLock(const fs::path& prefix, const std::string& what)
       ::close(std::exchange(descriptor_, -1));
       if (!taken) return;
       throw Error(Kind::io, cat("another process writes to ", what, " '", prefix.string(), "' now", holder,
-                                ": wait for its end, or name another place"));
+                                ": wait until it ends, or name another place"));
     }
     if (has_name()) {
       note_holder(path_);

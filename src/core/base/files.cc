@@ -47,7 +47,7 @@ File open_to_read(const fs::path& path, std::string_view what) {
   const bool passed_by_shell = path == "/dev/stdin" || path.string().starts_with("/dev/fd/");
   if (fs::exists(status) && !fs::is_regular_file(status) && !passed_by_shell)
     throw Error(Kind::io, cat("cannot open ", what, what.empty() ? "" : " ", "'", path.string(),
-                              "': it is a pipe or a device, and a file is needed"));
+                              "': it is a pipe or a device; expected a regular file"));
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) fail("open", what, path);
   return file;

@@ -15,9 +15,9 @@ void MemoryReserve::add(size_t bytes) {
       data_ ? ::mremap(data_, bytes_, bytes_ + bytes, MREMAP_MAYMOVE)
             : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (more == MAP_FAILED)
-    throw Error(Kind::device, cat("out of memory on the CPU: the ", bytes_ + bytes,
-                                  " bytes that saving the model takes cannot be held; `ulimit -v` or `-d` may limit "
-                                  "them"));
+    throw Error(Kind::device,
+                cat("out of memory on the CPU: the ", bytes_ + bytes,
+                    " bytes needed to save the model cannot be reserved; `ulimit -v` or `-d` may limit them"));
   data_ = more;
   bytes_ += bytes;
 }

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// As read_text(). Where the file is no regular one, gives up once `stop`, which may be null, is other than 0: a signal
-/// does not end a read. Errors: those of read_text(); Error(interrupted).
+/// As read_text(). Where the file is not a regular one, gives up once `stop`, which may be null, is other than 0: a
+/// signal does not end a read. Errors: those of read_text(); Error(interrupted).
 std::string read_text_until(const fs::path&, std::string_view what, const std::atomic<int>* stop);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 namespace hctr {
 
 /// The text with \xNN in place of control characters other than newline and tab: names and values from files must not
-/// move the cursor of a terminal or change its settings. Bytes that are no UTF-8 stay, unless they are control
+/// move the cursor of a terminal or change its settings. Bytes that are not UTF-8 stay, unless they are control
 /// characters of a terminal of 8-bit characters.
 std::string printable(std::string_view text);
 

@@ -14,12 +14,12 @@
 namespace hctr {
 namespace {
 
-// While there are fewer than kMostPending, each has kToGreet; then others need the places of those that are slower than
-// kToGreetWhenFull.
+// With fewer than kMostPending connections each has kToGreet; otherwise those slower than kToGreetWhenFull make room
+// for others.
 constexpr size_t kMostPending = 256;
 constexpr std::chrono::milliseconds kToGreetInAll{5000}, kToGreetWhenFull{100};
 
-/// A few bytes, for which a new connection has room. False: it does not take them.
+/// Sends a few bytes, for which a new connection has room. False: it does not accept them.
 bool send_now(const TcpSocket& socket, const std::string& bytes) {
   return ::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());
@@ -43,7 +43,7 @@ std::optional<Accepted> Acceptor::next(TcpClock::time_point end) {
       if (state == State::greeted)
         return Accepted{std::move(done.socket), *done.kind, done.received.substr(sizeof(uint64_t))};
     }
-    drop_late();  // now that all that has arrived is read: this process may have been stopped meanwhile
+    drop_late();  // only after reading everything that has arrived: this process may have been suspended
     take_new();
     if (TcpClock::now() >= end) return std::nullopt;
     const bool full = pending_.size() >= kMostPending;
@@ -66,7 +66,7 @@ void Acceptor::take_new() {
     TcpSocket socket;
     try {
       socket = listener_.accept(TcpClock::now());
-    } catch (const Error&) {  // no descriptor is left: those that have not said who they are give theirs
+    } catch (const Error&) {  // no free descriptors: close connections that have not authenticated
       if (pending_.empty()) throw;
       pending_.pop_front();
       continue;

@@ -1,4 +1,4 @@
-// Takes connections of other processes of the job, and of nobody else.
+// Accepts connections of other processes of the job only.
 #pragma once
 
 #include <list>
@@ -11,23 +11,24 @@
 
 namespace hctr {
 
-/// A connection whose other end knows the secret, and the first text that it has sent.
+/// A connection whose other end knows the secret, and its first text.
 struct Accepted {
   TcpSocket socket;
   ConnectionKind kind;
   std::string greeting;
 };
 
-/// Polls all connections together, each with a limit of its own, so that those that say nothing keep nobody waiting.
+/// Polls all connections together, each with its own time limit, so that idle ones do not delay others.
 class Acceptor {
  public:
-  /// `listener` outlives it. `keys`: of which the other end knows one. `kinds`: the connections that are expected;
+  /// `listener` must outlive it. `keys`: the other end must know one of these. `kinds`: the expected connections;
   /// others are closed.
   Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds);
 
-  /// The next one; nothing when there was none until `end`. Errors: Error(comm).
+  /// The next connection; none if there was none until `end`. Errors: Error(comm).
   std::optional<Accepted> next(TcpClock::time_point end);
-  /// How many were closed because they did not prove that they know the secret, and the address of the first.
+  /// The number of connections closed because they did not prove that they know the secret, and the address of the
+  /// first.
   int64_t refused() const { return refused_; }
   const std::string& first_refused() const { return first_refused_; }
 
@@ -37,14 +38,14 @@ class Acceptor {
     TcpClock::time_point since;
     Challenge challenge = {};
     std::string received = {};
-    std::optional<ConnectionKind> kind = {};  ///< once it has proven that it knows the secret
+    std::optional<ConnectionKind> kind = {};  ///< set once it has proved that it knows the secret
   };
   enum class State { waits, over, greeted };
 
   void take_new();
   void drop_late();
   State advance(Pending&);
-  /// Receives what there is, up to `size` bytes in all. False at the end of the connection.
+  /// Receives available bytes, up to `size` in all. False at the end of the connection.
   static bool fill(Pending&, size_t size);
 
   const TcpListener& listener_;

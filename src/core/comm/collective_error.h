@@ -18,8 +18,8 @@ class CollectiveError : public Error {
 /// In a catch block: whether the other ranks have caught the same, or there are none.
 bool thrown_on_all_ranks(const Communicator&);
 
-/// Collective. When any rank passes an error, every rank throws a CollectiveError with the error of the lowest such
-/// rank and that rank's number. A single rank throws its own error as it is. `doing`: what the ranks do.
+/// Collective. If any rank passes an error, every rank throws a CollectiveError with the error of the lowest such rank
+/// and that rank's number. A single rank rethrows its own error unchanged. `doing`: the ranks' work, for the message.
 void throw_on_all_ranks(Communicator&, const std::optional<Error>& own, const char* doing = "training");
 
 /// Collective. Runs `body`, which makes no collective calls, on this rank, and throws the error of any rank on all.

@@ -1,4 +1,4 @@
-// Communication between the ranks of a job: collectives on tensors, and on values of the host.
+// Communication between the ranks of a job: collectives on tensors and on host values.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// A range [begin, begin + count) of the elements of a dense tensor for each rank: what it is sent, or what is received
-/// from it. Fixed when a step is planned. Ranges to send may overlap: one range may go to every rank.
+/// For each rank a range [begin, begin + count) of the elements of a dense tensor, to send to it or to receive from it.
+/// Fixed when a step is planned. Ranges to send may overlap: one range may go to every rank.
 struct RankRanges {
   std::vector<int64_t> begin, count;
 
@@ -40,7 +40,7 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The host of a rank, as a number: hosts are numbered by their first ranks.
+  /// The index of a rank's host: hosts are numbered by their first ranks.
   virtual int host_of(int /*rank*/) const { return 0; }
   bool several_hosts() const {
     for (int r = 1; r < size(); ++r)
@@ -48,8 +48,8 @@ class Communicator {
     return false;
   }
 
-  // Of tensors, which are dense, of one dtype and on the context's device. The work is enqueued on the context's
-  // stream, and all sizes are fixed, so that a step can be recorded. All ranks get bitwise equal sums.
+  // Collectives on tensors, which are dense, of one dtype and on the context's device. The work is queued on the
+  // context's stream, and all sizes are fixed, so that a step can be recorded. All ranks get bitwise equal sums.
 
   /// inout = the sum (or maximum) of inout over all ranks.
   virtual void all_reduce(Context&, Tensor inout, Reduce) = 0;
@@ -57,18 +57,18 @@ class Communicator {
   virtual void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) = 0;
   /// out = `in` of all ranks, in the order of ranks.
   virtual void all_gather(Context&, Tensor in, Tensor out) = 0;
-  /// Range r of `in` is sent to rank r, which receives it in range rank() of its `out`. The two have the same number of
-  /// elements, which may be 0. `in` and `out` do not overlap.
+  /// Sends range r of `in` to rank r, which receives it in range rank() of its `out`. Both have the same number of
+  /// elements, possibly 0. `in` and `out` do not overlap.
   virtual void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) = 0;
   /// inout = inout of `root`.
   virtual void broadcast(Context&, Tensor inout, int root) = 0;
 
-  // Of host values.
+  // Collectives on host values.
 
   /// Whether the value is true on any rank. Called in every step: a rank that does not call it in time is an error.
   virtual bool any(bool mine) = 0;
 
-  // Of host values, between steps. These wait for the other ranks without a limit.
+  // Collectives on host values between steps. They wait for other ranks without a time limit.
 
   /// Returns the texts of all ranks, in the order of ranks, on `root`, and nothing on the others.
   virtual std::vector<std::string> gather(std::string_view mine, int root) = 0;
@@ -76,11 +76,11 @@ class Communicator {
   virtual std::string broadcast(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
   /// Prepares an all_to_all that is repeated in every step (core/comm/peer_exchange.h). Ranks write directly to each
-  /// other's memory where they can. Where they cannot and the spec has no send buffer, the result is null on every
-  /// rank. The communicator and the buffers outlive it.
+  /// other's memory if possible. If not, and the spec has no send buffer, the result is null on every rank. The
+  /// communicator and the buffers must outlive it.
   virtual std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) = 0;
 
-  /// Wakes the peers: each throws this error from the call that it is in or makes next.
+  /// Wakes the peers: each throws this error from its current or next call.
   virtual void abort(const Error&) noexcept = 0;
 };
 

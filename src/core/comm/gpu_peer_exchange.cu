@@ -50,9 +50,9 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
   return true;
 }
 
-// In each of these kernels thread r serves rank r. Each is one block, or one for each exchange. Those that say that
-// data has arrived start once the kernels that wrote it have ended: a kernel that is on its multiprocessor before knows
-// what those wrote to this GPU's memory, but nothing says that it also waits for what is under way to another's.
+// In each of these kernels thread r serves rank r. Each has one block, or one per exchange. Kernels that signal arrived
+// data start after the kernels that wrote it have ended: a kernel already running sees their writes to this GPU's
+// memory, but is not guaranteed to wait for writes in transit to another GPU.
 
 __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];
@@ -99,13 +99,13 @@ struct IpcAddress {
   }
 };
 
-/// What every rank sends to the others about itself.
+/// The information that every rank sends to the others.
 struct PeerInfo {
   char host[64] = {};
   uint64_t process = 0;
   int32_t device = 0;
   IpcAddress receive_buffer, signals;
-  int64_t offset_bytes[kMostRanks] = {};  // in the receive buffer, of each rank's data
+  int64_t offset_bytes[kMostRanks] = {};  // offsets of each rank's data in the receive buffer
 };
 
 /// A random number of this process. A process id is not enough: two containers of one host may use the same one.
@@ -163,7 +163,7 @@ class GpuPeerExchange : public PeerExchange {
   }
 
  private:
-  /// Maps the memory of every peer, and finds out whether that worked on every rank.
+  /// Maps the memory of every peer, and checks whether that worked on every rank.
   void reach_all(Communicator& comm, const PeerExchangeSpec& spec) {
     PeerInfo mine;
     gethostname(mine.host, sizeof mine.host - 1);

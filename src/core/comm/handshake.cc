@@ -10,13 +10,14 @@
 namespace hctr {
 namespace {
 
-constexpr std::string_view kProtocol = "HCTRJOB3";  // the number is that of what is said in core/comm/join_text.h, too
+// the number is also the version of the texts in core/comm/join_text.h
+constexpr std::string_view kProtocol = "HCTRJOB3";
 constexpr char kAccepted = '+', kRefused = '-';
 constexpr size_t kNonceBytes = 32;
 
 enum class Side : char { connecting = '>', accepting = '<' };
 
-/// The code by which one side proves that it knows the secret. Fields of variable size have their size in front.
+/// The code by which one side proves that it knows the secret. The size of each variable-length field precedes it.
 Digest proof_of(const JobKey& key, Side side, ConnectionKind kind, std::string_view nonce_of_accepting,
                 std::string_view nonce_of_connecting) {
   std::string text(kProtocol);
@@ -55,7 +56,8 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   std::array<char, kChallengeBytes> challenge;
   socket.receive_bytes(challenge, end);
   const std::string_view text(challenge.data(), challenge.size());
-  if (!text.starts_with(kProtocol)) throw Error(Kind::comm, "another program, or another version of this one, answers");
+  if (!text.starts_with(kProtocol))
+    throw Error(Kind::comm, "another program, or another version of this one, answered");
   const std::string_view theirs = text.substr(kProtocol.size());
   const Digest mine = unpredictable_bytes();
   socket.send_bytes(answer_to(text, key, kind, mine), end);
@@ -64,7 +66,7 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   if (verdict[0] != kAccepted) return false;
   const std::string_view proof(verdict.data() + 1, verdict.size() - 1);
   if (!equal_in_constant_time(proof, view_of(proof_of(key, Side::accepting, kind, theirs, view_of(mine)))))
-    throw Error(Kind::comm, "a program answers that does not know the job's secret");
+    throw Error(Kind::comm, "a program answered that does not know the job's secret");
   return true;
 }
 
@@ -79,7 +81,7 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
       accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));
     } catch (const Error& error) {
       const bool over = TcpClock::now() >= end;
-      if (!over || why.empty()) why = error.what();  // an attempt that was cut short says less than those before
+      if (!over || why.empty()) why = error.what();  // an attempt cut short has a less useful error than earlier ones
       if (over) throw Error(Kind::comm, place() + why);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       continue;
@@ -87,16 +89,15 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
     if (accepted) return socket;
     throw Error(
         Kind::comm,
-        cat(place(),
-            key.secret.empty()
-                ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE "
-                  "for all processes: where none is set, they make one when they first join, which one that is "
-                  "started anew does not know"
-            : key.made ? "it does not know the secret that the processes made when they first joined, or "
-                         "belongs to another job: it was started anew; with HCTR_JOB_SECRET or "
-                         "HCTR_JOB_SECRET_FILE, the same for all processes, it could join again"
-                       : "it has another secret or none, or belongs to another job; HCTR_JOB_SECRET must be the "
-                         "same for all processes"));
+        cat(place(), key.secret.empty() ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET or "
+                                          "HCTR_JOB_SECRET_FILE for all processes: otherwise they make a secret when "
+                                          "they first join, which a restarted process does not know"
+                     : key.made
+                         ? "it does not know the secret that the processes made when they first joined, or belongs to "
+                           "another job: it was restarted; with HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the same for "
+                           "all processes, it could join again"
+                         : "it has another secret or none, or belongs to another job; HCTR_JOB_SECRET must be the "
+                           "same for all processes"));
   }
 }
 

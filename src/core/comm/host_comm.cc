@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSmall = 4096;  // elements: tensors up to this size are sent whole, in one exchange instead of two
+constexpr int64_t kSmall = 4096;  // elements: smaller tensors are sent whole, in one exchange instead of two
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
   return {element(tensor, begin), static_cast<size_t>(count) * size_of(tensor.dtype())};
@@ -44,18 +44,18 @@ struct WrittenRounds {
   std::vector<std::atomic<uint64_t>> of_rank;
 };
 
-/// Between threads of one process.
+/// An exchange between threads of one process.
 class SharedMemoryExchange : public PeerExchange {
  public:
-  /// `destinations`: by rank. `group`: of all ranks; outlives it.
+  /// `destinations`: by rank. `group`: of all ranks; must outlive this.
   SharedMemoryExchange(int rank, std::vector<std::byte*> destinations, std::shared_ptr<WrittenRounds> written,
                        RankGroup& group)
       : rank_(rank), destinations_(std::move(destinations)), written_(std::move(written)), group_(group) {
     nothing_.send.resize(destinations_.size());
     nothing_.receive.resize(destinations_.size());
   }
-  /// A rank that fails leaves in the middle of a round. Its receive buffer must not be freed while others write to it,
-  /// and these may wait for it in a meeting of the group.
+  /// A failing rank leaves in the middle of a round. Its receive buffer must not be freed while others write to it, and
+  /// these may wait for the rank at a barrier of the group.
   ~SharedMemoryExchange() override {
     if (std::uncaught_exceptions() > 0) group_.leave(rank_);
     set_written(UINT64_MAX);
@@ -84,7 +84,7 @@ class SharedMemoryExchange : public PeerExchange {
   std::shared_ptr<WrittenRounds> written_;
   RankGroup& group_;
   Transfer nothing_;
-  uint64_t round_ = 0;  // the last one that all ranks have begun
+  uint64_t round_ = 0;  // the last round that all ranks have begun
 };
 
 /// out = the sum (or maximum) of the `ranks` arrays of `count` elements that `in` holds, added in their order.
@@ -247,7 +247,7 @@ void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::unlimited, "bar
 
 std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpec& spec) {
   if (group_.local_ranks().count < size()) return make_all_to_all_exchange(*this, spec);
-  // What each rank sends to each other one: addresses, since all are threads of this process.
+  // The addresses that each rank sends to the others: all are threads of this process.
   struct Info {
     std::byte* destination;
     const std::shared_ptr<WrittenRounds>* written;

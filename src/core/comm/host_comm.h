@@ -9,7 +9,7 @@ namespace hctr {
 /// Sums are added in the order of ranks, so they do not depend on which ranks share a process.
 class HostComm : public Communicator {
  public:
-  /// `group` outlives the communicator; `rank` is one of its local ranks.
+  /// `group` must outlive the communicator; `rank` is one of its local ranks.
   HostComm(RankGroup& group, int rank) : group_(group), rank_(rank) {}
 
   int rank() const override { return rank_; }

@@ -37,13 +37,13 @@ std::string secret_in(const std::string& path) {
   const auto failed = [&](Kind kind, const std::string& why) {
     return Error(kind, cat(kSecretFile, "=\"", path, "\": ", why));
   };
-  // O_NONBLOCK: a named pipe is refused, not waited for.
+  // O_NONBLOCK: a named pipe is rejected without waiting.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
   if (file.number() < 0 || ::fstat(file.number(), &about) != 0) throw failed(Kind::io, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) throw failed(Kind::usage, "is no file");
+  if (!S_ISREG(about.st_mode)) throw failed(Kind::usage, "is not a file");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    throw failed(Kind::usage, "others than its owner may read or change it: chmod 600 ends that");
+    throw failed(Kind::usage, "users other than its owner can read or change it: use chmod 600");
   std::array<char, 4097> text{};
   const ssize_t size = ::read(file.number(), text.data(), text.size());
   if (size < 0) throw failed(Kind::io, std::strerror(errno));

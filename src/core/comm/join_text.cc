@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kTableTitle = "members", kSecretTitle = "secret ";
 constexpr size_t kMostName = 255, kMostVersion = 255;
 
-/// Names of hosts, and addresses: characters that are seen, without blanks.
+/// Names of hosts, and addresses: printable characters without blanks.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMostName &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
@@ -27,7 +27,7 @@ std::string as_name(const std::string& text) {
   return name;
 }
 
-/// The lines, without an empty one behind the last line end.
+/// The lines, without an empty one after the last line end.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -38,7 +38,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// The text before the first blank, which is taken off with it.
+/// Removes and returns the text before the first blank.
 std::string_view take_word(std::string_view& line) {
   const size_t end = std::min(line.find(' '), line.size());
   const std::string_view word = line.substr(0, end);
@@ -89,7 +89,7 @@ std::vector<Whereabout> table_from(std::string_view text, int self, int processe
   const auto expect = [](bool holds, size_t line, std::string_view why) {
     if (!holds) throw Error(Kind::comm, cat("the table of processes cannot be read: line ", line + 1, " ", why));
   };
-  expect(!lines.empty() && lines[0] == kTableTitle, 0, "is no title");
+  expect(!lines.empty() && lines[0] == kTableTitle, 0, "is not the title");
   std::vector<Whereabout> table;
   bool has_self = false;
   for (size_t i = 1; i < lines.size(); ++i) {

@@ -1,8 +1,8 @@
 // Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
 //
-// MPI does not say that a host is silent, and its launcher says so late. So processes watch each other as those that
-// TCP has joined do. The watch lives while MPI is finalized, which waits for all: where one is gone by then, the watch
-// ends this process, if the surroundings can.
+// MPI does not report a silent host, and its launcher reports it late. So processes watch each other like those joined
+// by TCP. The watch runs until MPI is finalized, which waits for all processes: if one is lost by then, the watch ends
+// this process, if the surroundings can.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
@@ -34,19 +34,19 @@ namespace fs = std::filesystem;
 
 using std::chrono::seconds;
 
-constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum size of a message: MPI counts in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
-// Between looks at a message.
+// Interval between polls of a message.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-constexpr uint64_t kWaitsAsleep = 1000;  // on a busy machine, before a process tries to yield again
+constexpr uint64_t kWaitsAsleep = 1000;  // waits on a busy machine before a process tries to yield again
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
 }
 
-/// The plug-in, or why there is none.
+/// The plug-in, or the reason why it cannot be used.
 struct Loaded {
   const MpiPlugin* plugin = nullptr;
   std::string why_not = {};
@@ -56,8 +56,9 @@ Loaded load_mpi() {
   std::error_code none;
   const fs::path file = plugin_file(kMpiPluginFile);
   if (!fs::exists(file, none)) {
-    if (!kMpiBuild) return {.why_not = "this build contains no MPI (-DHCTR_MPI=ON says why it is not found)"};
-    return {.why_not = cat(kMpiPluginFile, ", which belongs beside the program, is not there")};
+    if (!kMpiBuild)
+      return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why it is not found)"};
+    return {.why_not = cat(kMpiPluginFile, ", expected next to the program, is missing")};
   }
   // MPI loads parts of itself, which look for its symbols in the whole program.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -73,7 +74,7 @@ const Loaded& loaded_mpi() {
   return loaded;
 }
 
-/// What a process tells the others when they join.
+/// The information that a process sends to the others when they join.
 struct Member {
   int32_t ranks = 0;
   char host[256] = "";
@@ -140,9 +141,9 @@ class MpiProcesses : public Processes {
     wait_for(peers, wait);
   }
 
-  /// Who has heard it from the watch ends without a word to MPI, which could wait for a host that is gone: the launcher
-  /// sees the exit code. MPI ends those that the watch does not reach, and this process with them: only where it may
-  /// end.
+  /// A process that the watch has notified ends without calling MPI, which could wait for a lost host: the launcher
+  /// sees its exit code. MPI ends processes that the watch does not reach, together with this one, if this process may
+  /// be ended.
   void abort(int exit_code) noexcept override {
     ended_ = true;
     if (watch_) watch_->tell_to_end(exit_code);
@@ -165,14 +166,13 @@ class MpiProcesses : public Processes {
     all_watched_ = watches.missing.empty();
     if (!all_watched_ && process_ == 0)
       Log(around.log)
-          .warning(
-              "no signs of life of ", watches.missing,
-              ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
-              "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
-              "a step only (--comm-timeout)");
+          .warning("no heartbeat from ", watches.missing,
+                   ". Does a firewall block connections between the hosts, at ports that the system chooses? "
+                   "MASTER_ADDR sets another address of process 0. Training continues; a lost host is detected only "
+                   "within a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
-  /// What the watch knows of somebody who is gone.
+  /// Throws the watch's error about a lost process.
   void throw_loss() const {
     if (!watch_) return;
     if (const auto failure = watch_->failure()) throw *failure;
@@ -185,8 +185,8 @@ class MpiProcesses : public Processes {
     }
   }
 
-  /// Polls, since MPI has no wait with a time limit: first without a pause, unless others want the core, then with
-  /// pauses of an eighth of the wait so far, which is the most that they can add to it.
+  /// Polls, because MPI has no wait with a time limit: first without pauses, unless others compete for the core, then
+  /// with pauses of an eighth of the time waited so far, which bounds the additional delay.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
@@ -216,7 +216,7 @@ class MpiProcesses : public Processes {
       if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
     throw Error(Kind::comm,
                 cat(names_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                    " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
+                    " s: a process or the network hangs; ", limit_setting_, " sets a longer limit"));
   }
 
   /// "rank 1 on host0, ranks 2, 3 on host1"
@@ -231,8 +231,8 @@ class MpiProcesses : public Processes {
 
   seconds limit_;
   std::string limit_setting_;
-  std::function<void(int exit_code)> end_process_;  // null: this process goes on
-  bool ended_ = false;                              // the others were told to
+  std::function<void(int exit_code)> end_process_;  // null: this process continues
+  bool ended_ = false;                              // the others have been notified
   OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;

@@ -10,13 +10,13 @@
 
 namespace hctr {
 
-/// Why MPI cannot join processes here: this build has no plug-in, or MPI's library cannot be loaded. Empty if it can.
-/// Loads both.
+/// The reason why MPI cannot join processes: this build has no plug-in, or MPI's library cannot be loaded. Empty if it
+/// can. Loads both.
 std::string why_no_mpi();
 
-/// Initializes MPI, unless another part of the process has done so; then MPI is finalized with the object, but not
-/// where the job has failed and nothing ends this process, since MPI waits for all. The processes give signs of life
-/// over TCP, as those of start_tcp() do; process 0 warns of those that cannot connect. Errors: Error(comm), also if
+/// Initializes MPI, unless another part of the process has done so. MPI is finalized with the object, except if the job
+/// has failed and this process does not end, because MPI waits for all processes. Processes send heartbeats over TCP,
+/// like those of start_tcp(); process 0 warns about those that cannot connect. Errors: Error(comm), also if
 /// why_no_mpi().
 std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Surroundings&);
 

@@ -29,7 +29,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kToConnect{120};
-constexpr std::chrono::microseconds kToQueue{500};  // a call on connected ranks takes less, and a sleep as long
+// longer than a call on connected ranks takes, and about as long as a sleep
+constexpr std::chrono::microseconds kToQueue{500};
 
 ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
@@ -152,7 +153,7 @@ class NcclComm : public Communicator {
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abort_communicators();  // else freeing memory would wait for kernels that wait for peers
+    abort_communicators();  // otherwise freeing memory would wait for kernels that wait for peers
   }
 
  private:
@@ -189,7 +190,7 @@ class NcclComm : public Communicator {
     settle(status, "connecting", channel.comm);
   }
 
-  /// NCCL frees a non-blocking communicator in a thread of its own that cannot be joined (threads_outlive_main).
+  /// NCCL frees a non-blocking communicator in a thread that cannot be joined (threads_outlive_main).
   void disconnect(Channel& channel) noexcept {
     if (!channel.comm || channel.aborted) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
@@ -234,7 +235,7 @@ class NcclComm : public Communicator {
     settle(status, name, channel.comm);
   }
 
-  /// Waits until the host side of a call is complete.
+  /// Waits until the call is complete on the host.
   void settle(ncclResult_t status, const char* name, ncclComm_t comm) {
     const auto begin = std::chrono::steady_clock::now();
     while (status == ncclInProgress) {
@@ -295,8 +296,8 @@ class NcclComm : public Communicator {
     }
   }
 
-  /// Kernels that wait for a peer end only when their communicator is aborted. Then the host, which waits for the
-  /// kernels, continues.
+  /// Kernels that wait for a peer end only when their communicator is aborted; the host, which waits for the kernels,
+  /// then continues.
   void watch() {
     cudaSetDevice(device_.index);
     StoppedTime stopped;
@@ -330,7 +331,7 @@ class NcclComm : public Communicator {
   Device device_;
   HostBuffer host_aborted_;  // read by kernels of peer exchanges, which stop waiting once it is not 0
   std::array<Channel, 3> channels_;
-  std::mutex mutex_;  // of channels_, between this rank and its watcher
+  std::mutex mutex_;  // guards channels_, between this rank and its watcher
   std::atomic<bool> stop_ = false, in_step_ = false;
   std::atomic<int64_t> last_progress_ = 0;
   std::thread watcher_;

@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// The communicator of a rank on a GPU. Collective: every rank of the job calls it in its own thread. `group` exchanges
-/// the values of the host, and outlives the communicator. Errors: Error(comm).
+/// host values, and must outlive the communicator. Errors: Error(comm).
 std::unique_ptr<Communicator> make_nccl_comm(RankGroup& group, int rank, Device);
 
 }  // namespace hctr

@@ -13,8 +13,8 @@ namespace hctr {
 
 struct PeerExchangeSpec {
   Tensor receive_buffer;                // of this rank; any row stride
-  RankRanges receive;                   // where the data of each rank begins, in elements from the start of the buffer
-  std::optional<Tensor> send_buffer{};  // where data is staged if ranks cannot write to each other's memory
+  RankRanges receive;                   // start of each rank's data, in elements from the start of the buffer
+  std::optional<Tensor> send_buffer{};  // staging buffer, if ranks cannot write to each other's memory
   RankRanges send{};                    // ranges of the send buffer. With one, both as in Communicator::all_to_all
 };
 
@@ -22,33 +22,32 @@ struct PeerExchangeSpec {
 /// for every rank to destination(rank), end_write(), wait(), read the receive buffer. Calls are collective, as those of
 /// the communicator. They may use different streams, but a call starts only when the previous one is complete. If
 /// direct(), they only start kernels, by core/device/launch.cuh: one call for several exchanges starts one kernel in a
-/// Lockstep, where every rank makes the same calls with no other call that waits for ranks among them.
+/// Lockstep, if every rank makes the same calls without other calls that wait for ranks in between.
 class PeerExchange {
  public:
   virtual ~PeerExchange() = default;
-  /// The address where the data for `rank` begins: in that rank's receive buffer if direct(), else in this rank's send
-  /// buffer.
+  /// The start of the data for `rank`: in that rank's receive buffer if direct(), otherwise in this rank's send buffer.
   virtual std::byte* destination(int rank) const = 0;
   /// Whether data is written directly to the memory of other ranks.
   virtual bool direct() const = 0;
-  /// A flag on the device, or null if there is none. Once it is not 0 the exchange has been aborted, and nothing may be
-  /// written to a destination any more.
+  /// A flag on the device, or null. Once it is not 0 the exchange is aborted, and kernels must not write to
+  /// destinations any more.
   virtual const uint32_t* aborted() const { return nullptr; }
-  /// Returns, or lets the stream continue, when every rank has called it: each has then read what it received in the
-  /// previous round, and its buffer may be written to.
+  /// Returns, or lets the stream continue, when every rank has called it: each has then read the data of the previous
+  /// round, so its buffer may be written to.
   virtual void begin_write(Context&) = 0;
-  /// Says that all data of this rank has been written.
+  /// Signals that all data of this rank has been written.
   virtual void end_write(Context&) = 0;
   /// Waits until the data of all ranks is in the receive buffer.
   virtual void wait(Context&) = 0;
-  /// Both in one.
+  /// Both in one call.
   virtual void end_write_and_wait(Context& ctx) {
     end_write(ctx);
     wait(ctx);
   }
 };
 
-/// Works with any communicator: end_write() copies the send buffers by its all_to_all.
+/// Works with any communicator: end_write() sends the send buffers by all_to_all.
 class AllToAllExchange : public PeerExchange {
  public:
   /// Needs spec.send_buffer.

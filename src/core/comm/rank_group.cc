@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-constexpr uint64_t kMeetingsAsleep = 1000;  // on a busy machine, before a rank tries to yield again
+constexpr uint64_t kMeetingsAsleep = 1000;  // barriers on a busy machine before a rank tries to yield again
 
 }  // namespace
 
@@ -38,7 +38,7 @@ std::vector<int> RankGroup::find_hosts() {
   using Name = std::array<char, 256>;
   Name mine{};
   host_id(environment_).copy(mine.data(), mine.size() - 1);
-  // Every rank here receives the names, as in any exchange.
+  // Every rank receives the names, as in any exchange.
   const auto local = static_cast<size_t>(local_ranks_.count);
   std::vector<std::vector<Name>> received(local, std::vector<Name>(total, mine));
   std::vector<Transfer> transfers(local);
@@ -134,7 +134,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     return;
   }
   const uint64_t meeting = meetings_;
-  // The one that exchanges reads what the others send: they stay until it is done.
+  // The exchanging rank reads the others' data: they stay until it is done.
   const auto met = [&] { return meetings_ != meeting; };
   const auto over = [&] { return met() || (failed_ && !exchanging_); };
   lock.unlock();
@@ -149,17 +149,17 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     }
     change_.wait_for(lock, std::chrono::seconds(1), over);
     end += stopped.since_last();
-    // Once all have arrived, the last one exchanges with other processes, which has a limit of its own.
+    // When all have arrived, the last one exchanges with other processes, which has its own time limit.
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
-                           " waits: it hangs, or its disk does; ", limit_setting_, " sets a longer limit"));
+                           " waits: it or its disk hangs; ", limit_setting_, " sets a longer limit"));
       lock.unlock();
       fail(rank, late);
       throw late;
     }
   }
-  if (!met()) throw_failure(rank);  // where all have met, all go on: the next meeting fails
+  if (!met()) throw_failure(rank);  // if all have arrived, all continue: the next barrier fails
 }
 
 std::string RankGroup::missing_ranks() const {

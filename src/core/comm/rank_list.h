@@ -1,4 +1,4 @@
-// Ranks and processes as messages name them.
+// Names of ranks and processes in messages.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// "process 1", "processes 0, 2", or the first and how many there are besides.
+/// "process 1", "processes 0, 2", or the first ones and the number of others.
 inline std::string number_list(const char* one, const char* several, const std::set<int>& numbers) {
   constexpr size_t kMostNamed = 32;
   std::string text;
@@ -32,8 +32,8 @@ inline std::string process_list(const std::set<int>& processes) {
 
 inline constexpr int64_t kMostRanksOfJob = int64_t{1} << 16;
 
-/// `of_each`, `hosts`: the ranks of each process, as it says itself, and the name of its host. Errors: Error(comm)
-/// naming the process that says less than one, or with which there are more than a job can have.
+/// `of_each`, `hosts`: the number of ranks that each process reports, and its host. Errors: Error(comm) naming the
+/// process that reports less than one, or with which there are more than the maximum.
 inline void check_rank_counts(const std::vector<int>& of_each, const std::vector<std::string>& hosts) {
   int64_t total = 0;
   for (size_t p = 0; p < of_each.size(); ++p) {

@@ -1,4 +1,4 @@
-// The communicator of a single rank, so that callers need not ask whether there are others.
+// The communicator of a single rank, so that callers need no special case.
 #pragma once
 
 #include "core/comm/communicator.h"

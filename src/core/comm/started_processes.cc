@@ -9,11 +9,11 @@ namespace {
 
 /// Errors name this host, since the output of all processes is often one file.
 std::optional<Launch> launch_of_this_process(const Environment& environment, bool over_tcp) {
-  return in_context([] { return cat("reading what the launcher has set on ", host_name()); },
+  return in_context([] { return cat("reading the launcher's variables on ", host_name()); },
                     [&] { return find_launch(environment, over_tcp); });
 }
 
-/// MPI cannot be had: the processes that its launcher has started join over TCP, where the environment says how.
+/// If MPI is not available, the processes started by its launcher join over TCP, if the environment has an address.
 Launch without_mpi(const Launch& launch, const Environment& environment, const std::string& why) {
   if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
     if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;
@@ -32,8 +32,9 @@ std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Sur
     return start_tcp(without_mpi(*launch, around.environment, why), limits, around);
   auto processes = start_mpi(*launch, limits, around);
   if (processes->count() == launch->processes) return processes;
-  throw Error(Kind::usage, cat("started as ", launch->processes, " processes, but this program's MPI sees ",
-                               processes->count(), ": mpirun belongs to another MPI than the program was built with"));
+  throw Error(Kind::usage,
+              cat("started as ", launch->processes, " processes, but this program's MPI sees ", processes->count(),
+                  ": mpirun belongs to another MPI than the one that the program was built with"));
 }
 
 }  // namespace hctr

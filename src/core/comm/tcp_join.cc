@@ -29,10 +29,11 @@ JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
   return {made, launch.job, !made.empty()};
 }
 
-/// Why the job cannot start.
+/// The reason why the job cannot start.
 struct Refusal {
   Error error;
-  std::string to_others;  ///< without a secret anybody may ask: this text has no name and no version of process 0
+  /// without a secret any program may ask: this text contains neither name nor version of process 0
+  std::string to_others;
 };
 
 /// Process 0: waits for all others.
@@ -82,8 +83,8 @@ class Host {
     }
     std::string hosts;
     for (const auto& [name, count] : on_host) hosts += cat(hosts.empty() ? "" : ", ", name, " (", count, ")");
-    log.info(members_.size(), members_.size() == 1 ? " process goes on alone, on " : " processes joined over TCP, on ",
-             hosts, ".");
+    log.info(members_.size(),
+             members_.size() == 1 ? " process continues alone, on " : " processes joined over TCP, on ", hosts, ".");
     return job;
   }
 
@@ -92,11 +93,11 @@ class Host {
     std::string host, address;
     int port = 0;
     TcpSocket data, control;
-    int launched = 0;  // the number that the launcher gave
+    int launched = 0;  // its number from the launcher
   };
 
-  /// Where no secret was set: the one that was made, and none, until all have said that they keep it. It is kept here
-  /// before anybody else has it, so that whoever has it can come back.
+  /// If no secret was set: the generated one, and no secret until all have acknowledged it. It is stored here before it
+  /// is sent, so that any process that has it can return.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -112,10 +113,10 @@ class Host {
   void say_who_may_join(const Log& log) const {
     const std::string& because = listener_.all_because();
     const std::string all =
-        because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
+        because.empty() ? "" : cat(" on all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
     const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
     if (open_ && !this_host_only && !lost_after_)
-      log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
+      log.warning("any process that reaches port ", listener_.port(), " of ", host_name(), all,
                   " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
                   "same for all processes (openssl rand -hex 32 makes one)");
     else if (!all.empty())
@@ -124,16 +125,16 @@ class Host {
   std::string refused_connections() const {
     const int64_t refused = acceptor_.refused();
     return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
-               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
+               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " peer ",
                "is another program, belongs to another job, ",
-               open_ ? "or has a secret, and this process has none"
+               open_ ? "or has a secret, while this process has none"
                : launch_.secret.empty()
-                   ? "or does not know the secret that the processes made when they first joined, as one that is "
-                     "started anew: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
+                   ? "or does not know the secret that the processes made when they first joined, like a restarted "
+                     "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
                    : "or has another secret or none");
   }
-  /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
-  /// try to connect until their own time is over.
+  /// The job cannot start: sends the reason to the connected processes, and to those that connect within a few seconds,
+  /// so that they do not wait for their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -155,22 +156,22 @@ class Host {
     throw Error(Kind::comm, cat(process_list({late.begin(), late.end()}), late.size() == 1 ? " has" : " have",
                                 " not reported to process 0 on ", host_name(), ", port ", listener_.port(),
                                 ", in time; ", launch_.processes, " were started (", launch_.launcher,
-                                "). Have all been started, and does a firewall let the port through?",
+                                "). Have all been started, and does a firewall block the port?",
                                 acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
   }
-  /// After a restart: the others take the numbers of those that have not come.
+  /// After a restart: the others take the numbers of missing processes.
   void leave_out_missing(const Log& log) {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
     log.warning(process_list({lost.begin(), lost.end()}), lost.size() == 1 ? " has" : " have",
-                " not come back in time after the restart (--restart-wait): training goes on without ",
+                " not return in time after the restart (--restart-wait): training continues without ",
                 lost.size() == 1 ? "it" : "them");
     std::vector<Member> here;
     for (size_t p = 0; p < members_.size(); ++p)
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Takes a connection. One that says no greeting is closed.
+  /// Accepts a connection. Closes it if it sends no greeting.
   void take(Accepted accepted) {
     const auto greeting = greeting_from(accepted.greeting);
     if (!greeting) return;
@@ -185,7 +186,7 @@ class Host {
     if (greeting->version != version_) {
       const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
       refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
-             cat(runs, "runs another version, which its own messages name", all));
+             cat(runs, "runs another version, which its own messages state", all));
     }
     if (greeting->processes != launch_.processes) {
       const std::string counts =
@@ -206,13 +207,13 @@ class Host {
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
     if (!is_control) member.port = greeting->port;
-    try_to_send(accepted.socket, kWelcome);  // whoever is refused hears of it at once
+    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason at once
     place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
       socket.send_text(text, TcpClock::now() + seconds(2));
-    } catch (const Error&) {  // it ends by its own limit
+    } catch (const Error&) {  // it ends by its own time limit
     }
   }
 
@@ -237,7 +238,7 @@ class Host {
           [&] { return cat("waiting for the answer of process ", members_[p].launched, " on ", members_[p].host); },
           [&] {
             if (members_[p].data.receive_text(std::string_view(kKept).size(), end_) != kKept)
-              throw Error(Kind::comm, "it does not say that it keeps the job's secret");
+              throw Error(Kind::comm, "it does not confirm the job's secret");
           });
     agreed_.set_known_to_all();
   }
@@ -247,11 +248,11 @@ class Host {
   TcpClock::time_point end_;
   std::optional<TcpClock::time_point> lost_after_;
   AgreedSecret& agreed_;
-  bool open_;  // to those that know no secret
+  bool open_;  // accepts processes without a secret
   TcpListener listener_;
   Acceptor acceptor_;
   std::vector<Member> members_;
-  int refused_ = 0;  // the process with which the job cannot start
+  int refused_ = 0;  // the process that prevents the start
 };
 
 /// The other processes.
@@ -266,7 +267,7 @@ class Guest {
     try {
       job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
-      next_message(job.data[0]);  // process 0 has given up, and says here why
+      next_message(job.data[0]);  // process 0 has given up, and sends the reason
       throw;
     }
     if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));
@@ -281,7 +282,7 @@ class Guest {
     }
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
-      // It answers once it is connected with those before it.
+      // It answers once it is connected with the processes before it.
       job.data[p] = connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host),
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));
@@ -295,7 +296,8 @@ class Guest {
   TcpSocket to_host(ConnectionKind kind) {
     TcpSocket socket = connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_, agreed_), kind,
                                          end_, kHandshakeLimit);
-    // Others reach this process as process 0 does; where that is by a loopback address, by that of process 0.
+    // Others reach this process at the address that process 0 sees; if that is a loopback address, at process 0's
+    // address.
     const std::string own = socket.own_address();
     if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
     socket.send_text(greeting(), end_);
@@ -315,7 +317,7 @@ class Guest {
   std::string next_message(const TcpSocket& from) const {
     std::string text = in_context(
         [&] { return at_host(); },
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which has a reason to say at `end`
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which sends its reason at `end`
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;
@@ -330,12 +332,12 @@ class Guest {
     while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
       auto accepted = acceptor.next(std::min(end_, TcpClock::now() + kLookAtHost));
       if (!accepted && has_ended(job.data[0]))
-        throw Error(Kind::comm, cat(at_host(), ": it has ended while the processes connected with each other"));
+        throw Error(Kind::comm, cat(at_host(), ": it ended while the processes were connecting to each other"));
       if (!accepted && TcpClock::now() < end_) continue;
       if (!accepted)
         throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),
-                                    ", has waited in vain for processes with higher numbers: does a firewall let "
-                                    "connections between the hosts through?"));
+                                    ", timed out waiting for processes with higher numbers: does a firewall block "
+                                    "connections between the hosts?"));
       const auto from = greeting_from(accepted->greeting);
       if (!from) continue;
       const auto found = std::find_if(table.begin() + job.process + 1, table.end(),

@@ -84,7 +84,7 @@ void TcpListener::listen_at_all(int port) {
 
 void TcpListener::fail(int port, int error) {
   ::close(descriptor_);
-  throw Error(Kind::comm, cat(host_name(), " cannot wait for other processes at port ", port, ": ",
+  throw Error(Kind::comm, cat(host_name(), " cannot listen for other processes on port ", port, ": ",
                               std::strerror(error), error == EADDRINUSE ? "; another MASTER_PORT may be free" : ""));
 }
 

@@ -1,5 +1,5 @@
-// Between two processes there is one connection. In each exchange a process sends another one all pieces of its ranks
-// for the ranks there as one message, ordered by sending, then by receiving rank, so that pieces need no names.
+// Two processes have one connection. In each exchange a process sends another one all pieces from its ranks to the
+// ranks there as one message, ordered by sending, then by receiving rank, so that pieces need no names.
 #include "core/comm/tcp_processes.h"
 
 #include <poll.h>
@@ -22,13 +22,13 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Before the pieces of an exchange.
+/// Precedes the pieces of an exchange.
 struct MessageHead {
   uint64_t exchange;  ///< its number
   uint64_t bytes;     ///< of all pieces together
 };
 
-/// One direction of a message under way: what is left of head and pieces.
+/// One direction of a message in progress: the remaining bytes of head and pieces.
 class Pieces {
  public:
   void start(MessageHead head) {
@@ -44,12 +44,12 @@ class Pieces {
   bool head_done() const { return at_ > 0; }
   const MessageHead& head() const { return head_; }
 
-  /// Calls transfer(iovec*, count), which returns the number of bytes, 0 at the end of the connection or -1, until it
+  /// Calls transfer(iovec*, count), which returns the number of bytes, 0 at the end of the connection, or -1, until it
   /// would block or nothing is left. Returns whether the connection is open.
   template <class Call>
   bool advance(const Call& transfer) {
     while (!done()) {
-      // The head of a message that is received is looked at before its pieces are filled.
+      // The head of a received message is checked before its pieces are filled.
       const size_t count = std::min<size_t>(head_done() || sends_ ? left_.size() - at_ : 1, 256);
       const bool at_head = !head_done();
       const ssize_t moved = transfer(&left_[at_], count);
@@ -154,7 +154,7 @@ class TcpProcesses : public Processes {
     int process;
     Pieces send, receive;
     uint64_t expected = 0;
-    bool checked = false;  // the head of what is received
+    bool checked = false;  // the head of the received message
     bool done() const { return send.done() && receive.done(); }
   };
 
@@ -193,11 +193,11 @@ class TcpProcesses : public Processes {
     if (head.exchange != exchanges_ || head.bytes != peer.expected)
       throw Error(Kind::comm,
                   cat(name_of(peer.process), " sends ", head.bytes, " bytes as message ", head.exchange, " and ",
-                      peer.expected, " are expected as message ", exchanges_, ": its config or its data are others"));
+                      peer.expected, " are expected as message ", exchanges_, ": its config or its data differ"));
     peer.checked = true;
   }
 
-  /// Why a connection has broken: what the watch knows, or that it has.
+  /// The error of a broken connection: from the watch, or that it is broken.
   Error lost(const Peer& peer) const {
     if (const auto failure = watch_.failure_soon()) return *failure;
     return Error(Kind::comm, cat("the connection to ", name_of(peer.process), " has broken"));
@@ -232,7 +232,7 @@ class TcpProcesses : public Processes {
     for (const Peer& peer : peers_)
       if (!peer.done()) silent += cat(count++ > 0 ? ", " : "", name_of(peer.process));
     return Error(Kind::comm, cat(silent, count == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                                 " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
+                                 " s: a process or the network hangs; ", limit_setting_, " sets a longer limit"));
   }
 
   int process_;
@@ -243,7 +243,7 @@ class TcpProcesses : public Processes {
   OnHost on_host_;
   std::vector<TcpSocket> data_;  // by process
   std::vector<Peer> peers_;
-  std::vector<int> first_;  // rank of each process, and behind the last one
+  std::vector<int> first_;  // first rank of each process, then the total
   uint64_t exchanges_ = 0;
   Watch watch_;
 };

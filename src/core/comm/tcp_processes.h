@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// Joins the processes of a launch. While the job runs, each of them gives a sign of life every second: one that has
-/// ended, or whose host or network is silent for too long, ends the job, whatever the processes are doing, as the
-/// surroundings say (core/comm/watch.h). Errors: those of join_job().
+/// Joins the processes of a launch. While the job runs, each sends a heartbeat every second. If a process ends, or if
+/// it is silent for too long, the job ends, whatever the processes are doing, as the surroundings define
+/// (core/comm/watch.h). Errors: those of join_job().
 std::unique_ptr<Processes> start_tcp(const Launch&, const JoinLimits&, const Surroundings&);
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ namespace {
 
 std::string reason_of(int error) { return std::strerror(error); }
 
-/// The text of an address; empty where the system has none.
+/// The text of an address; empty if the system has none.
 std::string address_text(const sockaddr_storage& address, socklen_t size) {
   char text[NI_MAXHOST] = "";
   if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) !=
@@ -42,23 +42,24 @@ void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpCloc
       data += done;
       bytes -= static_cast<size_t>(done);
     } else if (done == 0) {
-      throw Error(Kind::comm, "the other end has closed the connection");
+      throw Error(Kind::comm, "the peer closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the other end has not answered in time");
+      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the peer did not answer in time");
     } else if (errno != EINTR) {
       throw Error(Kind::comm, cat(name, ": ", reason_of(errno)));
     }
   }
 }
 
-/// Begins to connect. 0 when it is connected, EINPROGRESS when it will be writable then, or the errno of the failure.
+/// Begins to connect. Returns 0 if connected, EINPROGRESS if the socket will become writable, or the errno of the
+/// failure.
 int begin_connect(const addrinfo& address, TcpSocket& socket) {
   socket = TcpSocket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.connected()) return errno;
   return ::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
 }
 
-/// The errno of a connection that has become writable; 0: it is connected.
+/// The errno of a connection that has become writable; 0: connected.
 int connect_result(const TcpSocket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -99,7 +100,7 @@ bool wait_until_ready(int descriptor, short events, TcpClock::time_point end) {
 
 void send_at_once(int descriptor) {
   const int on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages wait for each other
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages are answered one by one
 }
 
 int milliseconds_until(TcpClock::time_point end) {
@@ -158,7 +159,7 @@ void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const
 std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const {
   uint64_t size = 0;
   receive_bytes({reinterpret_cast<char*>(&size), sizeof size}, end);
-  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the other end is another program"));
+  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the peer is another program"));
   std::string text(size, '\0');
   receive_bytes(text, end);
   return text;
@@ -167,12 +168,12 @@ std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
   const TcpClock::time_point begin = TcpClock::now();
   const auto fail = [&](const std::string& why) {
-    // Rounded: `end` may have been set a moment before this began.
+    // Rounded: `end` may have been set a moment earlier.
     const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
-    throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why,
-                                " (tried for ", seconds,
-                                " s). Has it been started, does the address belong to its host, and does a firewall "
-                                "let the port through?"));
+    throw Error(
+        Kind::comm,
+        cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why, " (tried for ", seconds,
+            " s). Has it been started, does the address belong to its host, and does a firewall block the port?"));
   };
   std::string why = "no answer";
   for (;;) {

@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// With 20 s of silence all have ended after less than 30 s, even where a device or MPI waits for the peer that is gone.
-// mpirun leaves a process a second to say what it knows.
+// With 20 s of silence all have ended after less than 30 s, even if a device or MPI waits for the lost peer. mpirun
+// gives a process a second to report.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;
@@ -76,7 +76,7 @@ std::optional<Error> Watch::failure_soon() const {
 void Watch::tell_to_end(int exit_code) noexcept {
   try {
     send_to_all(cat(kAbort, exit_code));
-  } catch (...) {  // this process ends in any case, which the others notice
+  } catch (...) {  // this process ends in any case; the others detect it
   }
 }
 
@@ -115,12 +115,12 @@ void Watch::run() {
       }
       continue;
     }
-    // Whoever waits for the peer that is gone, in a kernel or in MPI, does not say or end anything.
+    // A thread that waits for the lost peer, in a kernel or in MPI, reports and ends nothing.
     if (failed && now - failed_at >= kToSayFailure) say_failure();
     if (failed && now - failed_at >= kToEndAfterFailure) end_if_possible(exit_code(Kind::comm));
     for (Peer& peer : peers_)
       if (!failed && !peer.left && now - peer.heard > silence_)
-        fail(peer, cat("has not been heard of for ", silence_.count(),
+        fail(peer, cat("has sent no heartbeat for ", silence_.count(),
                        " s: it was stopped, or its host or the network does not answer"));
   }
 }
@@ -131,7 +131,7 @@ void Watch::read_from(Peer& peer) {
     text = peer.socket.receive_text(kMostWatchText, TcpClock::now() + kToSend);
   } catch (const Error&) {
     has_left(peer);
-    return fail(peer, "has ended before the others: its own messages say why");
+    return fail(peer, "ended before the others: its own messages say why");
   }
   peer.heard = TcpClock::now();
   if (text == kBye) {
@@ -143,12 +143,12 @@ void Watch::read_from(Peer& peer) {
     say_failure();
     end_if_possible(exit_code_from(text.substr(kAbort.size())));
     fail_with(cat("process ", peer.process, " on ", hosts_.at(static_cast<size_t>(peer.process)),
-                  " has told the others to end: its own messages say why"));
+                  " ended the others: its own messages give the reason"));
   }
 }
 
 void Watch::has_left(Peer& peer) {
-  const std::lock_guard lock(sending_);  // the threads that send look at it
+  const std::lock_guard lock(sending_);  // the sending threads read it
   peer.left = true;
 }
 
@@ -160,7 +160,7 @@ void Watch::fail(const Peer& peer, const std::string& why) {
     const std::lock_guard lock(mutex_);
     ending = ending_;
   }
-  if (ending) return;  // this process has nothing left to do with it
+  if (ending) return;  // this process no longer needs it
   if (process_ == 0) send_to_all(kFailed + text, &peer);
   fail_with(text);
 }
@@ -185,10 +185,10 @@ void Watch::end_if_possible(int exit_code) {
 }
 
 void Watch::send_to_all(const std::string& text, const Peer* except) {
-  const std::lock_guard lock(sending_);  // whole messages, of two threads
+  const std::lock_guard lock(sending_);  // messages of two threads must not interleave
   for (const Peer& peer : peers_) try {
       if (&peer != except && !peer.left) peer.socket.send_text(text, TcpClock::now() + kToSend);
-    } catch (const Error&) {  // that it is gone is seen when it is read from
+    } catch (const Error&) {  // the receiving thread detects the loss
     }
 }
 

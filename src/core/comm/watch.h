@@ -1,4 +1,4 @@
-// Finds out that another process of the job is gone, whatever this process is doing.
+// Detects the loss of another process of the job, whatever this process is doing.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@
 
 namespace hctr {
 
-/// A thread that says every second over the control connections that this process lives, and hears the same of others:
-/// process 0 of all, the others of process 0, which tells them who has failed.
+/// A thread that sends a heartbeat every second over the control connections and expects those of others: process 0 of
+/// all processes, the others of process 0, which notifies them of failures.
 class Watch {
  public:
-  /// `control` and `hosts`: as JobConnections has them. `silence`: how long a process may be silent. Of the
-  /// surroundings on_lost_peer() gets the failure() once, where this process has not ended 0.2 s later; end_process()
-  /// is called 8 s later, and at once where another process tells this one to end.
+  /// `control` and `hosts`: see JobConnections. `silence`: maximum time between heartbeats. on_lost_peer() of the
+  /// surroundings is called once with the failure(), if this process has not ended 0.2 s later; end_process() is called
+  /// 8 s later, and at once if another process ends this one.
   Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, std::chrono::seconds silence,
         const Surroundings&);
-  /// Says goodbye, and waits a moment for the others to do so.
+  /// Sends a goodbye, and waits a moment for those of the others.
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// A descriptor that poll() finds readable once there is a failure().
+  /// A descriptor that poll() reports readable once there is a failure().
   int descriptor() const { return wake_; }
-  /// Error(comm) naming the process that is gone, or saying that one has told the others to end.
+  /// Error(comm) naming the lost process, or the one that has ended the others.
   std::optional<Error> failure() const;
-  /// The same for whoever has lost a connection, and wants to say why: waits for at most 2 s.
+  /// The same for a thread that has lost a connection and needs the reason: waits at most 2 s.
   std::optional<Error> failure_soon() const;
-  /// Tells all other processes to end at once with this exit code.
+  /// Ends all other processes at once with this exit code.
   void tell_to_end(int exit_code) noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Watch {
     int process;
     TcpSocket socket;
     TcpClock::time_point heard;
-    bool left = false;  // has said goodbye
+    bool left = false;  // has sent its goodbye
   };
   void run();
   void read_from(Peer&);
@@ -65,7 +65,7 @@ class Watch {
   std::mutex sending_;
   std::optional<Error> failure_;
   TcpClock::time_point failed_at_{};
-  bool ending_ = false, said_ = false, ended_ = false;  // said_ and ended_ are the thread's
+  bool ending_ = false, said_ = false, ended_ = false;  // said_ and ended_ belong to the thread
   int stop_;
   std::thread thread_;
 };

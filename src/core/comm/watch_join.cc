@@ -24,16 +24,16 @@ using std::chrono::seconds;
 constexpr seconds kToGreet{2};
 constexpr const char* kWelcomeToWatch = "welcome";
 
-/// What a process tells the others. Texts end with a zero.
+/// The information that a process sends to the others. Texts end with a zero.
 struct Whereabouts {
   char host[256] = "";
   // Of process 0:
-  char addresses[1024] = "";  // with blanks between them
-  Digest secret{};            // MPI carries it, so that nobody else knows it
+  char addresses[1024] = "";  // separated by blanks
+  Digest secret{};            // distributed by MPI, so that only the processes have it
   int32_t port = 0;
 };
 
-/// Why a process could not connect; empty if it is connected.
+/// The reason why a process could not connect; empty if it is connected.
 struct Verdict {
   char why[512] = "";
 };
@@ -43,7 +43,7 @@ void put(const std::string& text, char (&field)[N]) {
   text.copy(field, N - 1);
 }
 
-/// The addresses of this host's interfaces, its own for processes beside this one included.
+/// The addresses of this host's interfaces, including loopback for processes on this host.
 std::string own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return host_name();
@@ -57,7 +57,7 @@ std::string own_addresses() {
                                       sizeof name, nullptr, 0, NI_NUMERICHOST) != 0)
       continue;
     const std::string address = name;
-    if (address.find('%') != address.npos) continue;  // of one cable only
+    if (address.find('%') != address.npos) continue;  // valid on one link only
     if (text.size() + address.size() + 1 < sizeof(Whereabouts::addresses)) text += (text.empty() ? "" : " ") + address;
   }
   return text;
@@ -77,11 +77,11 @@ std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key
     try {
       accepted->socket.send_text(kWelcomeToWatch, TcpClock::now() + kToGreet);
     } catch (const Error&) {
-      continue;  // it has taken another address
+      continue;  // it has connected to another address
     }
     TcpSocket& place = control[static_cast<size_t>(*process)];
     if (!place.connected()) --missing;
-    place = std::move(accepted->socket);  // of two the first was too late
+    place = std::move(accepted->socket);  // of two connections, the first was too late
   }
   return control;
 }

@@ -15,11 +15,11 @@ thread_local const AllocatorScope* innermost_scope = nullptr;
 
 std::byte* DeviceAllocator::take(size_t wanted) {
   std::byte* const memory = allocate(wanted, stream);
-  if (!memory) throw Error(Kind::device, cat("out of memory: the caller's allocator refuses ", wanted, " bytes"));
+  if (!memory) throw Error(Kind::device, cat("out of memory: the caller's allocator refused ", wanted, " bytes"));
   bytes += static_cast<int64_t>(wanted);
   try {
     if (reinterpret_cast<uintptr_t>(memory) % kCallersAlignment != 0)
-      throw Error(Kind::usage, cat("the caller's allocator has given ", wanted, " bytes that are not aligned to ",
+      throw Error(Kind::usage, cat("the caller's allocator returned ", wanted, " bytes that are not aligned to ",
                                    kCallersAlignment));
     zero_bytes({device, stream}, memory, wanted);
   } catch (...) {

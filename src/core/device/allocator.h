@@ -1,4 +1,4 @@
-// Memory of a device from whoever calls the library, in place of the driver's.
+// Device memory from the caller's allocator instead of the driver.
 #pragma once
 
 #include <cstddef>

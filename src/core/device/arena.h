@@ -21,8 +21,8 @@ class Arena {
   /// must be empty.
   void add_alike(const Arena&, DType);
   void build(Device);
-  /// Instead of build(): addresses alone, none of them zero, that nobody may read or write. To plan for a device that
-  /// need not be here.
+  /// Instead of build(): assigns nonzero addresses without memory, which must not be read or written. For plans of a
+  /// device that need not exist.
   void place(Device);
   Tensor get(size_t ticket) const;
   size_t bytes() const { return bytes_; }

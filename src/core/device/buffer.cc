@@ -162,8 +162,8 @@ ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes, RowMemory* budg
     void* range = ::mmap(nullptr, most_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
       throw Error(Kind::device, cat("cannot reserve ", most_bytes_, " bytes of addresses: ", std::strerror(errno),
-                                    "; a table reserves addresses for all rows it may grow to, and uses memory for "
-                                    "those it has: raise the limit of addresses (`ulimit -v`)"));
+                                    "; a table reserves addresses for all rows to which it may grow, but uses memory "
+                                    "only for existing rows: raise the limit of addresses (`ulimit -v`)"));
     data_ = static_cast<std::byte*>(range);
   }
 }
@@ -207,7 +207,7 @@ void ReservedBuffer::grow(size_t wanted) {
     bytes_ = device_bytes_ = wanted;
     return;
   }
-  HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device behind ", bytes_ - device_bytes_, " bytes of the host");
+  HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device follows ", bytes_ - device_bytes_, " bytes of the host");
   constexpr size_t kMostMoved = size_t{64} << 20;
   const size_t before = bytes_, few = rounded_up(wanted / 16, granularity_of(device_)),
                piece = budget_ && budget_->has_host() ? std::min(few, kMostMoved) : wanted - before;

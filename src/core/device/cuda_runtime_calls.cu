@@ -62,7 +62,7 @@ GpuSearch find_gpus() {
   if (status == cudaErrorInsufficientDriver)
     return {0, "no NVIDIA driver, or one that is too old for this program's CUDA version"};
   if (status == cudaErrorNoDevice || count == 0)
-    return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
+    return {0, "the CUDA driver found no GPU (is CUDA_VISIBLE_DEVICES set?)"};
   return {0, cat("the CUDA driver reports: ", cudaGetErrorString(status))};
 }
 

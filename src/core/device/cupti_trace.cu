@@ -50,8 +50,8 @@ void* find_cupti(std::string& reason) {
   files.push_back(name);  // LD_LIBRARY_PATH
   for (const std::string& file : files)
     if (void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  reason = cat(name, " was not found beside the CUDA runtime (", runtime.dli_fname ? runtime.dli_fname : "",
-               "), in /usr/local/cuda or by LD_LIBRARY_PATH; it comes with the CUDA toolkit (cuda-cupti)");
+  reason = cat(name, " was not found next to the CUDA runtime (", runtime.dli_fname ? runtime.dli_fname : "",
+               "), in /usr/local/cuda or in LD_LIBRARY_PATH; it is part of the CUDA toolkit (cuda-cupti)");
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// What rules about a GPU go by, so that they can be asked of one that is not here.
+// The properties of a GPU that rules depend on, so that plans for a GPU can be made without one.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct GpuTraits {
   bool is_hopper() const { return compute_capability == 90; }
 };
 
-/// Of this device, which is that of the calling thread; none: a CPU.
+/// The traits of this device, which must be current in the calling thread; none: a CPU.
 std::optional<GpuTraits> gpu_traits(Device);
 
 }  // namespace hctr

@@ -56,7 +56,7 @@ std::optional<size_t> recorded_so_far(StreamRef stream) noexcept {
   if (cudaStreamGetCaptureInfo(stream_of(stream), &status, &id, &graph) == cudaSuccess &&
       status == cudaStreamCaptureStatusActive && cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess)
     return nodes;
-  (void)cudaGetLastError();  // a profile without these numbers is no error
+  (void)cudaGetLastError();  // a profile without these numbers is not an error
   return std::nullopt;
 }
 

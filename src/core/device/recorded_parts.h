@@ -1,4 +1,4 @@
-// What a Profiler, or a test, asks of work that is being recorded.
+// The interface of a Profiler, or a test, to work that is being recorded.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ struct RowMemoryLimits {
   int64_t reserve = 0;            ///< without `device`: stays free on the device
   int64_t host = 0;               ///< maximum in host memory
   int64_t move_every = 128;       ///< steps between swaps of rows by access counts; 0: never
-  bool swap_always = false;       ///< for tests: rows change places even if nobody uses them
-  std::string device_setting;     ///< the settings that give these, for messages
+  bool swap_always = false;       ///< for tests: rows are swapped even if they are not used
+  std::string device_setting;     ///< names of the settings, for messages
   std::string host_setting;       ///< empty: none, rows stay on the device
   bool of_options = false;        ///< messages name options of a set of embeddings, not fields of a config
   std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere

@@ -1,4 +1,4 @@
-// Which places of a file of fixed-size records are taken.
+// The free and used places of a file of fixed-size records.
 #pragma once
 
 #include <cstdint>
@@ -7,34 +7,34 @@
 
 namespace hctr {
 
-/// Places are handed out in order, segment after segment, so that what is written at a time lies together and a disk
-/// gets long writes. A segment is used again once all of its places are free; those that are nearly so can be emptied.
+/// Places are assigned in order, segment by segment, so that records written together are adjacent and a disk gets long
+/// writes. A segment is reused once all of its places are free; nearly empty segments can be emptied.
 class DiskPlaces {
  public:
-  /// `segment`: places that lie together.
+  /// `segment`: the number of adjacent places in a segment.
   explicit DiskPlaces(uint32_t segment) : segment_(segment) {}
 
   uint32_t segment() const { return segment_; }
-  /// Places that the file has had so far, and those of them that are free.
+  /// The places of the file so far, and the free ones among them.
   int64_t total() const { return static_cast<int64_t>(used_.size()); }
   int64_t free() const { return free_; }
-  /// Places that take_in_order() has before the file becomes longer.
+  /// The number of places that take_in_order() can return before the file grows.
   int64_t in_order() const;
 
-  /// Takes at most `count` places: of empty segments, and then, at most `more`, behind the end of the file.
+  /// Takes at most `count` places: in empty segments, then at most `more` after the end of the file.
   std::vector<uint32_t> take_in_order(int64_t count, int64_t more);
-  /// Takes `count` free places, of which there are as many, wherever they are, and appends them to `to`.
+  /// Takes `count` free places anywhere, and appends them to `to`. At least this many must be free.
   void take_any(int64_t count, std::vector<uint32_t>& to);
-  /// The same of free places before `end`, of which there are as many.
+  /// Takes `count` free places before `end`. At least this many must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
-  /// Places that are taken now and given back later are not free before release().
+  /// From now on, places that are in use now are not free before release(), even if they are returned.
   void hold() { held_ = used_; }
   void release();
-  /// Forgets the free places at the end of the file, and returns how many.
+  /// Removes the free places at the end of the file, and returns their number.
   int64_t drop_end();
-  /// The segments with the fewest taken places, which together have that many free ones. Only those that are at least a
-  /// quarter free, and not those that are being filled.
+  /// The segments with the fewest used places that together have this many free ones; only segments that are at least a
+  /// quarter free and not being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 
  private:
@@ -45,12 +45,12 @@ class DiskPlaces {
   uint32_t segment_;
   int64_t free_ = 0;
   std::vector<bool> used_;
-  std::vector<bool> held_;            // by place; empty: none is
+  std::vector<bool> held_;            // by place; empty: none is held
   std::vector<uint32_t> given_back_;  // of these
-  std::vector<uint32_t> taken_;       // of each segment
-  std::set<uint32_t> empty_;          // whole segments without a taken place
-  uint32_t next_ = 0, end_ = 0;       // what is left of the segment that is being filled
-  uint32_t last_hole_ = 0;            // where take_any() goes on
+  std::vector<uint32_t> taken_;       // used places of each segment
+  std::set<uint32_t> empty_;          // segments without used places
+  uint32_t next_ = 0, end_ = 0;       // the rest of the segment that is being filled
+  uint32_t last_hole_ = 0;            // where take_any() continues
 };
 
 }  // namespace hctr

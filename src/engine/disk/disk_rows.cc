@@ -14,11 +14,11 @@
 namespace hctr {
 namespace {
 
-constexpr int kDiskThreads = 16;              // requests that a disk has at a time
-constexpr size_t kMostRunBytes = 256 * 1024;  // in one request
+constexpr int kDiskThreads = 16;              // concurrent requests to a disk
+constexpr size_t kMostRunBytes = 256 * 1024;  // per request
 constexpr int64_t kSegmentBytes = 256 * 1024;
-constexpr int64_t kFreeShare = 2;      // of the file: with more than a half free, rows move together
-constexpr int64_t kRoomForOthers = 4;  // with less than a quarter of the budget left, free places come first
+constexpr int64_t kFreeShare = 2;      // rows are moved together if more than half of the file is free
+constexpr int64_t kRoomForOthers = 4;  // with less than a quarter of the budget left, free places are used first
 constexpr int64_t kChecksumsAtATime = 64;
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
@@ -93,7 +93,7 @@ std::vector<DiskRows::Run> DiskRows::runs_of(std::span<const Row> rows, const st
 void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
   const auto bytes = static_cast<size_t>(record_bytes_);
   const std::vector<uint32_t> order = by_place(rows);
-  // By one thread: a file system lets no more write to a file at a time, and the others would only wait for it.
+  // One thread writes: file systems serialize writes to a file, so others would only wait.
   for (const Run& run : runs_of(rows, order)) {
     const auto apart = run.in_memory ? nullptr : std::make_unique_for_overwrite<std::byte[]>(run.count * bytes);
     for (size_t i = 0; apart && i < run.count; ++i)
@@ -148,7 +148,7 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       rows[i].crc = checksum(rows[i], records + i * bytes);
   });
-  // Where rows move away while a snapshot has them, nothing becomes free.
+  // Moving rows frees nothing while a snapshot holds their places.
   if (!snapshot_ && places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
 }
 
@@ -180,7 +180,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                } catch (const Error&) {
                  undo(places);
                  if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
-                 places = take_places(count, false);  // a disk that is full has room in the file
+                 places = take_places(count, false);  // the disk is full, but the file has free places
                  try {
                    write_to(places);
                  } catch (const Error&) {

@@ -1,4 +1,4 @@
-// Rows that a thread writes to their file while training goes on.
+// Rows that a thread writes to their file while training continues.
 #include <algorithm>
 
 #include "core/base/expect.h"
@@ -41,11 +41,11 @@ void DiskRows::settle() {
 }
 
 void DiskRows::write_elsewhere() {
-  // Behind all blocks, which may write to the same places; and for all that have failed together: the places of one are
+  // After all blocks, which may write to the same places. All failed blocks are handled together: the places of one are
   // not free for another.
   writes_.wait_for_all();
   const std::vector<DiskWrites::Failed> failed = writes_.failed();
-  std::vector<Row> rows;  // that have not come back meanwhile
+  std::vector<Row> rows;  // rows that have not returned since
   std::vector<std::byte> records;
   const auto bytes = static_cast<size_t>(record_bytes_);
   for (const DiskWrites::Failed& each : failed) {
@@ -67,7 +67,8 @@ void DiskRows::write_elsewhere() {
                if (places_.free() < count) std::rethrow_exception(failed.front().error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);
-               const std::vector<uint32_t> places = take_places(count, false);  // a full disk has room in the file
+               // the disk is full, but the file has free places
+               const std::vector<uint32_t> places = take_places(count, false);
                try {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];
                  write(rows, records.data());

@@ -1,4 +1,4 @@
-// Rows on a disk that get other places in their file: together with others, or before its end, which others get.
+// Moves rows within their file: to put them together, or to shorten the file for other tables.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +8,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a time at least: the map is searched for it
+// at least this share of the file is freed at a time, because the whole map is searched
+constexpr int64_t kShareMovedTogether = 16;
 constexpr int64_t kMovedBytes = int64_t{16} << 20;  // at a time
 
 size_t moved_at_a_time(int64_t record_bytes) {
@@ -19,7 +20,7 @@ size_t moved_at_a_time(int64_t record_bytes) {
 
 void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) const {
   const auto bytes = static_cast<size_t>(record_bytes_);
-  std::vector<size_t> begins;  // of the rows of a segment
+  std::vector<size_t> begins;  // first row of each segment
   for (size_t i = 0; i < rows.size(); ++i)
     if (i == 0 || rows[i].place / places_.segment() != rows[i - 1].place / places_.segment()) begins.push_back(i);
   begins.push_back(rows.size());
@@ -36,7 +37,7 @@ void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) cons
 void DiskRows::move_together(int64_t wanted) {
   settle_all();
   const auto room = [&] { return places_.in_order() + disk_room() / record_bytes_; };
-  if (room() < places_.segment()) return;  // no segment may become empty by that: the map is not searched in vain
+  if (room() < places_.segment()) return;  // no segment would become empty: do not search the map in vain
   const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
   std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
   for (const uint32_t segment : segments) moves[segment] = true;
@@ -87,7 +88,7 @@ int64_t DiskRows::give_disk(int64_t bytes) {
   if (snapshot_ || places_.free() == 0) return 0;
   try {
     settle_all();
-  } catch (const Error&) {  // it is that of the next rows that leave
+  } catch (const Error&) {  // the next eviction reports the error
     return 0;
   }
   const int64_t before = places_.total(),

@@ -15,7 +15,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kMostRequestBytes = 256 * 1024;
-constexpr uint32_t kMostGap = 3;            // records between two that are read along
+constexpr uint32_t kMostGap = 3;            // unneeded records that are read to join two requests
 constexpr uint32_t kSortedTogether = 4096;  // places
 
 }  // namespace
@@ -70,7 +70,7 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
   };
   in_context([&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
              [&] {
-               // The disk gets all requests at a time, though one thread waits for them.
+               // All requests are submitted at once, although one thread waits for them.
                for (size_t request = 0; request + 1 < begins.size(); ++request)
                  file_->read_ahead(place(begins[request]) * record_bytes_, length(request));
                std::vector<std::byte> together;
@@ -95,7 +95,7 @@ void expect_record(const DiskRows::Row& row, std::span<const std::byte> record, 
 }
 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
-  // By segments first: what is left to sort lies in a cache.
+  // By segments first, so that the rest of the sort stays in a cache.
   std::vector<size_t> begins(static_cast<size_t>(places_.total() / kSortedTogether) + 2);
   map_.for_each([&](const Row& row) { ++begins[row.place / kSortedTogether + 1]; });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -135,7 +135,7 @@ void DiskRows::count_places(int64_t before) {
 }
 
 void DiskRows::count_promises() {
-  // A map that grows is there twice.
+  // While a map grows, the old one exists, too.
   const int64_t map = map_.entries() < entries_for_snapshot_ ? DiskMap::bytes_of(entries_for_snapshot_) : 0;
   const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_ +
                        (map_.in_file() ? map : 0),
@@ -154,7 +154,7 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   }
   const int64_t bytes =
       map_.rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
-  // Once all rows have left their places, no more are needed.
+  // At most as many as all rows: then all have left their places.
   const int64_t more_on_disk = disk_growth(map_.rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
@@ -164,7 +164,7 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
                   memory, " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
     why_not =
-        cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '", file_.folder().string(),
+        cat(label_, ": rows evicted until then may need ", more_on_disk, " bytes more in '", file_.folder().string(),
             "', and ", disk_room(), " of ", setting_words(budget_.limits()).disk_limit, " are left");
   else
     why_not.clear();

@@ -1,4 +1,4 @@
-// The rows that are on a disk at one moment, for a thread that reads them later.
+// The rows on disk at one moment, for a thread that reads them later.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@
 
 namespace hctr {
 
-/// Whether a snapshot is still there. Any thread.
+/// Whether a snapshot still exists. Any thread.
 class SnapshotUse {
  public:
   void end();
   bool ended() const;
-  /// Waits for the end.
+  /// Waits for its end.
   void wait();
-  /// Seconds that wait() has taken.
+  /// Seconds spent in wait().
   double waited() const;
 
  private:
@@ -31,7 +31,7 @@ class SnapshotUse {
   double waited_ = 0;
 };
 
-/// As long as it is there, DiskRows writes nothing to the places of its rows.
+/// During its life DiskRows does not overwrite its rows.
 class DiskSnapshot {
  public:
   DiskSnapshot(std::vector<DiskRows::Row> rows, std::shared_ptr<const ScratchFile> file, std::string label,
@@ -40,9 +40,10 @@ class DiskSnapshot {
   DiskSnapshot(const DiskSnapshot&) = delete;
   DiskSnapshot& operator=(const DiskSnapshot&) = delete;
 
-  /// In the order of the file.
+  /// In file order.
   std::span<DiskRows::Row> rows() { return rows_; }
-  /// records[i] = that of `rows[i]`, some of rows(). Any one thread. Errors: those of DiskRows::read().
+  /// Reads the record of each of `rows`, some of rows(), to `records`. Any one thread. Errors: those of
+  /// DiskRows::read().
   void read(std::span<const DiskRows::Row> rows, std::byte* records) const;
   int64_t record_bytes() const { return record_bytes_; }
   const std::shared_ptr<SnapshotUse>& use() const { return use_; }
@@ -55,7 +56,7 @@ class DiskSnapshot {
   std::shared_ptr<SnapshotUse> use_;
 };
 
-/// Errors: Error(io) naming the row, which begins at this byte of the file, unless its checksum is that of its record.
+/// Errors: Error(io) naming the row and its first byte in the file, unless its checksum matches.
 void expect_record(const DiskRows::Row&, std::span<const std::byte> record, int64_t byte, const ScratchFile&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Records on their way to a file: a thread writes them while training goes on.
+// Records being written to a file by a thread while training continues.
 #pragma once
 
 #include <atomic>
@@ -18,37 +18,37 @@
 
 namespace hctr {
 
-/// Blocks of records, each with a place in the file, are written one after the other, so that of two records with one
-/// place the later one is there at last. Until then the memory of a block has its records, also where they could not be
-/// written. For one thread, but for find().
+/// Blocks of records, each with a place in the file, are written in order, so that the later one of two records with
+/// one place wins. Until then records are in the memory of their block; records that could not be written stay there.
+/// For one thread, except for find().
 class DiskWrites {
  public:
-  /// `most_run_bytes`: in one request. `file` outlives this.
+  /// `most_run_bytes`: maximum size of a request. `file` must outlive this.
   DiskWrites(ScratchFile& file, int64_t record_bytes, size_t most_run_bytes)
       : file_(file),
         record_bytes_(static_cast<size_t>(record_bytes)),
         most_run_bytes_(most_run_bytes),
         thread_([this] { run(); }) {}
-  /// Waits for what is being written. What has not begun is not written.
+  /// Waits for the block that is being written. Later blocks are not written.
   ~DiskWrites();
   DiskWrites(const DiskWrites&) = delete;
   DiskWrites& operator=(const DiskWrites&) = delete;
 
-  /// Record i goes to places[i]. `records` stay as they are until they are written, see wait().
+  /// Writes record i to places[i]. `records` must not change until they are written, see wait().
   void start(std::span<const uint32_t> places, const std::byte* records);
-  /// Waits until the block whose records are there is written or has failed; returns at once where there is none.
+  /// Waits until the block with these records is written or has failed; returns at once if there is none.
   void wait(const std::byte* records);
   void wait_for_all();
-  /// Forgets blocks that are written, but for those behind one that has failed. Returns whether any is left.
+  /// Drops written blocks, except those after a failed one. Returns whether any block is left.
   bool any_left();
   bool has_unwritten() const;
-  /// Any thread: whether the record of this place may be in memory alone.
+  /// Any thread: whether the record of this place may be only in memory.
   bool is_unwritten(uint32_t place) const;
-  /// The record of this place, if it is in memory alone: the last one that was given for it. Several threads may call
-  /// it at a time, as long as no other member is called.
+  /// The latest record of this place, if it is only in memory. Several threads may call it concurrently, as long as no
+  /// other member is called.
   const std::byte* find(uint32_t place) const;
 
-  /// A block that could not be written, and why.
+  /// A block that could not be written, and the reason.
   struct Failed {
     const std::byte* records = nullptr;
     size_t count = 0;
@@ -56,14 +56,14 @@ class DiskWrites {
   };
   /// The oldest first.
   std::vector<Failed> failed() const;
-  /// The failed block with these records: they are somewhere else now.
+  /// Drops the failed block with these records, after they have been saved elsewhere.
   void forget(const std::byte* records);
 
  private:
   enum class State { waits, written, failed };
   struct Block {
     const std::byte* records;
-    std::vector<std::pair<uint32_t, uint32_t>> places;  // ascending, with the number of the record
+    std::vector<std::pair<uint32_t, uint32_t>> places;  // ascending, with the index of the record
     std::atomic<State> state = State::waits;
     std::exception_ptr error;
 
@@ -74,7 +74,7 @@ class DiskWrites {
 
   ScratchFile& file_;
   size_t record_bytes_, most_run_bytes_;
-  std::deque<std::unique_ptr<Block>> blocks_;  // the oldest first; changed behind mutex_
+  std::deque<std::unique_ptr<Block>> blocks_;  // the oldest first; guarded by mutex_
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::deque<Block*> waiting_;  // behind mutex_

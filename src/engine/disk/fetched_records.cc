@@ -49,7 +49,7 @@ void FetchedRecords::drop(uint32_t place) {
   if (found == at_.end()) return;
   Slot& slot = slots_[found->second];
   slot.dropped = true;
-  if (slot.ready) release(found->second);  // else publish() does
+  if (slot.ready) release(found->second);  // otherwise publish() releases it
   at_.erase(found);
 }
 

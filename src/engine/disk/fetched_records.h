@@ -1,4 +1,4 @@
-// Records of a file that have been read ahead of the step that needs them.
+// Records of a file, read before the step that needs them.
 #pragma once
 
 #include <cstddef>
@@ -9,30 +9,29 @@
 
 namespace hctr {
 
-/// Memory for a number of records, each found by its place in the file. Who reads a record reserves its memory first,
-/// and says when it is there; whoever changes the record of a place, or gives the place to another one, drops it here,
-/// also while it is being read. Members are called by one thread at a time; the memory that they hand out is written
-/// and read in between.
+/// Memory for records, each found by its place in the file. A reader reserves a slot, reads the record and publishes
+/// it. Any change of a record, or of a place's owner, drops the record here, even while it is being read. One thread at
+/// a time calls members; the memory of slots is accessed in between.
 class FetchedRecords {
  public:
   explicit FetchedRecords(int64_t record_bytes) : record_bytes_(static_cast<size_t>(record_bytes)) {}
 
-  /// Room for so many records from now on; never less than before.
+  /// Grows to this many records; never shrinks.
   void grow(int64_t records);
   int64_t room() const { return static_cast<int64_t>(slots_.size()); }
   static constexpr int64_t bytes_beside_record() { return kBytesOfEntry; }
 
-  /// Begins with the records of another batch. Of those that nobody has taken, the oldest make room when it is needed.
+  /// Starts the records of another batch. If room is needed, the oldest unused ones are dropped.
   void begin_batch() { ++batch_; }
-  /// Whether the record is here, or being read.
+  /// Whether the record is here or being read.
   bool has(uint32_t place) const { return at_.contains(place); }
   static constexpr uint32_t kNone = UINT32_MAX;
-  /// A slot for a record that is not here; kNone: there is no room.
+  /// A slot for a new record; kNone: no room.
   uint32_t reserve(uint32_t place);
   std::byte* memory(uint32_t slot) const { return slots_[slot].memory; }
-  /// The record has been read. `good`: and is to be kept.
+  /// The record has been read. `good`: keep it.
   void publish(uint32_t slot, bool good);
-  /// The slot of a record that is here, which is the caller's until release(); kNone: it is not.
+  /// The slot of a record, owned by the caller until release(); kNone: not here.
   uint32_t take(uint32_t place);
   void release(uint32_t slot) { free_.push_back(slot); }
   /// The place has another record from now on, or none.
@@ -53,7 +52,7 @@ class FetchedRecords {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::unordered_map<uint32_t, uint32_t> at_;  // from places to slots
-  uint32_t batch_ = 0, emptied_ = 0;           // emptied_: the batch in which old ones were dropped last
+  uint32_t batch_ = 0, emptied_ = 0;           // emptied_: the batch in which old records were last dropped
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The keys of a batch that have no row in memory, on the host.
+// Lists the keys of a batch without a row in memory, on the host.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace hctr {
 
 class MissingKeys {
  public:
-  /// Looks the batch up, and queues the list of the keys that have no row. On the stream that inserts keys, or where
-  /// nothing inserts any. `rows`: [key_capacity] becomes the row of each key; 0: none.
+  /// Looks up the batch and queues the list of keys without a row, on the stream that inserts keys, or if nothing
+  /// inserts any. `rows`: [key_capacity] becomes the row of each key; 0: none.
   void start(Context&, const ops::HashIndex&, const ops::KeyBatch&, int32_t* rows);
-  /// Once the stream of start() has been waited for: the different keys of the list, by slot and key, each where it
-  /// occurs first. In place: called once, and there until the next start().
+  /// After the stream of start() has been waited for: the distinct keys of the list, sorted by slot and key, each with
+  /// its first occurrence. Sorts in place: call it once; valid until the next start().
   std::span<const ops::MissingKey> different(const ops::HashIndex&);
 
  private:

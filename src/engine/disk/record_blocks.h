@@ -1,4 +1,4 @@
-// Memory of the host for the records of rows on their way between a table and its disk.
+// Host memory for the records of rows in transit between a table and its disk.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace hctr {
 
-/// Blocks of records: one for rows that come, and several for those that leave, as many as the rows in memory allow,
-/// since they are written while training goes on.
+/// Blocks of records: one for incoming rows, and several for evicted rows, which are written while training continues;
+/// their number depends on the rows in memory.
 class RecordBlocks {
  public:
-  /// `most_rows_at_a_time`: that one lookup may need.
+  /// `most_rows_at_a_time`: the rows that one lookup may need.
   RecordBlocks(Device, int64_t record_bytes, int64_t most_rows_at_a_time);
 
-  /// Rows on their way, with their row numbers in memory.
+  /// Rows in transit, with their row numbers in memory.
   struct Block {
     DiskRows::Row* entries;
     std::byte* records;
@@ -26,16 +26,16 @@ class RecordBlocks {
   };
   /// Of a block.
   size_t rows() const { return static_cast<size_t>(block_rows_); }
-  /// Records that may be read ahead, where so many rows are in memory.
+  /// Records that may be read ahead with this many rows in memory.
   int64_t most_ahead(int64_t rows_in_memory) const;
-  /// Of records in all blocks.
+  /// Bytes of all blocks.
   int64_t bytes(int64_t rows_in_memory) const { return blocks(rows_in_memory) * block_rows_ * record_bytes_; }
 
   Block coming() { return on_host(0); }
-  /// The block that has been used the longest time ago, of as many as there may be.
+  /// The least recently used block, of as many as there may be.
   Block next_leaving(int64_t rows_in_memory);
 
-  /// A block of so many rows in this memory, and the most that have room in so many bytes.
+  /// A block of this many rows in this memory, and the maximum number of rows in this many bytes.
   Block in(std::byte* memory, size_t rows) const;
   size_t rows_in(size_t bytes) const;
 

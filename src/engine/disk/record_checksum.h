@@ -1,4 +1,4 @@
-// By what a record that was torn, altered or left as it was before is found.
+// Detects torn, altered and outdated records.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// A checksum of a record and whose it is, for this process: the processor's CRC-32C where it has one, several times as
-/// fast as zlib's CRC-32, which stands in for it elsewhere. Finds every changed burst of up to 32 bits, and four
-/// billion to one any other damage.
+/// A checksum of a record and its owner, valid in this process: the processor's CRC-32C if available, several times as
+/// fast as zlib's CRC-32, which is used otherwise. Detects every changed burst of up to 32 bits; misses other damage
+/// once in four billion.
 uint32_t record_checksum(int64_t key, int32_t slot, std::span<const std::byte> record);
 
 }  // namespace hctr

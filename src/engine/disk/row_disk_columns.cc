@@ -1,4 +1,4 @@
-// The values of rows on a disk, for checkpoints and model files: rows are read there, and do not come back for it.
+// The values of rows on disk, for checkpoints and model files: read from disk without moving rows to memory.
 #include <algorithm>
 #include <cstring>
 

@@ -1,12 +1,12 @@
-// Rows that leave for the disk, and the places that they leave: rows that come take them, so that no other row moves.
+// Evicts rows to disk. Incoming rows reuse their places, so that no other row moves.
 //
-// A place is free from the moment its row has left. No step that is queued has it: rows of the steps that may be queued
-// stay, or all steps have been waited for. And no key leads to it, since the entry of its key has a mark.
+// A place is free as soon as its row is evicted. No queued step uses it: rows of the steps that may be queued stay, or
+// all steps have been waited for. No key leads to it, because the entry of its key has become a mark.
 //
-// Rows leave on the prepare stream, beside the steps that are queued. The batch before the one that is prepared there
-// may be computed, and as many before it as there are buffers for. The rows of older ones have their last values, since
-// the stream has waited for the step that had the buffer before; the steps beside neither read nor write them, nor any
-// statistic or mark, which preparations write, nor the index.
+// Rows are evicted on the prepare stream, concurrently with queued steps: that of the previous batch, and as many
+// before it as there are buffers. Rows of older batches have their final values, because the stream has waited for the
+// step that used the buffer before. Running steps neither read nor write them, nor the index, statistics and marks,
+// which only preparations write.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -19,11 +19,11 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kShareThatLeaves = 16;  // a sixteenth of the rows in memory makes room at a time
+constexpr int64_t kShareThatLeaves = 16;  // share of the rows in memory evicted at a time
 
-/// Rows with the lowest last step + steps * log2(1 + uses) leave: each doubling of its uses lets a row stay so many
-/// steps longer. These are the steps in which all of memory would be replaced: with fewer, rows of one use push
-/// frequent ones out; with more, what was frequent long ago stays for too long.
+/// Rows with the lowest last step + steps * log2(1 + uses) are evicted: each doubling of its uses lets a row stay so
+/// many steps longer. These are the steps in which all of memory would be replaced: with fewer, rows used once displace
+/// frequent ones; with more, formerly frequent rows stay too long.
 uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
 }  // namespace
@@ -49,8 +49,8 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   }
   HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
               " rows, capacity ", arrays_.capacity());
-  // The host waits for the choice each time, so many leave, though the steps behind hide only the writing of what fits
-  // in the blocks.
+  // The host waits for each choice, many rows are evicted at once, although only the writing of blocks in memory
+  // overlaps the next steps.
   const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
   const ops::RowRanks ranks{.keys = arrays_.keys(),
@@ -80,7 +80,7 @@ std::vector<int32_t> RowDiskTier::rows_that_leave(int64_t rows) const {
   copy_bytes(runtime_.prepare_stream(), fates.data(), arrays_.left(), fates.size());
   runtime_.prepare_stream().synchronize();
   std::vector<int32_t> numbers, leaving;
-  const void* at = fates.data();  // few of them leave
+  const void* at = fates.data();  // few of them are evicted
   while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
                            static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
     numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));
@@ -109,8 +109,8 @@ void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
-    // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key, and so are
-    // their marks: nothing reads those of a free place.
+    // Rows assigned later expect zeros. All numbers of rows, and their marks, are written when they get a key: nothing
+    // reads those of a free place.
     for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
@@ -130,7 +130,7 @@ int64_t RowDiskTier::remove_lowest(Context& ctx, const ops::RowRanks& ranks, int
                                    const ops::RemovalMemory& memory) {
   struct Ranked {
     ops::RowRanks::Rank rank;
-    int64_t at;  // in `on_disk`; -1: in memory
+    int64_t at;  // index in `on_disk`; -1: in memory
   };
   const auto size = static_cast<size_t>(rows) + 1;
   std::vector<ops::Fate> fates(size);

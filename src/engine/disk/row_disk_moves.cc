@@ -1,5 +1,5 @@
-// Rows that leave for the disk or come from it, block by block: a kernel puts the records of a block together, or takes
-// them apart, and they are copied as a whole.
+// Moves rows to and from disk, block by block: a kernel packs or unpacks the records of a block, which is copied as a
+// whole.
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// On the CPU a piece is the block itself.
+/// On a CPU a piece is the block itself.
 void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (to != from) copy_bytes(stream, to, from, bytes);
 }
@@ -91,7 +91,7 @@ void RowDiskTier::put_out(std::span<const int32_t> rows, size_t& left) {
     const RecordBlocks::Block block = next;
     const std::span<const int32_t> numbers = rows_of(left);
     const std::span<DiskRows::Row> leaving(block.entries, numbers.size());
-    for (DiskRows::Row& row : leaving) {  // what no column has
+    for (DiskRows::Row& row : leaving) {  // values that no column has
       if (!arrays_.slots()) row.slot = 0;
       row.base = row.marks = 0;
     }
@@ -106,7 +106,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
-  if (arrays_.base_places())  // what arrays take from here
+  if (arrays_.base_places())  // values that arrays take from here
     for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
       row.place = row.base;
       row.crc = row.marks;
@@ -122,7 +122,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " of the disk, capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Steps may be computed meanwhile: they know nothing of these places, nor of numbers behind those of their rows.
+  // Steps may run concurrently: they do not use these places, nor numbers after those of their rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);
@@ -136,10 +136,10 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
     ops::index_enter(ctx, index_.view(), piece.numbers, some);
   });
   if (to == To::end) ops::index_add_rows(ctx, index_.view(), static_cast<uint32_t>(rows.size()));
-  if (from == From::disk) disk_->remove(rows);  // while they are on their way
+  if (from == From::disk) disk_->remove(rows);  // rows are in transit
   ctx.stream().synchronize();
   if (to == To::places) return;
-  // Behind the steps that are queued, of which each ends with the rows that it knows.
+  // After the queued steps, each of which ends with the rows that it knows.
   const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
   ops::index_finish_rows(behind, index_.view(), last);

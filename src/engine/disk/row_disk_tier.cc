@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// What the record of a row has.
+/// Bytes of a row's record.
 int64_t bytes_in_record(const RowArrays& arrays) {
   int64_t bytes = 0;
   for (const RowColumn& column : arrays.columns())
@@ -82,7 +82,7 @@ std::optional<RowDiskTier::Arrivals> RowDiskTier::find_arrivals(Context& ctx, co
     missing_.start(ctx, index_.view(), batch, rows);
     ctx.stream().synchronize();
   }
-  // The stream has prepared the batches before this one; their steps may still be computed.
+  // The stream has prepared the earlier batches; their steps may still be running.
   Arrivals coming{.missing = missing_.different(index_.view()), .from_disk = {}, .fresh = {}, .new_keys = new_keys};
   add_batch_count();
   find_again(coming);

@@ -1,4 +1,4 @@
-// The rows of a store that are on a disk: which of them come to memory, which leave it, and where they go.
+// The rows of a store that are on disk: chooses which rows are evicted and which return, and moves them.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,21 @@
 
 namespace hctr {
 
-/// Whether the keys of a batch that have no row get one.
+/// Whether new keys of a batch get rows.
 enum class NewKeys { get_rows, get_none };
 
-/// Rows that batches seldom use, or used long ago, leave the memory, and come back before a batch that has their keys
-/// is looked up. Kernels see rows in memory alone. A row that leaves leaves a free place, which one that comes takes.
-/// How much memory there is, and that the batch fits there, is the store's business.
+/// Rows that batches use rarely, or used long ago, are evicted from memory, and return before a batch with their keys
+/// is looked up. Kernels see only rows in memory. An evicted row leaves a free place, which an incoming row reuses. The
+/// store decides how much memory there is, and that the batch fits.
 class RowDiskTier {
  public:
   struct Rules {
-    int64_t rows_at_a_time = 0;  ///< that one lookup may need
-    int64_t batch_keys = 0;      ///< most keys of one batch
-    size_t batches_ahead = 0;    ///< that may be queued
+    int64_t rows_at_a_time = 0;  ///< rows that one lookup may need
+    int64_t batch_keys = 0;      ///< maximum keys of one batch
+    size_t batches_ahead = 0;    ///< batches that may be queued
     bool all_exist = false;      ///< each key has a row from the start
-    bool places_for_new = true;  ///< new keys take free places; false: a gate decides later which of them get a row
+    /// new keys use free places; false: an admission gate decides later which of them get a row
+    bool places_for_new = true;
   };
   /// All but the rules outlive it.
   RowDiskTier(RowMemory& budget, RowsInMemory&, const Rules&);
@@ -43,54 +44,55 @@ class RowDiskTier {
   const DiskRows& disk() const { return *disk_; }
   DiskRows& disk() { return *disk_; }
   const RecordBlocks& records() const { return records_; }
-  /// No row is on the disk from now on.
+  /// Removes all rows from disk.
   void clear();
-  /// Rows in memory have grown to so many.
+  /// Rows in memory have grown to this number.
   void set_capacity(int64_t rows) { disk_->set_room_ahead(records_.most_ahead(rows)); }
   DiskUse use() const;
 
   // A batch, before it is looked up.
-  /// The batch that comes next is of this step. And: steps have other numbers from now on.
+  /// Sets the step of the next batch. forget_steps(): step numbers change.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
-  /// Lists the keys of the batch that have no row in memory, if there may be any, and does not wait; find_arrivals()
-  /// for the same batch whose new keys get rows does not wait then, once the stream has been waited for. Returns
-  /// whether it has queued work. `rows`: [batch.size()] scratch.
+  /// Lists the keys of the batch without a row in memory, if there may be any, without waiting; once the stream has
+  /// been waited for, find_arrivals() for the same batch does not wait. Returns whether it has queued work. `rows`:
+  /// [batch.size()] scratch.
   bool list_missing(Context&, const ops::KeyBatch&, int32_t* rows);
-  /// What a batch needs that is not in memory.
+  /// The rows of a batch that are not in memory.
   struct Arrivals {
     std::span<const ops::MissingKey> missing;
     std::vector<DiskRows::Row> from_disk, fresh;  // fresh: new keys
     NewKeys new_keys;
     int64_t count() const { return static_cast<int64_t>(from_disk.size() + fresh.size()); }
   };
-  /// None: nothing can be missing. Else waits for the stream, unless list_missing() was called.
+  /// None: nothing can be missing. Otherwise waits for the stream, unless list_missing() was called.
   std::optional<Arrivals> find_arrivals(Context&, const ops::KeyBatch&, int32_t* rows, NewKeys);
-  /// Rows on the disk may have other places now.
+  /// Searches again, because rows on disk may have moved.
   void find_again(Arrivals&) const;
-  /// How many of them have no free place, and get numbers behind those of all rows.
+  /// The number of them without a free place, which get numbers after all rows.
   int64_t rows_at_end(const Arrivals&) const;
-  /// Whether any of them come from the disk, or are new and take a free place.
+  /// Whether any of them are on disk, or are new and use a free place.
   bool has_work(const Arrivals&) const;
-  /// Whether evaluations have looked up rows since the last call that was true.
+  /// Whether evaluations have looked up rows since the last call that returned true.
   bool consume_lookups() { return std::exchange(lookups_queued_, false); }
-  /// They come, but for new keys that have no free place: index_insert gives them rows at the end. Memory and index
-  /// have room. Waits for the stream.
+  /// Brings them to memory, except new keys without a free place: index_insert gives them rows at the end. Memory and
+  /// index must have room. Waits for the stream.
   void bring(Context&, const Arrivals&);
-  /// The new rows of the last batch stay. And: they go, if they have not been kept; nothing is queued.
+  /// The new rows of the last batch stay. drop_refused_rows(): they are removed, unless kept; nothing may be queued.
   void keep_new_rows() { entered_.clear(); }
   void drop_refused_rows();
 
-  // Rows leave.
-  /// Rows that do not leave: those of the batch alone, with nothing queued, or those of all batches that may be queued.
+  // Evictions.
+  /// Rows that are not evicted: those of the batch alone, with nothing queued, or those of all batches that may be
+  /// queued.
   enum class Stay { of_batch, recent };
-  /// `least` rows or more leave; `needed` more are to fit. Waits for the prepare stream. False, and none leaves, if too
-  /// many stay. `rows`: [count] of the batch.
+  /// Evicts at least `least` rows, to make room for `needed` more. Waits for the prepare stream. False if too many must
+  /// stay: then nothing is evicted. `rows`: [count] of the batch.
   bool leave(int64_t least, int64_t needed, const int32_t* rows, int64_t count, Stay);
-  /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
+  /// Writes rows to disk; they also stay in memory. `left`: the number written, even if there is no room for the rest.
   void put_out(std::span<const int32_t> rows, size_t& left);
-  /// Of the `count` rows that leave first, those on the disk and rows 1 to `rows` whose fate is open counted, has those
-  /// on the disk removed, and returns the number of the others.
+  /// Removes the `count` rows that rank lowest among those on disk and rows 1 to `rows` with open fate: removes those
+  /// on disk, and returns the number of the others.
   int64_t remove_lowest(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
 
   /// Rows have been removed from memory, and so many others have moved up into their places, and into all free ones.
@@ -107,13 +109,13 @@ class RowDiskTier {
   void read(const RowColumn&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
   void read(const RowColumn&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
-  /// Adds rows first to last of a checkpoint. `owner`: of a row that has none there; empty: all have.
+  /// Loads rows `first` to `last` of a checkpoint. `owner`: for rows without one there; empty: all have one.
   void load(const StateReader&, int64_t first, int64_t last, const std::function<ops::RowOwner(int64_t)>& owner);
   size_t offset_in_record(const RowColumn&) const;
-  /// Rows that are moved at a time.
+  /// Rows moved at a time.
   size_t block_rows() const { return records_.rows(); }
 
-  /// Notes the number of different rows of a training batch, behind its preparation.
+  /// Adds the number of distinct rows of a training batch to the statistics, after its preparation.
   void count_batch_rows(const ops::GroupCounts*);
 
  private:
@@ -121,33 +123,33 @@ class RowDiskTier {
     std::byte* first;
     size_t stride;
   };
-  /// The values of a column in these.
+  /// The values of a column in these records.
   StridedBytes values_of(const RowColumn&, DiskRows::Row* rows, std::byte* records) const;
-  /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
+  /// Whether keys of a batch may be on disk, or more of them may be new than fit in memory.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
-  /// Adds what count_batch_rows() has noted, once its stream has been waited for.
+  /// Adds the counts of count_batch_rows(), after its stream has been waited for.
   void add_batch_count();
-  /// Of rows 1 to `rows` those that have left according to RowArrays::left(), but not to free_. Ascending.
+  /// Rows 1 to `rows` that are evicted by RowArrays::left() but not in free_ yet. Ascending.
   std::vector<int32_t> rows_that_leave(int64_t rows) const;
-  /// Removes rows from the disk that are in memory, too.
+  /// Removes rows from disk that are also in memory.
   void take_from_disk(std::span<const int32_t> rows);
-  /// Their keys go, and their places are free. Nothing that searches for keys is queued, and no step has the rows. The
-  /// numbers ascend.
+  /// Removes their keys and frees their places. Nothing queued searches for keys, and no step uses the rows. The
+  /// numbers are ascending.
   void forget_rows(std::span<const int32_t> rows);
 
   enum class From { disk, new_keys };
   enum class To { places, end };
   ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
-  /// The same of rows that come, with their places in the last whole checkpoint.
+  /// The same for incoming rows, with their places in the last full checkpoint.
   ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
-  /// Calls body(first, count, piece) for pieces of a block that memory of the device has room for; on the CPU for
-  /// itself.
+  /// Calls body(first, count, piece) for parts of a block that fit in device memory; on a CPU for the block itself.
   void for_record_pieces(size_t rows, const RecordBlocks::Block&,
                          const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
-  /// The next block, which has these rows once the prepare stream is done. Errors: of records that were not written.
+  /// The next block, filled with these rows once the prepare stream has finished. Errors: those of records that were
+  /// not written.
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
-  /// At most block_rows() rows come to memory, to free places or behind all others, on the stream of the context, which
-  /// is waited for.
+  /// Moves at most block_rows() rows to memory, to free places or after all others, on the stream of the context, and
+  /// waits for it.
   void take_in(Context&, std::span<const DiskRows::Row>, From, To);
 
   RowMemory& budget_;
@@ -163,7 +165,7 @@ class RowDiskTier {
   std::vector<uint32_t> recent_steps_;  // of the batches that may be queued
   bool lookups_queued_ = false;         // of evaluations, perhaps
   MissingKeys missing_;
-  bool listed_ = false;  // missing_ has the keys of the batch that comes next
+  bool listed_ = false;  // missing_ has the keys of the next batch
   std::optional<HostBuffer> batch_counts_;
   bool counted_ = false;  // batch_counts_ holds a count
   int64_t batch_rows_ = 0, brought_ = 0, into_places_ = 0, moved_up_ = 0, waits_to_leave_ = 0;  // see DiskUse

@@ -1,11 +1,11 @@
-// Time that a thread has waited, added up.
+// Measures the total waiting time of a thread.
 #pragma once
 
 #include <chrono>
 
 namespace hctr {
 
-/// Adds the seconds of its life.
+/// Adds the seconds of its lifetime.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}

@@ -1,18 +1,18 @@
-// How fast the rows in memory are replaced by others.
+// Measures how fast rows in memory are replaced.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// The steps in which as many rows leave the memory as it holds: a mean over the last few times that some left.
+/// The number of steps in which as many rows are evicted as memory holds: a mean over the last few evictions.
 class Turnover {
  public:
-  /// Of `rows` rows in memory, `leaving` leave before step `step`, which counts modulo 2^32 and never goes back.
+  /// Of `rows` rows in memory, `leaving` are evicted before step `step`, which counts modulo 2^32 and never decreases.
   void add(uint32_t step, int64_t rows, int64_t leaving) {
     left_ += leaving;
     const auto since = static_cast<double>(step - last_);
-    if (since == 0 || left_ == 0) return;  // evaluations have rows leave, too
+    if (since == 0 || left_ == 0) return;  // evictions by evaluations count in the next step
     const double now = since * static_cast<double>(rows) / static_cast<double>(left_);
     mean_ = mean_ > 0 ? mean_ + (now - mean_) / 4 : now;
     last_ = step;
@@ -21,8 +21,8 @@ class Turnover {
   double steps() const { return mean_; }
 
  private:
-  uint32_t last_ = 0;  // step of the last time
-  int64_t left_ = 0;   // rows, since then
+  uint32_t last_ = 0;  // step of the last eviction
+  int64_t left_ = 0;   // rows evicted since then
   double mean_ = 0;    // not known yet
 };
 

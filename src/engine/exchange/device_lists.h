@@ -12,7 +12,7 @@ namespace hctr {
 
 class DeviceLists {
  public:
-  /// Copies the values and synchronizes the stream. The array lives as long as this.
+  /// Copies the values and synchronizes the stream. The array lives as long as this object.
   template <class T>
   const T* put(Runtime& runtime, const std::vector<T>& values) {
     const Buffer& memory = lists_.emplace_back(runtime.device(), std::max<size_t>(1, values.size()) * sizeof(T));

@@ -27,8 +27,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   list_addresses(runtime);
 }
 
-/// Columns are the vectors of a sample: one for each slot, or for each key of a bag where keys are not pooled. Each
-/// piece of one is a column at its owner.
+/// Columns are the vectors of a sample: one for each slot, or for each key of a bag if keys are not pooled. Each piece
+/// of a vector is a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
@@ -60,9 +60,9 @@ void Exchange::place_columns(const Placement& placement) {
     std::sort(owners.begin(), owners.end(), [](const AtOwner& a, const AtOwner& b) { return a.owner < b.owner; });
   const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
-    throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags,
-                                  " bags to rank ", comm_.rank(), ", and a rank can take ", most,
-                                  ": give a smaller \"batchsize\", or \"placement\": \"localized\""));
+    throw Error(Kind::config, cat("a batch of all ranks may send ", owned_key_capacity(), " keys of ", bags,
+                                  " bags to rank ", comm_.rank(), ", but a rank supports at most ", most,
+                                  ": set a smaller \"batchsize\", or \"placement\": \"localized\""));
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
 
@@ -142,7 +142,7 @@ std::byte* Exchange::vectors_from(int owner) const {
 
 void Exchange::make_key_exchange(Runtime& runtime) {
   const Tensor received = arena_.get(received_);
-  zero(runtime.compute_stream(), received);  // no keys, should the first round be aborted
+  zero(runtime.compute_stream(), received);  // no keys, in case the first round is aborted
   runtime.compute_stream().synchronize();
   const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
   to_merge_ = comm_.make_peer_exchange({received, of_ranks});
@@ -191,7 +191,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    of_owners.begin.assign(of_owners.begin.size(), 0);  // one message, for this rank too
+    of_owners.begin.assign(of_owners.begin.size(), 0);  // one message, also for this rank
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
@@ -225,7 +225,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     owners.remote_columns = lists_.put(runtime, remote_columns);
     return owners;
   };
-  /// begin(owner): the start of the message of that owner.
+  /// begin(owner): the start of the message from that owner.
   const auto at_each_owner = [&](size_t c, const auto& begin) {
     std::vector<ops::RemoteColumn> remote_columns;
     for (const AtOwner& at : at_owners_[c]) {
@@ -237,7 +237,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // then only `present` is used
+    if (straight_) return nullptr;  // otherwise only `present` is used
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -278,7 +278,8 @@ void Exchange::list_addresses(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    if (!one_message) batch.split.present = batch.joined.present;  // a message for all owners has every vector
+    // if there is one message for all owners, it has every vector
+    if (!one_message) batch.split.present = batch.joined.present;
   }
 }
 
@@ -344,11 +345,10 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
-    if (!at.mine.keys)  // in pieces what belongs to keys is not known when a step is recorded
-      throw Error(
-          Kind::config,
-          "a benchmark's steps in pieces need vectors that GPUs write straight to their places: bags of one key, "
-          "vectors of a multiple of 16 bytes, GPUs that reach each other's memory");
+    if (!at.mine.keys)  // when pieces of a step are recorded, data that depends on keys is unknown
+      throw Error(Kind::config,
+                  "steps in pieces need vectors that GPUs write directly to their destination: bags of one key, "
+                  "vectors of a multiple of 16 bytes, GPUs that can access each other's memory");
     return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   }
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");

@@ -1,4 +1,4 @@
-// The way back of an exchange: gradients to the owners of rows, by kernels or by copy engines.
+// The backward pass of an exchange: sends gradients to the owners of rows, by kernels or copy engines.
 #include <algorithm>
 #include <utility>
 
@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Where all gradients of a slot go to one owner, as they are. Of slots that are spread, and where some keys are
-/// replicated, kernels send those alone that an owner needs; and short vectors leave faster by kernels.
+/// Copy engines apply if all gradients of a slot go unchanged to one owner. For sharded slots, and with replicated
+/// keys, kernels send only the gradients that an owner needs. For short vectors kernels are faster.
 void Exchange::make_gradient_blocks(Runtime& runtime) {
   constexpr size_t kLong = 128;  // bytes
   const bool as_they_are =

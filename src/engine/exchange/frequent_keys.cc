@@ -12,8 +12,7 @@ namespace {
 /// The member as a whole number. Errors: Error(data).
 int64_t whole_number(const Json& entry, std::string_view member, const std::string& where) {
   const Json* value = entry.find(member);
-  if (!value || !value->integer())
-    throw Error(Kind::data, cat(where, " has no \"", member, "\" that is a whole number"));
+  if (!value || !value->integer()) throw Error(Kind::data, cat(where, " has no \"", member, "\" that is an integer"));
   return *value->integer();
 }
 
@@ -23,10 +22,9 @@ FrequentKeys read_frequent_keys(const std::filesystem::path& path, bool by_slot,
   const Json file = Json::read_file(path);
   const Json* hottest = file.find("hottest");
   if (!hottest || !hottest->array())
-    throw Error(Kind::data,
-                cat("'", path.string(),
-                    "' names no frequent keys: expected {\"hottest\": [{\"slot\": 0, \"key\": 7}, ...]}, as "
-                    "table_inspect --count writes it with --json"));
+    throw Error(Kind::data, cat("'", path.string(),
+                                "' lists no hot keys: expected {\"hottest\": [{\"slot\": 0, \"key\": 7}, ...]}, as "
+                                "table_inspect --count writes it with --json"));
   std::vector<std::pair<int32_t, int64_t>> all;
   for (size_t i = 0; i < hottest->array()->size(); ++i) {
     const Json& entry = (*hottest->array())[i];

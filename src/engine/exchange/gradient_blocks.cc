@@ -16,8 +16,8 @@ bool GradientBlocks::takes(const Tensor& dy) const {
   return dy.row_stride() * static_cast<int64_t>(size_of(dy.dtype())) == layout_.columns * layout_.vector_bytes;
 }
 
-/// One block for columns that follow each other, or that are equally far apart also from the last of a sample to the
-/// first of the next; else one for each run of columns.
+/// One block for columns that are adjacent or equally spaced, also from the last column of a sample to the first of the
+/// next; otherwise one block for each run of columns.
 void GradientBlocks::add_blocks(const OwnerColumns& owner, const std::byte* dy,
                                 std::vector<ops::VectorBlock>& to) const {
   const int64_t bytes = layout_.vector_bytes, count = static_cast<int64_t>(owner.columns.size());

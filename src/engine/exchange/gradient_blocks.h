@@ -1,4 +1,4 @@
-// Gradients of long vectors go to other ranks by copy engines, so that products have the multiprocessors.
+// Sends gradients of long vectors by copy engines, so that GEMMs keep the multiprocessors.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace hctr {
 
-/// The columns of one owner, by their places in a sample of this rank, and the address of its message.
+/// The columns of one owner, as indices in a sample of this rank, and the address of its message.
 struct OwnerColumns {
   std::vector<int64_t> columns;
   std::byte* message = nullptr;
 };
 
-/// Belongs to an Exchange whose ranks write gradients directly to their owners, each as it is.
+/// Part of an Exchange whose ranks write each gradient unchanged and directly to its owner.
 class GradientBlocks {
  public:
   struct Layout {
@@ -27,16 +27,16 @@ class GradientBlocks {
   };
   GradientBlocks(Runtime&, Layout);
 
-  /// Whether gradients that lie like this can be sent: those of a sample right behind those of the one before.
+  /// Whether gradients with this layout can be sent: samples must be contiguous.
   bool takes(const Tensor& dy) const;
-  /// Copies dy to all owners. Can be recorded, outside of a Lockstep.
+  /// Copies dy to all owners. Can be recorded, but not within a Lockstep.
   void send(Context&, Tensor dy);
 
  private:
   void add_blocks(const OwnerColumns&, const std::byte* dy, std::vector<ops::VectorBlock>& to) const;
 
   Layout layout_;
-  Stream to_others_, to_own_;  // so that two engines work
+  Stream to_others_, to_own_;  // two, so that two engines work
   Event gradients_ready_, sent_, kept_;
 };
 

@@ -1,4 +1,4 @@
-// An embedding whose frequent rows are replicated and whose other rows have owners.
+// An embedding whose hot keys have replicated rows, and whose other rows have owners.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace hctr {
 
-/// The frequent keys are read from a file, or found: the owners count the occurrences of keys in the first steps; then,
-/// between two steps, the rows that occur often enough for replication to pay are copied to every rank, the most
-/// frequent first, with their states. From then on the replicated row is the valid one and replaces its owner's in
-/// files, so that files, and numbers of rows, are those of a table without frequent rows.
+/// The frequent keys are read from a file, or found: the owners count the occurrences of keys in the first steps. Then,
+/// between two steps, the rows for which replication pays are copied to every rank with their states, the most frequent
+/// first. From then on the replicated row is the valid one and replaces its owner's in files, so that files and row
+/// counts are those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
-  /// Errors: those of read_frequent_keys(); Error(data) when the table cannot have a key of the file.
+  /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is impossible in the table.
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
@@ -40,9 +40,9 @@ class HybridEmbedding : public PartlyReplicated {
  private:
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                   FrequentKeys);
-  /// Replicates the most frequent rows of all ranks, as far as that pays.
+  /// Replicates the most frequent rows of all ranks, as far as replication pays.
   void find_frequent();
-  /// The occurrences in a batch of all ranks from which on a replicated row needs less communication.
+  /// The minimum number of occurrences in a batch of all ranks for which a replicated row needs less communication.
   int64_t least_occurrences() const;
   /// On rank 0 the replicated rows that have occurred, in the order of (slot, key).
   RowCopies frequent_rows(RowsToExport wanted);

@@ -1,4 +1,4 @@
-// An embedding in which the rows of some small slots are replicated and those of the other slots have owners.
+// An embedding in which the rows of some small slots are replicated and the rows of the other slots have owners.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Two tables that write and read different columns of the vectors: nothing is exchanged for the slots of the first.
+/// Two tables that write and read different columns of the vectors: the slots of the first need no exchange.
 class MixedEmbedding : public PartlyReplicated {
  public:
   /// `spec` has direct keys, by slot.

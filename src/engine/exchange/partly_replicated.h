@@ -11,8 +11,9 @@
 
 namespace hctr {
 
-/// A step of both: replicated rows are pooled and their gradients summed concurrently with the exchange of the others.
-/// Derived classes decide which keys are replicated, look these up in send_keys(), and say how both tables are saved.
+/// Runs a step of both tables: replicated rows are pooled, and their gradients summed, concurrently with the exchange
+/// of the other rows. Derived classes decide which keys are replicated, look these up in send_keys(), and define how
+/// both tables are saved.
 class PartlyReplicated : public Embedding {
  public:
   void gather_keys(Context& ctx, Recording* recording, int buffer) override {
@@ -74,7 +75,7 @@ class PartlyReplicated : public Embedding {
   }
   std::vector<SlotKey> removed_keys() override {
     std::vector<SlotKey> removed = others_.removed_keys();
-    // The owner of a replicated row may have removed its copy, which is outdated.
+    // If the owner of a replicated row has removed its outdated copy, the row itself still exists.
     std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
     return removed;
   }
@@ -89,7 +90,7 @@ class PartlyReplicated : public Embedding {
     others_.load_state(from);
     replicated_.load_state(from.of_rank(0).in(kReplicatedState));
   }
-  /// `part`: which part of the vectors comes from replicated rows.
+  /// `part`: the part of the vectors that comes from replicated rows.
   PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
                    Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)
       : comm_(comm),

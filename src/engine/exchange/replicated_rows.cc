@@ -72,7 +72,7 @@ void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
-  if (uint8_t* changed = table_.change_marks())  // by the batches of other ranks too
+  if (uint8_t* changed = table_.change_marks())  // also by the batches of other ranks
     ops::record_access(ctx, step.touched, rows_now(), {.changed = changed});
 }
 
@@ -95,8 +95,8 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Each touched row now has one gradient. The update sees a batch of one sample per row, in which touched rows have a
-  // key.
+  // Each touched row now has one gradient. The update gets a batch of one sample per row, in which each touched row has
+  // one key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;
@@ -192,13 +192,14 @@ ReplicatedRows::Keys ReplicatedRows::saved_keys(const StateReader& from) const {
   from.list("assigned_slots", saved.slots);
   const size_t keys = saved.keys.size(), slots = saved.slots.size();
   const std::string has = cat("table '", table_.spec().name, "': the checkpoint has ", keys, " replicated rows");
-  if (static_cast<int64_t>(keys) > rows_) throw Error(Kind::data, cat(has, ", and this run has memory for ", rows_));
+  if (static_cast<int64_t>(keys) > rows_)
+    throw Error(Kind::data, cat(has, ", but this run has memory for only ", rows_));
   if (slots != keys && (slots > 0 || table_.spec().identity_by_slot))
-    throw Error(Kind::data, cat(has, ", and slots of ", slots, " of them"));
+    throw Error(Kind::data, cat(has, ", but slots of ", slots, " of them"));
   for (size_t i = 1; i < keys; ++i)
     if (std::pair(slots > 0 ? saved.slots[i - 1] : 0, saved.keys[i - 1]) >=
         std::pair(slots > 0 ? saved.slots[i] : 0, saved.keys[i]))
-      throw Error(Kind::data, cat(has, ", of which that of key ", saved.keys[i], " at place ", i, " is no next one"));
+      throw Error(Kind::data, cat(has, ", but key ", saved.keys[i], " at place ", i, " is out of order"));
   return saved;
 }
 
@@ -206,8 +207,8 @@ void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) 
   const std::string& name = table_.spec().name;
   if (has_rows() && (saved.keys != keys_ || saved.slots != slots_))
     throw Error(Kind::data,
-                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " frequent keys, and this run has ",
-                    keys_.size(), " of which some are others: the file that names them has changed"));
+                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " hot keys, but this run has ",
+                    keys_.size(), ", some of which differ: the file that lists them has changed"));
   const auto list_of = [&]<class T>(const char* array, std::vector<T>& values) {
     if (!from.has(array)) return;
     const StateArray& column = from.at(array);
@@ -219,7 +220,7 @@ void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) 
   list_of("slots", slots);
   if (keys != saved.keys || (!slots.empty() && slots != saved.slots))
     throw Error(Kind::data, cat("table '", name, "': the checkpoint has ", keys.size(),
-                                " replicated rows, which are not those of its ", saved.keys.size(), " keys"));
+                                " replicated rows, which differ from those of its ", saved.keys.size(), " keys"));
 }
 
 std::vector<int32_t> ReplicatedRows::saved_seen(const StateReader& from) {
@@ -234,7 +235,7 @@ void ReplicatedRows::load_state(const StateReader& from) {
   std::vector<int32_t> known = saved_seen(from);
   if (known.size() != saved.keys.size() + 1)
     throw Error(Kind::data, cat("table '", table_.spec().name, "': the checkpoint has ", saved.keys.size(),
-                                " replicated rows, and says of ", known.size(), " whether they have occurred"));
+                                " replicated rows, but the field of occurrences has ", known.size(), " entries"));
   expect_rows_of(saved, from);
   table_.load_state(from);
   keys_ = std::move(saved.keys);

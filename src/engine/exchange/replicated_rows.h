@@ -1,7 +1,7 @@
-// Replicated rows: every rank has them, equal bit by bit, because every rank applies the same update. Ranks all-reduce
+// Replicated rows: every rank has them, bitwise equal, because every rank applies the same update. Ranks all-reduce
 // gradients instead of exchanging vectors. See docs/distributed.md.
 //
-//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that the batch of any rank has
+//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows in the batch of any rank
 //   forward    y  <── rows, as in a table on one rank
 //   backward   dy ── sum by row ──> [rows, dim] ── all-reduce ──> optimizer, once for each of those rows
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace hctr {
 
-/// Either all rows of a table with direct keys, or those of some of its slots, or those of keys that are assigned
+/// Either all rows of a table with direct keys, or the rows of some of its slots, or the rows of keys that are assigned
 /// between steps (TableSpec::fixed_keys): none at first, and at most row_limit. Calls of steps are collective.
 class ReplicatedRows {
  public:
@@ -33,8 +33,8 @@ class ReplicatedRows {
   void update(Context&, int buffer);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, other keys add nothing to y: the owners of their rows add them, or with
-  // `owners` write those vectors of y directly, which are then not written here.
+  // With fixed keys, or those of some slots, other keys add nothing to y: the owners of their rows add them. With
+  // `owners`, these write their vectors of y directly, and pool() does not write them.
 
   /// The replicated row of each key of the prepared batch; 0 if it has none.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
@@ -49,14 +49,14 @@ class ReplicatedRows {
   void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool has_rows() const { return !keys_.empty(); }
   bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
-  /// Which of these keys have rows that find() shows.
+  /// For each key whether it has a row that find() would return.
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
   /// Overwrites the rows of the block that are replicated, with the same values on every rank. Their keys count as
   /// having occurred.
   void import_rows(const RowBlock&);
-  /// Passes on the rows whose key has occurred, with their states. Waits for queued steps.
+  /// Passes the rows whose key has occurred, with their states, to the sink. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
   // For checkpoints, with nothing queued.
   void save_state(StateWriter);
@@ -65,10 +65,10 @@ class ReplicatedRows {
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
   };
-  /// The keys to which a checkpoint has rows assigned. Errors: Error(data) when they are more than there is memory for,
-  /// without a slot each, or in another order than that of assign_rows().
+  /// The keys to which a checkpoint assigns rows. Errors: Error(data) when they exceed the reserved rows, lack slots,
+  /// or have another order than that of assign_rows().
   Keys saved_keys(const StateReader&) const;
-  /// Of each row of a checkpoint, from row 0, whether its key has occurred; empty: of all.
+  /// For each row of a checkpoint, from row 0, whether its key has occurred; empty: all have.
   static std::vector<int32_t> saved_seen(const StateReader&);
 
   EmbeddingTable& table() { return table_; }
@@ -80,9 +80,9 @@ class ReplicatedRows {
   /// Errors: Error(data) when the table in a checkpoint has other rows than these keys, or this run has other keys.
   void expect_rows_of(const Keys&, const StateReader&) const;
   std::vector<int32_t> seen();
-  /// The number of rows now, at least 1. Rows that are not assigned yet are not part of all-reduces.
+  /// The current number of rows, at least 1. All-reduces skip unassigned rows.
   int64_t rows_now() const;
-  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is no row.
+  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is not a row.
   Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;
@@ -92,7 +92,7 @@ class ReplicatedRows {
   std::vector<int64_t> keys_;
   std::vector<int32_t> slots_;
 
-  struct Step {    // of a buffer of the ring: the rows that the batches of all ranks touch
+  struct Step {    // per buffer of the ring: the rows that the batches of all ranks touch
     size_t marks;  // ticket
     ops::RowGroups touched;
   };

@@ -1,4 +1,4 @@
-// What a UniqueExchange plans and allocates.
+// The plan and the memory of a UniqueExchange.
 #include "engine/exchange/unique_exchange.h"
 
 #include <algorithm>
@@ -68,11 +68,11 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   owned_vectors_ = of_vectors(most_answered_);
   answered_rows_ = add(DType::i32, layout.owned_key_capacity);
   if (layout.sums_gradients()) add_sums(runtime);
-  in_context([] { return "allocating what is sent to other hosts"; }, [&] { arena_.build(runtime.device()); });
+  in_context([] { return "allocating messages to other hosts"; }, [&] { arena_.build(runtime.device()); });
   count_full_size();
 }
 
-/// What is known of a batch from its keys until its step has ended.
+/// The state of a batch from its keys until the end of its step.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {
@@ -110,7 +110,7 @@ void UniqueExchange::expect_countable() const {
     if (std::max({keys, bags, words}) > most)
       throw Error(Kind::config,
                   cat("a batch may have ", keys, " keys of ", bags, " bags, in ", words, " words, that rank ",
-                      comm_.rank(), what, ", and can have ", most, " of each: give a smaller \"batchsize\""));
+                      comm_.rank(), what, ", and can have ", most, " of each: set a smaller \"batchsize\""));
   };
   expect(asked_, most_keys_, " gathers for other hosts");
   expect(answered_, layout_.owned_key_capacity, " is asked for by all hosts");
@@ -125,7 +125,7 @@ ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ran
           .answered = answered};
 }
 
-/// `first`: the first column of each message, and their end.
+/// `first`: the first column of each message, then the end.
 UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const std::vector<ops::HostColumn>& columns,
                                                        const std::vector<int32_t>& first, int64_t bags, int64_t keys,
                                                        bool sends) {
@@ -152,7 +152,7 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   return messages;
 }
 
-/// The columns of this rank, then of the owners that it gathers for.
+/// The columns of this rank, then of the owners for which it gathers.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;
@@ -241,7 +241,7 @@ ops::RowGroups UniqueExchange::groups_of(const Batch& at) const {
           .counts = reinterpret_cast<ops::GroupCounts*>(list(at.groups.counts))};
 }
 
-/// The bags that go through this rank as a batch whose keys are the numbers of their gradients.
+/// The bags that go through this rank, as a batch whose keys are the indices of their gradients.
 ops::KeyBatch UniqueExchange::summed_bags(const Batch& at) const {
   return {.offsets = list(at.bag_offsets),
           .slots = 1,

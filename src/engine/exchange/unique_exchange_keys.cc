@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Nothing to or from any rank.
+/// Empty ranges for every rank.
 RankRanges none(int ranks) { return RankRanges::equal(ranks, 0); }
 
 void set(RankRanges& ranges, int rank, int64_t begin, int64_t count) {
@@ -38,16 +38,16 @@ void UniqueExchange::expect_possible(int sender, int64_t number, int64_t most, c
   if (number >= 0 && number <= most) return;
   throw Error(Kind::comm,
               cat(name_of(sender), " has sent ", name_of(comm_.rank()), " the keys of a batch with ", number, what,
-                  ", of which there may be 0 to ", most, ": the message was damaged on its way or in memory"));
+                  ", expected 0 to ", most, ": the message was damaged in transit or in memory"));
 }
 
 void UniqueExchange::throw_if_refused() const {
   const auto* const refused = reinterpret_cast<const int32_t*>(host_refused_.data());
   for (size_t m = 0; m < answered_.ranks.size(); ++m)
     if (refused[m] != 0)
-      throw Error(Kind::comm, cat(name_of(answered_.ranks[m]), " has sent ", name_of(comm_.rank()),
-                                  " the keys of a batch in a message that contradicts itself: it was damaged on its "
-                                  "way or in memory"));
+      throw Error(Kind::comm,
+                  cat(name_of(answered_.ranks[m]), " has sent ", name_of(comm_.rank()),
+                      " the keys of a batch in an inconsistent message: it was damaged in transit or in memory"));
 }
 
 void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,
@@ -71,7 +71,7 @@ void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& ba
 void UniqueExchange::gather_keys(Context& ctx, int buffer) {
   Batch& at = batches_.at(static_cast<size_t>(buffer));
   on_host_.synchronize();
-  throw_if_refused();  // the message of a batch before
+  throw_if_refused();  // in the message of an earlier batch
   const KeyRanges keys = read_counts(ctx, at);
   merge_keys(ctx, keys);
   plan_asking(ctx, at, keys.received);
@@ -95,7 +95,7 @@ void UniqueExchange::receive_keys(Context& ctx, int buffer, Tensor owned_offsets
   if (layout_.sums_gradients()) group_gradients(ctx, at);
 }
 
-/// In the host: how many keys and bags each rank has for each owner.
+/// Within the host: the number of keys and bags that each rank has for each owner.
 UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   const int ranks = comm_.size(), row = 2 * ranks;
   const auto* const counts = reinterpret_cast<const int32_t*>(host_counts_.data());
@@ -135,7 +135,7 @@ UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   return keys;
 }
 
-/// In the host: keys and their bags, to the rank that has or gathers for their owner, which merges them.
+/// Within the host: sends keys and their bags to the rank that owns them or gathers for their owner, which merges them.
 void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);
   all_to_all(ctx, arena_.get(sent_bags_), keys.to, arena_.get(bags_here_), keys.from);
@@ -147,7 +147,7 @@ void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
                          arena_.get(scratch_).bytes());
 }
 
-/// Writes the messages to owners, and lists what they will answer with.
+/// Writes the messages to owners, and lists the vectors that they will return.
 void UniqueExchange::plan_asking(Context& ctx, const Batch& at, int64_t keys) {
   std::byte* const scratch = arena_.get(scratch_).bytes();
   const ops::HostKeys asked = arrays_of(asked_);
@@ -161,7 +161,7 @@ void UniqueExchange::plan_asking(Context& ctx, const Batch& at, int64_t keys) {
              host_summed_.bytes());
 }
 
-/// The sizes of messages, to their owners and to the host.
+/// Sends the sizes of messages to their owners and copies them to the host.
 void UniqueExchange::send_sizes(Context& ctx) {
   const int ranks = comm_.size();
   RankRanges to = none(ranks), from = none(ranks);
@@ -226,7 +226,7 @@ void UniqueExchange::exchange_messages(Context& ctx) {
              ranges(answered_, sizes + ranks));
 }
 
-/// Groups the bags of this host by the numbers of their gradients, whose sums are sent.
+/// Groups the bags of this host by the indices of their gradients, whose sums are sent.
 void UniqueExchange::group_gradients(Context& ctx, const Batch& at) {
   if (at.sizes.summed == 0) return;
   ops::group_by_row(ctx, summed_bags(at), list(at.bag_vectors),

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// The same ranges, after a vector that is left free.
+/// The same ranges, shifted by one free vector.
 RankRanges after_one(RankRanges ranges) {
   for (int64_t& begin : ranges.begin) ++begin;
   return ranges;
@@ -70,7 +70,7 @@ void UniqueExchange::send_vectors(Context& ctx, int buffer, const Memory& memory
   bytes_.of_full_size += full_vectors_;
 }
 
-/// Between hosts: the vectors that the gathering ranks have asked for.
+/// Between hosts: sends the vectors that the gathering ranks have requested.
 void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owned) {
   const ops::OwnerLists lists = owner_lists(at);
   if (at.sizes.listed > 0)
@@ -80,7 +80,7 @@ void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owne
        after_one(at.sizes.vectors_asked));
 }
 
-/// In the host: to each rank the vectors of its bags, those of this rank's rows before the others.
+/// Within the host: sends each rank the vectors of its bags, vectors of this rank's rows first.
 void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memory) {
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const int rank = groups_.here()[h];
@@ -96,7 +96,7 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
        without_own(at.sizes.bags, at.sizes.own_bags));
 }
 
-/// In the host to the gathering ranks, which add them up, then between hosts.
+/// Sends gradients to the gathering ranks within the host, which sum them, then between hosts.
 void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memory, const ops::OverflowSearch& search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   copy_bags(ctx, at, memory.of_samples, true);
@@ -112,7 +112,7 @@ void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memo
   bytes_.of_full_size += full_gradients_;
 }
 
-/// Each bag's to its place in a message.
+/// Copies the gradient of each bag to its place in a message.
 void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const auto rank = static_cast<size_t>(groups_.here()[h]);
@@ -123,8 +123,8 @@ void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
   }
 }
 
-/// Adds up gradients of one number in f32, in the order of ranks and samples, as a table does with those of a row, and
-/// rounds the sum. Number 0 is not sent.
+/// Sums gradients of the same index in f32, in the order of ranks and samples, as a table sums the gradients of a row,
+/// and rounds the sum. Index 0 is not sent.
 void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
   if (at.sizes.summed == 0) return;
   const int64_t gradients = end_of(at.sizes.gradients_sent);
@@ -147,7 +147,7 @@ void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::Ove
   if (layout_.dtype != DType::f32) ops::copy(ctx, sums, sent);
 }
 
-/// Those of other hosts have been received at their places.
+/// Gradients from other hosts are received in place.
 void UniqueExchange::receive_gradients(Context& ctx, int buffer, const Memory& memory) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   for (size_t h = 0; h < groups_.here().size(); ++h) {

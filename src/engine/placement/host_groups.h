@@ -1,4 +1,4 @@
-// The ranks of each host, and which of them gathers what its host asks an owner on another host for.
+// The ranks of each host, and the rank that gathers its host's requests to an owner on another host.
 #pragma once
 
 #include <algorithm>
@@ -27,18 +27,18 @@ class HostGroups {
   int host() const { return host_; }  ///< of this rank
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
-  /// The number of a rank of this host among its ranks.
+  /// The index of a rank of this host among its ranks.
   int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
-  /// The rank of a host that gathers its keys for an owner on another one. With one for all owners it would have the
-  /// traffic of its whole host.
+  /// The rank of a host that gathers its keys for an owner on another host. It depends on the owner: a single rank
+  /// would carry the traffic of its whole host.
   int gathering_rank(size_t host, int owner) const {
     const std::vector<int>& ranks = hosts_[host];
     return ranks[static_cast<size_t>(owner) % ranks.size()];
   }
-  /// The owners whose keys a rank of this host gets from the others: itself, then those that it gathers for. None for a
-  /// rank of another host.
+  /// The owners whose keys a rank of this host receives from the others: itself, then the owners for which it gathers.
+  /// Empty for a rank of another host.
   const std::vector<int>& owners_through(int rank) const { return owners_through_[static_cast<size_t>(rank)]; }
-  /// All owners, so that what goes through one rank is contiguous.
+  /// All owners, ordered so that messages through one rank are contiguous.
   std::vector<int> owner_order() const {
     std::vector<int> order;
     for (const std::vector<int>& owners : owners_through_) order.insert(order.end(), owners.begin(), owners.end());

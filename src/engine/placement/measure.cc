@@ -15,8 +15,8 @@
 namespace hctr {
 namespace {
 
-/// The sizes of the timed transfers. Times are measured on the host, so large transfers must take much longer than
-/// their launch.
+/// Sizes of the timed transfers. Time is measured on the host, so large transfers must take much longer than their
+/// launch.
 struct Sizes {
   int64_t small, large;  // elements to each rank
   int64_t rows;
@@ -32,8 +32,8 @@ Sizes sizes_for(Device device, int64_t ranks = 1) {
   return sizes;
 }
 
-/// The shortest of a few repetitions, in seconds per call, of `in_a_row` calls. The calls are recorded, as steps are,
-/// so that host overhead per call does not count.
+/// The minimum over a few repetitions of the seconds per call of `in_a_row` calls. The calls are recorded, as in
+/// training, so that host overhead per call does not count.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {
@@ -50,7 +50,7 @@ double time_of(Context& ctx, int in_a_row, const Body& body) {
   return best / in_a_row;
 }
 
-/// The bandwidth of a transfer that took `whole` seconds, `start` of which are latency. At least half of the time
+/// The bandwidth of a transfer that took `whole` seconds, of which `start` is latency. At least half of the time
 /// counts, so that noise cannot make a link infinitely fast.
 double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
@@ -91,7 +91,7 @@ double measure_rows(Context& ctx) {
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u %
-                                        static_cast<uint64_t>(count)));  // an odd factor: every row once
+                                        static_cast<uint64_t>(count)));  // an odd factor, so that every row occurs once
   from_host(ctx.stream(), arena.get(numbers), rows);
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
   ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered),

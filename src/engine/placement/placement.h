@@ -1,4 +1,4 @@
-// Which rank has which rows: data, made by a plan.
+// The placement: which rank owns which rows. Plain data, made by a plan.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace hctr {
 
-/// What the config leaves to the plan: everything, or only the owner of each slot, or nothing, as rows are sharded by
-/// key or replicated.
+/// The config's constraints on the plan: everything is free; or only the owner of each slot; or nothing, since rows are
+/// sharded by key or replicated.
 enum class PlacementRule {
   automatic,
   localized,
   distributed,
   data_parallel,  ///< all rows are replicated
-  hybrid,         ///< frequent rows are replicated, the others placed as with automatic
+  hybrid,         ///< hot rows are replicated, the others placed as with automatic
 };
 
 /// The owners of one table's rows. The rows of a slot are all on one rank, or sharded over all ranks by key, or
@@ -28,8 +28,8 @@ struct Placement {
   std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is kSpread
   int64_t pieces = 1;
 
-  /// The placement without a plan: slot s on rank s mod ranks; every slot sharded by key if the rule says so or slots
-  /// share rows. Of a replicated table each rank is the only owner: ranks is 1.
+  /// The placement without a plan: slot s on rank s mod ranks; every slot is sharded by key if the rule says so or
+  /// slots share rows. For a replicated table each rank is the only owner: ranks is 1.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
@@ -38,7 +38,7 @@ struct Placement {
     return placement;
   }
 
-  /// Whether all rows are replicated on these ranks, of which there are several.
+  /// Whether all rows are replicated on several ranks, `of_ranks` of them.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
   /// Whether the rows of the slot, or of some slot, are replicated: they have no owner and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }

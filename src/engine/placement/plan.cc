@@ -15,8 +15,8 @@ constexpr double kKeptMemory = 0.85;  // the rest is for activations and batches
 
 /// The decisions about a table that precede the placement of its slots.
 struct Layout {
-  bool everywhere = false;            // the whole table
-  std::vector<bool> on_every_rank{};  // [slots], or none
+  bool everywhere = false;            // the whole table is replicated
+  std::vector<bool> on_every_rank{};  // [slots] which are replicated; empty: none
   int64_t pieces = 1;
 
   bool has_everywhere(size_t slot) const { return everywhere || (!on_every_rank.empty() && on_every_rank[slot]); }
@@ -151,7 +151,7 @@ class Planner {
 
   const PlanProblem& problem_;
   const std::vector<Layout>& layouts_;
-  std::vector<double> seconds_of_tables_ = std::vector<double>(problem_.tables.size());  // of all ranks together
+  std::vector<double> seconds_of_tables_ = std::vector<double>(problem_.tables.size());  // over all ranks
   std::vector<Placement> placements_;
   std::vector<Load> loads_;
   std::vector<Unit> units_;
@@ -165,7 +165,7 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
   return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
 }
 
-/// Replicates a table, or those of its slots for which replication saves a tenth of the work of all ranks together, if
+/// Replicates the whole table, or those slots for which replication saves a tenth of the total work of all ranks, if
 /// that pays.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
   if (!may_choose(problem, table) || !table.may_be_replicated) return {};
@@ -189,7 +189,7 @@ Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table)
   return !all && saved > sums ? some : Layout{};
 }
 
-/// The best plan so far, and the changes that are tried to improve it.
+/// The best plan so far, and the search for changes that improve it.
 class Search {
  public:
   explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
@@ -199,8 +199,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Replicates whatever is cheaper on every rank, for all tables at once: a single small table or slot may not show on
-  /// the busiest rank.
+  /// Replicates every table and slot that is cheaper replicated, all at once: a single small table or slot may not
+  /// change the busiest rank.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
@@ -228,8 +228,8 @@ class Search {
   }
 
  private:
-  /// Adopts the first of these layouts of a table that is as good as the best of them, if it improves the plan.
-  /// Differences below a tenth of the table's own seconds do not count.
+  /// Adopts the first of these layouts of a table that is as good as the best of them, if it improves the plan. Ignores
+  /// differences below a tenth of the table's own seconds.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;

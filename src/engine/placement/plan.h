@@ -11,33 +11,33 @@ namespace hctr {
 
 /// One slot as the plan sees it.
 struct PlanSlot {
-  int64_t rows = 0;     ///< known from the config, or seen so far; 0: nothing is known
+  int64_t rows = 0;     ///< from the config, or seen so far; 0: unknown
   double keys = 1;      ///< per sample
-  double distinct = 0;  ///< distinct keys of a batch; 0: not known
+  double distinct = 0;  ///< distinct keys per batch; 0: unknown
   int64_t vectors = 1;  ///< per sample; 1 if keys are pooled
 };
 
 struct PlanTable {
   std::string name;
   PlacementRule rule = PlacementRule::localized;
-  bool as_without_plan = false;    ///< a row limit refers to the rows that a rank has without a plan
+  bool as_without_plan = false;    ///< whether a row limit refers to the rows of a rank without a plan
   bool identity_by_slot = true;    ///< if false, all slots share rows and have one owner
   bool may_be_cut = false;         ///< TableSpec::may_be_cut
-  bool may_be_replicated = false;  ///< its keys are known; single slots too, if rows belong to slots
+  bool may_be_replicated = false;  ///< its keys are known; also single slots, if rows belong to slots
   int64_t dim = 0;
-  int64_t number_bytes = 4;  ///< of an element of exchanged vectors
-  int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its index entry
+  int64_t number_bytes = 4;  ///< bytes per element of exchanged vectors
+  int64_t row_bytes = 0;     ///< bytes of a vector, its optimizer states and its index entry
   std::vector<PlanSlot> slots;
 };
 
 /// The speeds of the machine, measured or assumed.
 struct MachineSpeeds {
-  double link = 10e9;          ///< bytes a second that one rank sends in an all-to-all
+  double link = 10e9;          ///< bytes per second that one rank sends in an all-to-all
   double link_seconds = 5e-6;  ///< latency of an all-to-all
-  double sums = 5e9;           ///< bytes a second of an all-reduce
+  double sums = 5e9;           ///< bytes per second of an all-reduce
   double sums_seconds = 5e-6;
-  double rows = 20e9;  ///< bytes a second of rows gathered at random
-  int64_t memory = 0;  ///< bytes free on the rank that has least; 0: not known
+  double rows = 20e9;  ///< bytes per second of rows gathered at random
+  int64_t memory = 0;  ///< free bytes on the rank with the least; 0: unknown
 };
 
 struct PlanProblem {
@@ -51,12 +51,12 @@ struct PlanProblem {
 /// then the lower slot), on the least loaded rank with enough memory (ties: the lower rank). If the rule is automatic:
 ///  - a slot is sharded by key if sharding helps and the slot alone would exceed the average load of a rank, or if no
 ///    rank has enough memory for it;
-///  - a table whose keys are known is replicated, or those of its slots for which that is less work;
-///  - vectors are cut into pieces (multiples of four elements): as few as help as much as more would.
-/// The last two apply only if they make the busiest rank less busy and save a tenth of the seconds of the table.
+///  - a table whose keys are known is replicated, or only those of its slots for which replication is less work;
+///  - vectors are cut into pieces (multiples of four elements): the smallest number of pieces with the best result.
+/// The last two apply only if they reduce the load of the busiest rank and save a tenth of the seconds of the table.
 ///
-/// The cost of a slot in a step: its vectors over the link, forward and backward; its keys; and the memory that
-/// lookups, sums of gradients and updates access. A replicated slot costs each rank the all-reduce of its gradients
+/// The cost of a slot in a step: sending its vectors, forward and backward; sending its keys; and the memory accesses
+/// of lookups, gradient sums and updates. A replicated slot costs each rank the all-reduce of its gradients
 /// instead. A table also costs the latency of its all-to-alls and all-reduces.
 std::vector<Placement> make_plan(const PlanProblem&);
 

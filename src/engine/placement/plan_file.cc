@@ -12,15 +12,14 @@ constexpr int64_t kSchema = 1;
 constexpr const char *kAll = "all", *kReplicated = "every rank";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
-  throw Error(Kind::config,
-              cat("the plan '", file, "' ", why, "; leave \"placement_file\" out, and a new plan is made"));
+  throw Error(Kind::config, cat("the plan '", file, "' ", why, "; remove \"placement_file\" to make a new plan"));
 }
 
 template <class T>
 const T& part(const Json& json, const char* name, const T* (Json::*as)() const, const std::string& file) {
   const Json* found = json.find(name);
   const T* value = found ? (found->*as)() : nullptr;
-  if (!value) refuse(file, cat("has no \"", name, "\", or not as a plan has it"));
+  if (!value) refuse(file, cat("has no \"", name, "\", or has the wrong type"));
   return *value;
 }
 
@@ -29,42 +28,41 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
 void expect_slots_on_every_rank(const Placement& placement, const PlanTable& table, const std::string& file) {
   if (!placement.some_replicated()) return;
   if (!table.may_be_replicated || !table.identity_by_slot)
-    refuse(file, cat("has slots of table '", table.name,
-                     "' on every rank, which its \"placement\" or its index does not allow"));
+    refuse(file,
+           cat("replicates slots of table '", table.name, "', which its \"placement\" or its index does not allow"));
   bool all = true;
   for (size_t s = 0; s < placement.owners.size(); ++s) {
     const auto first = static_cast<int64_t>(s) / placement.pieces * placement.pieces;
     if (placement.replicated(first) != placement.replicated(static_cast<int64_t>(s)))
-      refuse(file, cat("has some pieces of slot ", first / placement.pieces, " of table '", table.name,
-                       "' on every rank, and others not"));
+      refuse(file, cat("replicates some pieces of slot ", first / placement.pieces, " of table '", table.name,
+                       "', but not all"));
     all = all && placement.replicated(static_cast<int64_t>(s));
   }
   if (all)
-    refuse(file, cat("names every slot of table '", table.name,
-                     "' to be on every rank: \"owners\": \"every rank\" says that"));
+    refuse(file, cat("replicates every slot of table '", table.name, "': write \"owners\": \"every rank\" instead"));
 }
 
 Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, const std::string& file) {
   const Json* given = json.find("owners");
   const bool everywhere = given && given->string() && *given->string() == kReplicated;
   if (everywhere && !table.may_be_replicated)
-    refuse(file, cat("has the rows of table '", table.name,
-                     "' on every rank, which its \"placement\" or its index does not allow"));
+    refuse(file,
+           cat("replicates the rows of table '", table.name, "', which its \"placement\" or its index does not allow"));
   if (!everywhere && table.rule == PlacementRule::data_parallel)
     refuse(file, cat("has the rows of table '", table.name,
-                     "' not on every rank, and the config's \"placement\" is \"data_parallel\""));
+                     "' not replicated, but the config's \"placement\" is \"data_parallel\""));
   if (everywhere) return {};
   Placement placement{ranks, {}, part(json, "pieces", &Json::integer, file)};
   const int64_t pieces = placement.pieces;
   if (pieces < 1 || (pieces > 1 && (!table.may_be_cut || pieces > table.dim || table.dim % (4 * pieces) != 0)))
-    refuse(file,
-           cat("cuts the rows of table '", table.name, "' into ", pieces, " pieces, and ",
-               pieces > 0 && table.may_be_cut ? cat("its ", table.dim, " elements do not make so many multiples of 4")
-                                              : "they cannot be cut"));
+    refuse(file, cat("cuts the rows of table '", table.name, "' into ", pieces, " pieces, and ",
+                     pieces > 0 && table.may_be_cut
+                         ? cat("its ", table.dim, " elements cannot be divided into that many multiples of 4")
+                         : "they cannot be cut"));
   const Json::Array& owners = part(json, "owners", &Json::array, file);
   if (const size_t wanted = table.slots.size() * static_cast<size_t>(pieces); owners.size() != wanted)
     refuse(file,
-           cat("has ", owners.size(), " owners for table '", table.name, "', and the config's slots need ", wanted));
+           cat("has ", owners.size(), " owners for table '", table.name, "', but the config's slots need ", wanted));
   for (const Json& owner : owners) {
     const int64_t* rank = owner.integer();
     if (owner.string() && *owner.string() == kAll)
@@ -80,14 +78,14 @@ Placement owners_of(const Json& json, const PlanTable& table, int64_t ranks, con
   expect_slots_on_every_rank(placement, table, file);
   if (!table.identity_by_slot && std::any_of(placement.owners.begin(), placement.owners.end(),
                                              [&](int32_t o) { return o != placement.owners[0]; }))
-    refuse(file, cat("gives the slots of table '", table.name, "' to different owners, and they share rows"));
+    refuse(file, cat("gives the slots of table '", table.name, "' to different owners, although they share rows"));
   const Placement without =
       Placement::without_plan(table.rule, table.identity_by_slot, static_cast<int64_t>(table.slots.size()), ranks);
   for (int64_t s = 0; table.as_without_plan && s < static_cast<int64_t>(table.slots.size()); ++s)
     if (placement.spread(s) != without.spread(s) ||
         (!without.spread(s) && placement.owners[static_cast<size_t>(s)] != without.owners[static_cast<size_t>(s)]))
       refuse(file, cat("moves slot ", s, " of table '", table.name,
-                       "', whose limit of rows speaks of what each rank has without a plan"));
+                       "', whose row limit applies to a placement without a plan"));
   return placement;
 }
 
@@ -170,9 +168,9 @@ Json plan_to_json(const PlanProblem& problem, const std::vector<Placement>& plac
 
 std::vector<Placement> plan_from_json(const Json& json, const std::string& file, const PlanProblem& problem) {
   if (const int64_t schema = part(json, "schema", &Json::integer, file); schema != kSchema)
-    refuse(file, cat("is of schema ", schema, ", and this version reads ", kSchema));
+    refuse(file, cat("is of schema ", schema, ", but this version reads ", kSchema));
   if (const int64_t ranks = part(json, "ranks", &Json::integer, file); ranks != problem.ranks)
-    refuse(file, cat("is for ", ranks, ranks == 1 ? " rank" : " ranks", ", and this is a run on ", problem.ranks));
+    refuse(file, cat("is for ", ranks, ranks == 1 ? " rank" : " ranks", ", but this run is on ", problem.ranks));
   const Json::Array& tables = part(json, "tables", &Json::array, file);
   std::vector<Placement> placements;
   for (const PlanTable& table : problem.tables) {
@@ -183,7 +181,7 @@ std::vector<Placement> plan_from_json(const Json& json, const std::string& file,
     placements.push_back(owners_of(*found, table, problem.ranks, file));
   }
   if (tables.size() != problem.tables.size())
-    refuse(file, cat("has ", tables.size(), " tables, and the config ", problem.tables.size()));
+    refuse(file, cat("has ", tables.size(), " tables, but the config has ", problem.tables.size()));
   return placements;
 }
 

@@ -9,8 +9,8 @@ namespace hctr {
 struct Replication {
   enum class Of {
     none,
-    frequent,  ///< keys listed in a file, or that occur often enough in the first steps
-    all,       ///< every row; the table has direct keys, those of all ranks
+    frequent,  ///< keys listed in a file, or the most frequent ones in the first steps
+    all,       ///< every row; the table has the direct keys of all ranks
   };
   Of of = Of::none;
   std::string keys_file;  ///< lists the frequent keys; empty: they are found by counting

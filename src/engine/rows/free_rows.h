@@ -1,4 +1,4 @@
-// Numbers of rows that have left a table, and that no row has now.
+// Free row numbers of a table, left by evicted rows.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace hctr {
 
-/// The places that rows have left, in the order of their numbers: the lowest are taken first, so that equal batches
-/// take equal places, and those on the device before those on its host.
+/// Free numbers in ascending order. The lowest are used first, so that equal batches use equal numbers, and those on
+/// the device before those on its host.
 class FreeRows {
  public:
   bool empty() const { return count() == 0; }
   int64_t count() const { return static_cast<int64_t>(numbers_.size() - taken_); }
   /// Ascending.
   std::span<const int32_t> rows() const { return std::span(numbers_).subspan(taken_); }
-  /// Adds rows, which ascend and are not there.
+  /// Adds numbers, ascending and not free yet.
   void add(std::span<const int32_t> rows) {
     std::vector<int32_t> all;
     all.reserve(rows.size() + static_cast<size_t>(count()));
@@ -25,7 +25,8 @@ class FreeRows {
     numbers_ = std::move(all);
     taken_ = 0;
   }
-  /// Takes the lowest, of which there must be so many. They can be read until the next add() or clear().
+  /// Takes the lowest `count` numbers; at least this many must be free. The result is valid until the next add() or
+  /// clear().
   std::span<const int32_t> take(size_t count) {
     taken_ += count;
     return std::span(numbers_).subspan(taken_ - count, count);
@@ -37,7 +38,7 @@ class FreeRows {
 
  private:
   std::vector<int32_t> numbers_;  // ascending
-  size_t taken_ = 0;              // of the first of them
+  size_t taken_ = 0;              // how many have been taken
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The arrays of a table with an element per row: their memory, and how kernels see them.
+// The arrays of a table with an element per row: their memory, and the pointers for kernels.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@
 
 namespace hctr {
 
-/// Addresses are reserved for all rows that there can be, so that growing moves nothing and recorded work stays valid.
-/// Which rows exist, the index knows.
+/// Addresses are reserved for the maximum number of rows, so that growing moves nothing and recorded work stays valid.
+/// The index knows which rows exist.
 class RowArrays {
  public:
-  /// Reserves addresses for `rows` rows; no row has memory. `budget`: where numbers of rows are counted; outlives this.
-  /// `on_disk`: rows may be on a disk.
+  /// Reserves addresses for `rows` rows; no row has memory yet. `budget`: counts the numbers of rows; must outlive
+  /// this. `on_disk`: rows may be on disk.
   RowArrays(Runtime&, RowMemory& budget, const TableSpec&, bool on_disk, int64_t rows);
 
   Runtime& runtime() const { return runtime_; }
@@ -37,41 +37,42 @@ class RowArrays {
   std::vector<RowColumn>& columns() { return columns_; }
   const std::vector<RowColumn>& columns() const { return columns_; }
   const RowColumn& column(std::string_view name) const;
-  /// The first of those that checkpoints have.
+  /// The first column that checkpoints have.
   const RowColumn& first_saved() const;
-  /// One more, which belongs to no checkpoint.
+  /// Adds a column that checkpoints do not have.
   void add(RowColumn column) { columns_.push_back(std::move(column)); }
 
-  // As kernels see them.
+  // Pointers for kernels.
   const ops::RowData& data() const { return data_; }
   const ops::RowInit& init() const { return init_; }
   const ops::AccessStats& access_stats() const { return access_stats_; }
   int64_t* keys() const { return keys_; }    ///< null: rows are found by arithmetic
   int32_t* slots() const { return slots_; }  ///< null: rows belong to keys alone, or are found by arithmetic
-  /// With a disk Fate::leaves for rows that have left for it, else null.
+  /// With a disk: Fate::leaves for rows evicted to it. Null: no disk.
   ops::Fate* left() const { return left_; }
-  /// Which rows have changed; null: that is not marked.
+  /// Marks of changed rows; null: not marked.
   uint8_t* marks() const { return access_stats_.changed; }
-  /// With marks and a disk the place of each row in the last whole checkpoint, else null.
+  /// With marks and a disk: the place of each row in the last full checkpoint. Null otherwise.
   int32_t* base_places() const { return base_places_; }
-  /// Rows are found by this, which may say where they are.
+  /// Sets how rows are found by arithmetic, possibly with places.
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }
-  /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
+  /// With direct keys, the places of the rows with these numbers: [rows + 1] on the device. Null: rows are at their
+  /// numbers.
   const int32_t* places() const { return data_.identity.direct.places; }
   /// The reverse.
   const int32_t* numbers() const { return data_.identity.direct.numbers; }
   /// The number of steps that access statistics counted before the first step of this run, modulo 2^32, on the device.
   void set_steps_before(uint32_t steps);
 
-  /// Rows that addresses are reserved for, and those that have memory.
+  /// Rows with reserved addresses; rows with memory.
   int64_t most_rows() const { return most_rows_; }
   int64_t capacity() const { return capacity_; }
-  /// Gets memory for all but numbers, and for the numbers, those of the first `on_device` rows on the device. Errors:
-  /// Error(device). Then set_capacity() says that all of it is there.
+  /// Allocate memory for all columns but numbers, and for numbers, of which the first `on_device` rows are on the
+  /// device. Errors: Error(device). set_capacity() then confirms that all memory is allocated.
   void grow_besides_numbers(int64_t rows);
   void grow_numbers(int64_t rows, int64_t on_device);
   void set_capacity(int64_t rows) { capacity_ = rows; }
-  /// Moves the numbers of all rows behind these to the host. Waits for the compute stream; see ReservedBuffer.
+  /// Moves the numbers of all later rows to the host. Waits for the compute stream; see ReservedBuffer.
   void move_to_host(int64_t staying);
   bool has_numbers_on_host() const;
   /// Bytes of numbers on the device.
@@ -79,14 +80,14 @@ class RowArrays {
   int64_t staging_bytes() const { return staging_ ? static_cast<int64_t>(staging_->bytes()) : 0; }
   int64_t mark_bytes() const { return marks_ ? static_cast<int64_t>(marks_->bytes()) : 0; }
 
-  /// Memory of the device for what is on its way to or from the host. There is some with marks, or with a disk.
+  /// Device memory for copies to and from the host; only with marks or a disk.
   std::span<std::byte> staging() const { return {staging_->data(), staging_->bytes()}; }
-  /// Calls body(context, numbers on the device, how many) for pieces of a list, and waits for it. Uses staging().
+  /// Calls body(context, numbers on the device, count) for parts of a list, and waits for it. Uses staging().
   void for_listed(StreamRef, std::span<const int32_t> rows,
                   const std::function<void(Context&, const int32_t*, int64_t)>& body) const;
   /// Copies rows of a column to the host. Uses staging().
   void copy_out(const RowColumn&, std::span<const int32_t> rows, std::byte* to) const;
-  /// Copies the bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
+  /// Copies the bytes from `first` on of a column, in the order of row numbers from row 1, wherever the rows are.
   void read(StreamRef, const RowColumn&, int64_t first, std::span<std::byte> to) const;
 
  private:

@@ -16,13 +16,13 @@ struct RowColumn {
   int64_t bytes_per_row;
   std::string name, type;  // in checkpoints
   int64_t elements_per_row;
-  bool numbers;                                                     // may lie in host memory
+  bool numbers;                                                     // may be in host memory
   bool saved = true;                                                // in checkpoints
-  bool fixed() const { return name == "keys" || name == "slots"; }  // as long as the row has its number
+  bool fixed() const { return name == "keys" || name == "slots"; }  // unchanged while the row has its number
   std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
   std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
   size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
-  /// The same in the pieces that a device has memory in; nothing for no rows.
+  /// The same, in allocation units of the device; 0 for no rows.
   size_t granules_to(int64_t rows) const {
     const size_t granularity = memory.granularity();
     return rows == 0 ? 0 : (bytes_to(rows) + granularity - 1) / granularity * granularity;

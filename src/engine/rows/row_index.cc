@@ -67,7 +67,7 @@ void RowIndex::set_bytes(std::ptrdiff_t offset, const void* value, size_t bytes)
 }
 
 bool RowIndex::has_room(int64_t keys) const {
-  // Each row that came since the marks were counted took a mark, or an empty entry while its place is still counted.
+  // Each row added since marks were counted reused a mark, or took an empty entry while its old place is still counted.
   return keys <= most_keys() && keys + marks_ <= entry_count_ / 8 * 7;
 }
 

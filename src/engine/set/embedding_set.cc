@@ -1,4 +1,4 @@
-// The calls of a step.
+// The steps of an EmbeddingSet.
 #include "hctr/embedding.h"
 
 #include <exception>
@@ -11,7 +11,7 @@ namespace hctr {
 
 namespace {
 
-/// Before any rank waits for others on its device.
+/// Checked before any rank waits for others on its device.
 void check_on_all_ranks(const EmbeddingOptions& options) {
   const auto check = [&] {
     check_options(options);
@@ -38,10 +38,10 @@ EmbeddingSet::~EmbeddingSet() {
   const CurrentDevice keep(state_->options.gpu >= 0);
   // The other ranks may be in a call, or come to one, in which they would wait for this one.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
-    state_->comms.device->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
+    state_->comms.device->abort(Error(Kind::comm, "it ended with an error, together with its embedding set"));
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->runtime.compute_stream().synchronize();  // work that uses the memory
-    } catch (const Error&) {                           // of that work
+    } catch (const Error&) {                           // an error of that work
     }
   state_.reset();
 }
@@ -116,10 +116,10 @@ std::vector<int64_t> EmbeddingSet::keys_of_batch(Batch batch) const {
 void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
   if (state_->on_several())
-    refuse_call("reserve() of a set that is one of several ranks: they wait for each other, so no batch is recorded");
+    refuse_call("reserve() of a set on several ranks: they wait for each other, so batches cannot be recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
-  // A replay takes the buffer of its recording.
+  // A replay uses the buffer of its recording.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }
@@ -127,8 +127,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
 void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
   if (state_->on_several())
-    refuse_call(
-        "reserve_lookup() of a set that is one of several ranks: they wait for each other, so none is recorded");
+    refuse_call("reserve_lookup() of a set on several ranks: they wait for each other, so look-ups cannot be recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve_lookup() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
   state_->reserve_lookup(samples, keys_of_features);
@@ -163,8 +162,7 @@ void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const floa
     check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
     for (const EmbeddingTableOptions& table : state_->options.tables)
       if (table.optimizer.rule == EmbeddingOptimizer::Rule::none)
-        refuse_call(
-            cat("update() of table '", table.name, "', which has no optimizer: row_gradients() gives its gradients"));
+        refuse_call(cat("update() of table '", table.name, "', which has no optimizer: use row_gradients()"));
   });
   const State::Under& one = state_->at(batch);
   Context ctx = state_->context();
@@ -225,7 +223,7 @@ void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
     check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
     if (state_->on_several() && state_->runtime.compute_stream().is_capturing())
-      refuse_call("a look-up is recorded, and the set is one of several ranks, which wait in it");
+      refuse_call("a look-up cannot be recorded on several ranks, which wait for each other in it");
   });
   if (state_->shared) {
     Context ctx = state_->context();

@@ -46,10 +46,10 @@ std::map<std::string, int64_t> EmbeddingSet::counts(const std::string& table) {
 
 namespace {
 
-/// Passes blocks on as the interface has them. `states`: of each row, which are wanted.
+/// Passes blocks on in the form of the public interface. `states`: number of requested states per row.
 std::function<void(const RowBlock&)> passing(int states, const std::function<void(const TableRows&)>& sink) {
   return [states, &sink](const RowBlock& block) {
-    const AllocatorScope of_callers(nullptr);  // what the sink makes is not of the set
+    const AllocatorScope of_callers(nullptr);  // memory that the sink allocates does not belong to the set
     TableRows rows{block.keys, block.vectors, {}};
     for (int s = 0; s < states; ++s) rows.states.push_back(block.states[s]);
     sink(rows);
@@ -77,7 +77,7 @@ void EmbeddingSet::State::export_rows(const std::string& table, RowsToExport wan
   agreed([&] {
     t = idle_number(table);
     if (wanted.changed && !spec(t).marks_changes)
-      refuse_call(cat("table '", table, "' marks no changes: set marks_changes"));
+      refuse_call(cat("table '", table, "' does not mark changes: set marks_changes"));
   });
   const auto pass = passing(wanted.states ? spec(t).optimizer.states() : 0, sink);
   if (shared)
@@ -120,7 +120,7 @@ void EmbeddingSet::note_exported() {
 
 namespace {
 
-/// Errors: Error(usage) where the lists do not fit each other or the table.
+/// Errors: Error(usage) if the lists do not fit each other or the table.
 RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
   const auto count = static_cast<int64_t>(rows.keys.size());
   const auto expect = [&](const char* what, size_t have, int64_t dim) {
@@ -170,7 +170,7 @@ void EmbeddingSet::save(const std::filesystem::path& folder) {
 
 void EmbeddingSet::load(const std::filesystem::path& folder) {
   const State::Call call(*state_);
-  if (state_->last_batch != 0) refuse_call("load() of an embedding set that has had a batch: load into a new one");
+  if (state_->last_batch != 0) refuse_call("load() of an embedding set that already had a batch: load into a new one");
   const SetProgress progress =
       load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comms.host.get());
   state_->host_step = progress.steps;

@@ -23,17 +23,17 @@ struct EmbeddingRank::State {
   int rank = 0;
 
   State(std::shared_ptr<Group> of, int number) : group(std::move(of)), rank(number) {}
-  /// The others do not wait for it any more.
+  /// From now on the others do not wait for it.
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 };
 
-/// What ranks do in errors that all throw.
+/// The action that an error on all ranks names.
 inline constexpr const char* kUsingEmbeddings = "using embeddings";
 
-/// The communicators of a set on this rank; null for a group of one, or none. `host` is for values of the host: those
-/// of GPUs count the time from one such call to the next as a step, and whoever calls a set may take long in between.
+/// The communicators of a set on this rank; null for a group of one, or none. `host` exchanges host values: GPU
+/// communicators time out on the interval between calls, and a caller may take long between calls.
 struct SetCommunicators {
   std::unique_ptr<Communicator> device, host;
 };

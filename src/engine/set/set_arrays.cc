@@ -17,18 +17,18 @@ void check_options(const EmbeddingOptions& options) {
   if (options.most_keys < 1 || options.most_keys > int64_t{1} << 30)
     refuse_call(cat("most_keys of an embedding set: ", options.most_keys, ", from 1 to 2^30"));
   if (options.host_bytes < 0 || options.disk_bytes < 0 || options.device_bytes.value_or(0) < 0)
-    refuse_call("bytes of an embedding set below 0");
+    refuse_call("negative number of bytes of an embedding set");
   std::set<std::string> tables, features;
   for (const EmbeddingTableOptions& table : options.tables)
     if (!tables.insert(table.name).second) refuse_call(cat("two embedding tables are named '", table.name, "'"));
   for (const EmbeddingFeature& feature : options.features) {
     if (!features.insert(feature.name).second) refuse_call(cat("two features are named '", feature.name, "'"));
     if (!tables.contains(feature.table))
-      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table, "', which is not among the tables"));
+      refuse_call(cat("feature '", feature.name, "' is of table '", feature.table, "', which does not exist"));
     if (feature.weighted && (feature.pooling == Pooling::max || feature.pooling == Pooling::none))
       refuse_call(cat("feature '", feature.name, "' has weights, which ",
                       feature.pooling == Pooling::max ? "the largest elements" : "keys that are not pooled",
-                      " have no use for"));
+                      " do not support"));
   }
   for (const std::string& table : tables)
     if (std::none_of(options.features.begin(), options.features.end(),
@@ -72,7 +72,7 @@ void check_offsets(const EmbeddingFeature& feature, const ops::FeatureBags& bags
       refuse_call(
           cat("offsets of feature '", feature.name, "' decrease at sample ", b, ": ", at(b), ", then ", at(b + 1)));
   if (const int64_t keys = at(bags.bags) - at(0); keys != bags.most)
-    refuse_call(cat("offsets of feature '", feature.name, "' are of ", keys, " keys, and there are ", bags.most));
+    refuse_call(cat("offsets of feature '", feature.name, "' are of ", keys, " keys, but there are ", bags.most));
 }
 
 int64_t key_at(const ops::FeatureBags& bags, int64_t i) {
@@ -113,10 +113,10 @@ std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions& options, std:
     if (of.offsets && of.offsets_type != ElementType::i32 && of.offsets_type != ElementType::i64)
       refuse_call(cat("offsets of feature '", feature.name, "': i32 or i64"));
     if (of.weights && !feature.weighted)
-      refuse_call(cat("feature '", feature.name, "' is given weights, and is not weighted"));
+      refuse_call(cat("feature '", feature.name, "' is given weights, but is not weighted"));
     of_table[table_of[f]] += of.count;
     if (of_table[table_of[f]] > options.most_keys)
-      refuse_call(cat("a batch has ", of_table[table_of[f]], " keys of table '", feature.table, "', and most_keys is ",
+      refuse_call(cat("a batch has ", of_table[table_of[f]], " keys of table '", feature.table, "', but most_keys is ",
                       options.most_keys));
     all.push_back({of.keys, key_type(feature, of.type), of.count, of.offsets, of.offsets_type == ElementType::i64,
                    samples, of.weights});

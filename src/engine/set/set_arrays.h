@@ -1,4 +1,4 @@
-// What a caller gives an EmbeddingSet: options and arrays, checked as far as the host knows them.
+// Checks a caller's options and arrays, as far as the host can.
 #pragma once
 
 #include <span>
@@ -14,18 +14,18 @@ namespace hctr {
 
 /// Errors: Error(usage) naming what does not fit.
 void check_options(const EmbeddingOptions&);
-/// Of each feature: the number of its table.
+/// The table index of each feature.
 std::vector<size_t> tables_of_features(const EmbeddingOptions&);
 
 /// The keys of each feature. Errors: Error(usage); on a CPU also where offsets decrease, and Error(data) for a row
 /// number that does not exist.
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                                            std::span<const FeatureKeys>);
-/// Errors: Error(usage) for vectors without memory, or too close to each other. `counts`: keys of each feature.
+/// Errors: Error(usage) for vectors without memory, or with too small a stride. `counts`: keys of each feature.
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 
-/// Vectors of each feature, as they are given: a stride of 0 stays so.
+/// The vectors of each feature, as given: a stride of 0 stays 0.
 template <class T>
 std::vector<PlacedVectors> placed(std::span<const FeatureVectors<T>> vectors) {
   std::vector<PlacedVectors> all;

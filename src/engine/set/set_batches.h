@@ -1,4 +1,4 @@
-// The state of an EmbeddingSet: its tables, and the batches that are under way.
+// The state of an EmbeddingSet: its tables, and the batches in progress.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ struct EmbeddingSet::State {
 
   static constexpr int64_t kFirstKeys = 4096;
 
-  /// Around each call of the set.
+  /// Wraps each call of the set.
   struct Call {
     explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
     CurrentDevice device;
@@ -76,7 +76,7 @@ struct EmbeddingSet::State {
   };
 
   bool on_several() const { return comms.host != nullptr; }
-  /// Runs body(), which makes no collective calls: what one rank throws there, all do.
+  /// Runs body(), which makes no collective calls; an error of one rank is thrown on all.
   template <class Body>
   void agreed(const Body& body) {
     if (!on_several()) return body();
@@ -115,7 +115,7 @@ struct EmbeddingSet::State {
   }
   size_t idle_number(const std::string& name) const {
     if (!under_way.empty())
-      refuse_call(cat("table '", name, "' is asked for while a batch is between forward() and update()"));
+      refuse_call(cat("table '", name, "' cannot be accessed between forward() and update() of a batch"));
     return table_number(name);
   }
   size_t agreed_number(const std::string& name) {
@@ -123,11 +123,11 @@ struct EmbeddingSet::State {
     agreed([&] { t = idle_number(name); });
     return t;
   }
-  /// Of the rows of this rank.
+  /// The spec of this rank's rows.
   const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
   void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
   std::vector<TableOnRank> saved_tables();
-  /// On one rank.
+  /// A table on one rank, with nothing queued.
   EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 
   std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {
@@ -154,14 +154,14 @@ struct EmbeddingSet::State {
     for (size_t t = 0; t < tables.size(); ++t) tables[t]->reserve_lookup(samples, keys[t]);
   }
   void expect_lookup_reserved(int64_t samples, std::span<const int64_t> counts) const {
-    if (runtime.row_memory().has_disk()) refuse_call("a look-up is recorded, and rows may be on a disk");
+    if (runtime.row_memory().has_disk()) refuse_call("a look-up cannot be recorded if rows may be on disk");
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t)
       if (!tables[t]->lookup_reserved(samples, keys[t]))
         refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
-                        options.tables[t].name, "' without reserve_lookup() for as many"));
+                        options.tables[t].name, "' without reserve_lookup() for that many"));
   }
-  /// Host: memory for the rows of the next batch.
+  /// On the host: reserves memory for the rows of the next batch.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t) {
@@ -172,18 +172,18 @@ struct EmbeddingSet::State {
     ++host_step;
   }
 
-  /// The keys of a batch that may begin now. Errors: Error(usage); those of checked_bags().
+  /// Checks that a batch may begin now, and returns its keys. Errors: Error(usage); those of checked_bags().
   std::vector<ops::FeatureBags> checked_batch(int64_t samples, std::span<const FeatureKeys> keys) const {
     std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
     if (under_way.size() >= most)
-      refuse_call(cat(under_way.size(), " batches are between forward() and update(), and there may be ", most,
+      refuse_call(cat(under_way.size(), " batches are between forward() and update(), expected at most ", most,
                       one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
     const bool recorded = runtime.compute_stream().is_capturing();
     if (recorded && on_several())
-      refuse_call("a batch is recorded, and the set is one of several ranks, which wait in it");
-    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
-    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
+      refuse_call("a batch cannot be recorded on several ranks, which wait for each other in it");
+    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve(): call it before");
+    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch cannot be recorded if rows may be on disk");
     return bags;
   }
 
@@ -209,7 +209,7 @@ struct EmbeddingSet::State {
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
   }
-  /// One that no batch under way has, nor recorded work.
+  /// A buffer that neither a batch in progress nor recorded work uses.
   int free_buffer() const {
     for (int buffer = 0; buffer <= options.batches; ++buffer)
       if (buffer != recorded_buffer &&
@@ -221,7 +221,7 @@ struct EmbeddingSet::State {
   Under& at(Batch batch) {
     for (Under& one : under_way)
       if (one.number == batch) return one;
-    refuse_call(cat("batch ", batch, " has ended, or never was"));
+    refuse_call(cat("batch ", batch, " has ended, or never existed"));
   }
   void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
     Under& one = at(batch);
@@ -235,7 +235,7 @@ struct EmbeddingSet::State {
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
   }
-  /// Ends a batch whose forward() has failed, also where others were made before it. Its rows stay.
+  /// Ends a batch whose forward() has failed, even if later batches exist. Its rows stay.
   void abandon(Batch batch) {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
@@ -254,20 +254,20 @@ struct EmbeddingSet::State {
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);
     if (&one != &under_way.front())
-      refuse_call(
-          cat(call, " of batch ", batch, ": batch ", under_way.front().number, ", which was made before, comes first"));
+      refuse_call(cat(call, " of batch ", batch, ": batch ", under_way.front().number,
+                      ", which was made earlier, must end first"));
     return one;
   }
 
   EmbeddingOptions options;
-  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver
+  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver allocates
   std::vector<size_t> table_of;                // of each feature
   Runtime runtime;
   Buffer step;                                    // StepState
   SetCommunicators comms;                         // null: on one rank
   std::vector<std::unique_ptr<SetTable>> tables;  // on one rank
   std::unique_ptr<SharedSet> shared;              // on several
-  bool all_threw = false;                         // the last error was thrown by all ranks
+  bool all_threw = false;                         // whether all ranks have thrown the last error
   bool one_at_a_time = false;
   std::deque<Under> under_way;
   Batch last_batch = 0;

@@ -1,4 +1,4 @@
-// The keys of a batch of one table as its caller has given them, and the lists that belong to them.
+// The keys of a batch of one table as the caller has given them, and the lists derived from them.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace hctr {
 
 /// A feature of a table.
 struct TableFeature {
-  size_t number = 0;  ///< of the set's
+  size_t number = 0;  ///< index in the set
   std::string name;
   ops::BagPooling pooling = ops::BagPooling::sum;
   bool weighted = false;
 };
 
-/// Where the vectors of a feature are, or their gradients.
+/// The location of a feature's vectors, or of their gradients.
 struct PlacedVectors {
   float* data = nullptr;
   int64_t stride = 0;
@@ -32,29 +32,30 @@ struct PlacedVectors {
 struct TableFeatures {
   std::vector<TableFeature> all;
   int64_t dim = 0;
-  bool plain = false;  ///< as SetTable has it
+  bool plain = false;  ///< see SetTable
   bool weighted() const;
-  int64_t with_max() const;  ///< how many are pooled by the largest element
+  int64_t with_max() const;  ///< number of features pooled by the largest element
   int64_t count() const { return static_cast<int64_t>(all.size()); }
 };
 
 struct SetInput {
-  int64_t samples = 0, keys = 0;  // that it has memory for
+  int64_t samples = 0, keys = 0;  // capacity
   Arena arena{};
   int64_t* of_keys = nullptr;  // [keys]
   int32_t* offsets = nullptr;  // [features * samples + 1]
-  float* weights = nullptr;    // [keys], of a table with weighted features
-  int32_t* numbers = nullptr;  // [keys] 0, 1, 2, ...; of a table that is not plain
-  float* gradients = nullptr;  // [keys, dim] likewise; of a plain one [samples, features, dim]
+  float* weights = nullptr;    // [keys], for a table with weighted features
+  int32_t* numbers = nullptr;  // [keys] 0, 1, 2, ...; for a table that is not plain
+  float* gradients = nullptr;  // [keys, dim], for a table that is not plain; otherwise [samples, features, dim]
   int32_t* chosen = nullptr;   // [samples, dim] for each feature with max
-  // Of the batch:
+  // The current batch:
   int64_t batch_samples = 0, batch_keys = 0;
-  std::vector<int64_t> most;  // keys of each feature
+  std::vector<int64_t> most;  // maximum keys of each feature
 
   bool fits(int64_t samples_given, int64_t keys_given) const { return samples_given <= samples && keys_given <= keys; }
-  /// Host: memory for a batch. `most_keys`: of any batch. Waits for queued work where it must take other memory.
+  /// On the host: reserves memory for a batch. `most_keys`: maximum of any batch. Waits for queued work if it must
+  /// reallocate.
   void reserve(Runtime&, const TableFeatures&, int64_t batch_samples, int64_t batch_keys, int64_t most_keys);
-  /// The keys of each feature, one feature behind the other.
+  /// Writes the keys of each feature, feature after feature.
   void place(Context&, const TableFeatures&, int64_t batch_samples, std::span<const ops::FeatureBags>);
 
   ops::BagList bags_of(const TableFeatures&, size_t feature, const int32_t* rows) const;
@@ -62,12 +63,12 @@ struct SetInput {
   Tensor vectors_of(Device, const TableFeatures&, size_t feature, const PlacedVectors&) const;
 };
 
-/// Whether all are pooled by sums, alike and without weights: as one slot batch of a table.
+/// Whether all features are pooled by the same sum, without weights: then they are the slots of one batch of a table.
 bool pooled_alike(const std::vector<TableFeature>&);
-/// How those are pooled; sum where they are not alike.
+/// Their common combiner; sum if they differ.
 ops::Combiner combiner_of(const std::vector<TableFeature>&);
 
-/// More than is needed now, so that batches that grow a little at a time do not take memory each time.
+/// A capacity above the current need, so that slowly growing batches do not reallocate each time.
 int64_t ample(int64_t needed, int64_t have);
 
 }  // namespace hctr

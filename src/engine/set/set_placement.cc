@@ -10,7 +10,7 @@ namespace {
 
 using Where = EmbeddingPlacement::Where;
 
-/// Of the rows that are known before there is a batch.
+/// The bytes of the rows that are known before any batch.
 double bytes_known(const EmbeddingTableOptions& table) {
   const int64_t bytes = table.format == EmbeddingTableOptions::Format::f32 ? 4 : 2;
   return static_cast<double>(std::max(table.rows, table.most_rows)) * static_cast<double>(table.dim * bytes);
@@ -19,14 +19,14 @@ double bytes_known(const EmbeddingTableOptions& table) {
 void check_place(const EmbeddingTableOptions& table, int ranks) {
   const EmbeddingPlacement& given = table.placement;
   if (given.rank < -1 || given.rank >= ranks)
-    refuse_call(cat("embedding table '", table.name, "': placement on rank ", given.rank, ", and the ranks are 0 to ",
-                    ranks - 1));
+    refuse_call(
+        cat("embedding table '", table.name, "': placement on rank ", given.rank, ", expected 0 to ", ranks - 1));
   if (given.rank >= 0 && given.where != Where::whole)
     refuse_call(cat("embedding table '", table.name, "': placement on rank ", given.rank,
-                    ", and it is not whole: set where to whole, or leave out the rank"));
+                    ", but is not whole: set where to whole, or remove the rank"));
   if (given.where == Where::replicated && table.rows == 0)
     refuse_call(cat("embedding table '", table.name,
-                    "': a replicated table needs row numbers (rows); others are whole or spread"));
+                    "': a replicated table needs row numbers (rows); other tables are whole or spread"));
 }
 
 Where where_of(const EmbeddingTableOptions& table, double share) {
@@ -57,7 +57,8 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t a, size_t b) { return bytes_known(options.tables[a]) > bytes_known(options.tables[b]); });
   std::vector<double> load(static_cast<size_t>(ranks), 0);
-  for (const size_t t : largest_first) {  // those that are stated come first: the others go around them
+  // tables with a stated size come first: the others are distributed around them
+  for (const size_t t : largest_first) {
     const EmbeddingTableOptions& table = options.tables[t];
     places[t].where = where_of(table, all / ranks);
     if (table.placement.rank < 0) continue;
@@ -69,7 +70,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
     if (places[t].where != Where::whole || table.placement.rank >= 0) continue;
     const auto least = std::min_element(load.begin(), load.end());
     places[t].owner = static_cast<int>(least - load.begin());
-    *least += std::max(bytes_known(table), 1.0);  // tables of unknown size go around, too
+    *least += std::max(bytes_known(table), 1.0);  // tables of unknown size are distributed in turn
   }
   return places;
 }

@@ -1,4 +1,4 @@
-// Which ranks have the rows of the tables of an EmbeddingSet.
+// Which ranks own the rows of an EmbeddingSet's tables.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Where the rows of one table are.
+/// The location of one table's rows.
 struct TablePlace {
   EmbeddingPlacement::Where where = EmbeddingPlacement::Where::whole;  ///< never automatic
   int owner = 0;                                                       ///< of a whole table
@@ -17,12 +17,13 @@ struct TablePlace {
   bool replicated() const { return where == EmbeddingPlacement::Where::replicated; }
   /// Whether the rank has rows of it.
   bool on(int rank) const { return where != EmbeddingPlacement::Where::whole || rank == owner; }
-  /// The same for keys of a table whose rows belong to keys alone. A replicated one is that of a single rank.
+  /// The same as a Placement, for a table whose rows belong to keys alone. A replicated table has the placement of a
+  /// single rank.
   Placement of_keys(int ranks) const;
   bool operator==(const TablePlace&) const = default;
 };
 
-/// Of each table. Errors: Error(usage) naming the table whose placement does not fit.
+/// The place of each table. Errors: Error(usage) naming the table whose placement does not fit.
 std::vector<TablePlace> places_of(const EmbeddingOptions&, int ranks);
 
 }  // namespace hctr

@@ -122,8 +122,8 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   not_negative("weight_decay", o.weight_decay);
   not_negative("most_gradient", o.most_gradient);
   if (o.row_wise && o.rule != Rule::adagrad)
-    refuse(table, cat("row_wise with ", name_of(o.rule), ": adagrad alone has it"));
-  if (o.row_wise && o.formula == Formula::keras) refuse(table, "row_wise with the formula of Keras, which has none");
+    refuse(table, cat("row_wise with ", name_of(o.rule), ": only adagrad supports it"));
+  if (o.row_wise && o.formula == Formula::keras) refuse(table, "row_wise is not supported with the formula of Keras");
   ops::Optimizer rule{.kind = kind_of(o),
                       .beta1 = o.beta1,
                       .beta2 = o.beta2,
@@ -139,7 +139,7 @@ ops::Optimizer rule_of(const EmbeddingTableOptions& table) {
   if (o.most_gradient > 0) rule.most_gradient = o.most_gradient;
   if (o.rows == EmbeddingOptimizer::Rows::lazy_global && rule.kind != RuleKind::adam)
     refuse(table, cat("lazy_global with ", name_of(o.rule), o.formula == Formula::torch ? " of torch" : "",
-                      ": adam of a config alone has it"));
+                      ": only adam with the config's formula supports it"));
   return rule;
 }
 
@@ -161,10 +161,10 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
                       table.expire_after > 0 || table.when_full != When::error;
   if (table.rows > 0 && policy)
     refuse(table,
-           "row numbers (rows) with most_rows, when_full, min_count, admit_probability or expire_after: every "
-           "row exists, so leave those out, or leave out rows");
+           "row numbers (rows) with most_rows, when_full, min_count, admit_probability or expire_after: every row "
+           "exists, so remove those, or remove rows");
   if (table.when_full != When::error && table.most_rows == 0)
-    refuse(table, "when_full without most_rows: memory alone limits its rows");
+    refuse(table, "when_full needs most_rows: otherwise only memory limits its rows");
   if (table.rows > 0 && table.marks_changes) refuse(table, "marks_changes with row numbers");
 
   TableSpec spec;
@@ -183,7 +183,7 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   if (!std::isfinite(initial.value)) refuse(table, "the initial value is not a finite number");
   spec.init_bound = initial.value;
   if (initial.kind == EmbeddingStart::Kind::by_rows) {
-    if (table.rows == 0) refuse(table, "initial values by_rows, and no number of rows: give rows, or a bound");
+    if (table.rows == 0) refuse(table, "initial values by_rows need the number of rows: set rows, or a bound");
     spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
   }
   spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal
@@ -231,7 +231,7 @@ Device device_of(const EmbeddingOptions& options) {
 std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions& options) {
   const EmbeddingAllocator& given = options.allocator;
   if (!given.allocate != !given.free)
-    throw Error(Kind::usage, "an allocator of an embedding set with one of allocate and free: give both or none");
+    throw Error(Kind::usage, "an allocator of an embedding set has only one of allocate and free: set both or none");
   if (!given.allocate) return nullptr;
   auto allocator = std::make_shared<DeviceAllocator>();
   allocator->device = device_of(options);

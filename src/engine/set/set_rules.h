@@ -1,4 +1,4 @@
-// What an EmbeddingSet is asked for, in the engine's terms.
+// Converts the options of an EmbeddingSet to the engine's types.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace hctr {
 
-/// Errors: Error(usage) naming table, option and what it may be.
+/// Errors: Error(usage) naming table, option and its valid values.
 ops::Optimizer rule_of(const EmbeddingTableOptions&);
-/// The spec of a table, but for the sizes of batches, with so many features. Errors: likewise.
+/// The spec of a table with this many features, without batch sizes. Errors: likewise.
 TableSpec spec_of(const EmbeddingTableOptions&, int64_t features);
 
 ops::BagPooling pooling_of(Pooling);
-/// Errors: Error(device) where there is no such GPU.
+/// Errors: Error(device) if there is no such GPU.
 Device device_of(const EmbeddingOptions&);
 RuntimeOptions runtime_options(const EmbeddingOptions&);
-/// Null: the driver gives the memory. Errors: Error(usage) for half an allocator.
+/// Null: the driver allocates. Errors: Error(usage) if only one of allocate and free is given.
 std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions&);
-/// Whether the rows of the table have a size from the start, and stay on the device.
+/// Whether the rows of the table have a fixed size from the start, and stay on the device.
 bool rows_from_allocator(const EmbeddingOptions&, const EmbeddingTableOptions&);
 
 }  // namespace hctr

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kWhat = "embedding set";
 
-/// What must be alike for a state to be taken: all that decides the numbers of a table.
+/// The options that must match when a state is loaded: all that affect the results of a table.
 Json about(const EmbeddingTableOptions& table) {
   const EmbeddingOptimizer& o = table.optimizer;
   Json json{Json::Object{}};
@@ -42,7 +42,7 @@ Json about(const EmbeddingOptions& options) {
   return json;
 }
 
-/// Where the rows of each table are on several ranks; nothing on one.
+/// The location of each table's rows on several ranks; null on one.
 Json places_json(const std::vector<TableOnRank>& tables) {
   Json::Array places;
   for (const TableOnRank& table : tables)
@@ -60,7 +60,7 @@ void on_all_ranks(Communicator* comm, const Body& body) {
 int rank_in(const Communicator* comm) { return comm ? comm->rank() : 0; }
 int ranks_of(const Communicator* comm) { return comm ? comm->size() : 1; }
 
-/// What differs first between two sets, another one and this one; nothing where they are alike.
+/// The first difference between two sets, the saved one and this one; none if they are alike.
 std::optional<std::string> difference(const Json& there, const Json& here) {
   const auto differ = [](const std::string& what, const Json* other, const Json* ours) {
     return cat(what, " is ", other ? other->text() : "not there", ", and here ", ours ? ours->text() : "not there");
@@ -85,10 +85,10 @@ void expect_alike(const std::filesystem::path& folder, const Json& saved, const 
   if (const Json* const what = saved.find("what"); !what || what->text() != Json(kWhat).text())
     throw Error(Kind::data, cat("'", folder.string(), "' is not of an embedding set"));
   if (const auto differs = difference(saved, here))
-    throw Error(Kind::data, cat("'", folder.string(), "' is of another set: ", *differs));
+    throw Error(Kind::data, cat("'", folder.string(), "' belongs to another set: ", *differs));
 }
 
-/// Where a set is, whole, while a newer one takes its place.
+/// The path at which the complete older set is kept while a newer one replaces it.
 std::filesystem::path beside(const std::filesystem::path& folder, const char* end) {
   std::filesystem::path path = folder;
   if (!path.has_filename()) path = path.parent_path();
@@ -112,7 +112,7 @@ void move_folder(const std::filesystem::path& from, const std::filesystem::path&
 
 namespace {
 
-/// The state of the rows of this rank, in a file of its own.
+/// Writes the state of this rank's rows to a separate file.
 StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions& options, Runtime& runtime,
                       const std::vector<TableOnRank>& tables, int rank, int64_t steps) {
   StateIndex index;
@@ -127,7 +127,7 @@ StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions&
   return index;
 }
 
-/// A row that its rank has, of any other set of the same tables.
+/// Loads the rows that this rank owns from any other set of the same tables.
 void load_by_key(const StateReader& from, const TableOnRank& to, const std::string& name, int ranks) {
   std::vector<StateReader> owners;
   for (int r = 0; r < from.ranks(); ++r)
@@ -138,7 +138,7 @@ void load_by_key(const StateReader& from, const TableOnRank& to, const std::stri
   });
   for (const StateReader& table : owners) rows.read(table);
   rows.finish();
-  // Of a table that one rank has, this is the first one.
+  // If one rank has the whole table, this is the first file.
   to.table->load_state_by_key(owners, to.place.spread() ? from.rank() : 0, [&](int64_t key, int32_t) {
     return to.place.replicated() || placement.owner(0, key) == from.rank();
   });
@@ -160,7 +160,7 @@ void expect_alike_on_all_ranks(Communicator& comm, const EmbeddingOptions& optio
   const Json first = Json::parse(comm.broadcast(all.text(), 0), "the options of rank 0");
   const auto check = [&] {
     if (const auto differs = difference(first, all))
-      throw Error(Kind::usage, cat("rank 0 has another set: there ", *differs));
+      throw Error(Kind::usage, cat("rank 0 has another set: on rank 0 ", *differs));
   };
   run_on_all_ranks(comm, check, kUsingEmbeddings);
 }
@@ -174,7 +174,7 @@ void save_set(const std::filesystem::path& folder, const EmbeddingOptions& optio
     if (!first) return;
     there = std::filesystem::exists(folder);
     if (there && !std::filesystem::exists(folder / kManifestName) && !std::filesystem::is_empty(folder))
-      throw Error(Kind::io, cat("'", folder.string(), "' exists and is no embedding set: name another folder"));
+      throw Error(Kind::io, cat("'", folder.string(), "' exists and is not an embedding set: name another folder"));
     remove_folder(part);
     std::error_code problem;
     std::filesystem::create_directories(part, problem);
@@ -211,7 +211,7 @@ SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions
     if (rank_in(comm) == 0) verify_files(folder, manifest);
     const Json *const updates = manifest.progress.find("updates"), *const steps = manifest.progress.find("steps");
     if (!updates || !updates->integer() || !steps || !steps->integer())
-      throw Error(Kind::data, cat("'", folder.string(), "' does not say how many updates it has had"));
+      throw Error(Kind::data, cat("'", folder.string(), "' lacks the number of updates"));
     progress = {*updates->integer(), *steps->integer()};
     const Json* const places = manifest.about.find("places");
     const bool alike = places ? comm && places->text() == places_json(tables).text() : !comm;

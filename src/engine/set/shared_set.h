@@ -18,7 +18,8 @@ namespace hctr {
 
 class SharedSet {
  public:
-  /// `buffers`: batches that may be under way, and one. Outlived by the communicators. Errors: Error(device).
+  /// `buffers`: the maximum number of batches in progress, plus one. The communicators outlive it. Errors:
+  /// Error(device).
   SharedSet(Runtime&, const SetCommunicators&, const EmbeddingOptions&, std::span<const size_t> table_of,
             std::vector<TableSpec> specs, int buffers);
 
@@ -27,7 +28,7 @@ class SharedSet {
   void agreed(const Body& body) {
     run_on_all_ranks(host_, body, kUsingEmbeddings);
   }
-  /// Runs body(), which does. An error that this rank throws alone ends the group.
+  /// Runs body(), which makes collective calls. An error that only this rank throws ends the group.
   template <class Body>
   auto together(const Body& body) {
     try {
@@ -40,7 +41,8 @@ class SharedSet {
     }
   }
 
-  /// The keys of a batch to the ranks of their rows, which find or add these. Returns whether any rank has samples.
+  /// Sends the keys of a batch to the owner ranks of their rows, which find or add these. Returns whether any rank has
+  /// samples.
   bool begin(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>, int64_t step);
   void write_vectors(Context&, int buffer, std::span<const FeatureVectors<float>> outputs);
   /// Not collective.
@@ -55,11 +57,11 @@ class SharedSet {
   void look_up(Context&, int64_t samples, std::span<const ops::FeatureBags>,
                std::span<const FeatureVectors<float>> outputs);
 
-  // Of table t, with nothing queued.
+  // These apply to table t, with nothing queued.
   int64_t rows(size_t t);
   EmbeddingMemory memory(size_t t);
   std::map<std::string, int64_t> counts(size_t t);
-  /// On rank 0 `sink` gets the rows of all.
+  /// On rank 0 `sink` receives the rows of all ranks.
   void export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink);
   std::vector<int64_t> removed_keys(size_t t);
   void note_model(size_t t);
@@ -69,7 +71,7 @@ class SharedSet {
   const std::vector<std::unique_ptr<SharedTable>>& tables() const { return tables_; }
 
  private:
-  /// The keys of a batch to the ranks of their rows. Returns as begin().
+  /// Sends the keys of a batch to the owner ranks of their rows. Returns as begin().
   bool send_keys(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
                  const std::function<void(SharedTable&)>& reserve);
   void exchange_counts(Context&, int buffer, int64_t samples);
@@ -83,12 +85,12 @@ class SharedSet {
   Communicator &comm_, &host_;
   const EmbeddingOptions& options_;
   std::vector<std::unique_ptr<SharedTable>> tables_;
-  int64_t width_ = 1;  // numbers that a rank says to another one of a batch
+  int64_t width_ = 1;  // numbers that a rank sends to another one about a batch
   Buffer counts_;      // [2 * ranks, width]: sent, then received
   int look_up_buffer_;
 };
 
-/// A row number that does not exist, in an earlier batch on a GPU, is reported once.
+/// A nonexistent row number in an earlier batch on a GPU is reported once.
 void report_keys_outside(EmbeddingTable&);
 
 }  // namespace hctr

@@ -55,7 +55,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
 
 void SharedSet::export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   EmbeddingTable* const own = tables_[t]->table();
-  // What the sink throws reaches all ranks, once all rows have come.
+  // An error of the sink reaches all ranks, once all rows have been received.
   std::optional<Error> of_sink;
   const std::function<void(const RowBlock&)> pass = [&](const RowBlock& block) {
     try {

@@ -38,7 +38,7 @@ void SharedTable::reserve_own(int buffer, int64_t samples, int64_t keys) {
   keys = std::max<int64_t>(keys, 1);
   of.input.reserve(runtime_, features_, samples, keys, spec_.most_batch_keys());
   if (samples <= of.own.samples && keys <= of.own.keys) return;
-  runtime_.compute_stream().synchronize();  // what the memory of before is used by
+  runtime_.compute_stream().synchronize();  // work that uses the old memory
   Own own{.samples = ample(samples, of.own.samples), .keys = ample(keys, of.own.keys)};
   own.split.ranks = place_.spread() ? comm_.size() : 1;
   own.split.most = own.keys;
@@ -103,7 +103,8 @@ void SharedTable::reserve_arrays(Received& arrays, int64_t bags, int64_t keys) {
   if (bags <= arrays.bags && keys <= arrays.keys) return;
   runtime_.compute_stream().synchronize();
   Received to{.bags = ample(bags, arrays.bags), .keys = ample(keys, arrays.keys)};
-  const int64_t several = features_.count() > 1 ? 1 : 0, lengths = to.bags + 1;  // with one, both orders are one
+  // with one feature, both orders are the same
+  const int64_t several = features_.count() > 1 ? 1 : 0, lengths = to.bags + 1;
   const auto scratch_words = static_cast<int64_t>(ops::split_scratch_bytes(runtime_.device(), lengths) + 3) / 4;
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };
   const size_t by_rank = add(DType::i32, several * lengths), of_bags = add(DType::i32, lengths),
@@ -132,7 +133,7 @@ void SharedTable::reserve_received(int buffer, int64_t most_keys) {
   Batch& of = batch(buffer);
   if (of.received_keys > most_keys)
     refuse_call(cat("a batch of all ranks has ", of.received_keys, " keys of table '", spec_.name,
-                    "' on one rank, and most_keys is ", most_keys));
+                    "' on one rank, but most_keys is ", most_keys));
   const int64_t keys = std::max<int64_t>(1, of.received_keys);
   reserve_arrays(of.received, std::max<int64_t>(1, received_bags(of)), keys);
   if (table_) looks_up(buffer) ? table_->reserve_lookup(keys) : table_->reserve_batch(buffer, keys);
@@ -194,7 +195,7 @@ std::vector<SharedTable::Piece> SharedTable::pieces_of(const Batch& of) const {
   return pieces;
 }
 
-/// The keys of each feature together, as those of a batch of one rank are.
+/// Groups the keys by feature, like the keys of a batch on one rank.
 void SharedTable::join_batch(Context& ctx, Batch& of) {
   const Received& to = of.received;
   if (features_.count() > 1)

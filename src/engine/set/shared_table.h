@@ -1,4 +1,4 @@
-// One table of an EmbeddingSet on several ranks: the keys of each rank's samples travel to the ranks that have their
+// One table of an EmbeddingSet on several ranks: the keys of each rank's samples are sent to the owner ranks of their
 // rows, the vectors come back, and the gradients go to the rows.
 //
 //   rank of the samples                          rank of the rows
@@ -21,8 +21,8 @@
 
 namespace hctr {
 
-/// What rank r has said of a batch: its samples, and where its keys of each feature of a table for this rank begin, and
-/// end.
+/// The part of a batch that comes from rank r: its samples, and for each feature of a table the begin and end of its
+/// keys for this rank.
 struct KeysFromRank {
   int64_t samples = 0;
   std::vector<int64_t> begins;  // [features + 1]
@@ -31,9 +31,8 @@ struct KeysFromRank {
   int64_t all() const { return begins.back() - begins.front(); }
 };
 
-/// Calls are made for a buffer, in this order: reserve_own(), split(), list_counts(), take_counts(),
-/// reserve_received(), exchange_keys(), then prepare() or find(), and forward(). The last of the buffers is that of
-/// look-ups.
+/// Make these calls for a buffer in this order: reserve_own(), split(), list_counts(), take_counts(),
+/// reserve_received(), exchange_keys(), then prepare() or find(), and forward(). The last buffer is for look-ups.
 class SharedTable {
  public:
   /// `spec`: of the rows of this rank.
@@ -46,21 +45,21 @@ class SharedTable {
   const TablePlace& place() const { return place_; }
   bool looks_up(int buffer) const { return buffer + 1 == static_cast<int>(batches_.size()); }
 
-  /// Host: memory for the keys of this rank's samples. Errors: Error(device).
+  /// On the host: reserves memory for the keys of this rank's samples. Errors: Error(device).
   void reserve_own(int buffer, int64_t samples, int64_t keys);
   void split(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
-  /// Writes what each rank is sent to counts[r * width + first ..]: features + 1 numbers.
+  /// Writes the numbers for rank r to counts[r * width + first ..]: features + 1 numbers.
   int64_t count_numbers() const { return features_.count() + 1; }
   void list_counts(Context&, int buffer, int32_t* counts, int64_t width, int64_t first);
   void take_counts(int buffer, std::vector<KeysFromRank> sent, std::vector<KeysFromRank> received);
   int64_t keys_received(int buffer) const { return batch(buffer).received_keys; }
-  /// Those of all ranks, also where this one has no row.
+  /// The samples of all ranks, also if this one has no row.
   int64_t samples_of_all(int buffer) const { return batch(buffer).received_samples; }
-  /// Host: memory for the received keys. Errors: Error(usage) naming most_keys; Error(device).
+  /// On the host: reserves memory for the received keys. Errors: Error(usage) naming most_keys; Error(device).
   void reserve_received(int buffer, int64_t most_keys);
   void exchange_keys(Context&, int buffer);
   void prepare(Context&, int buffer);
-  /// Host: EmbeddingTable::confirm_capacity() and enforce_limit().
+  /// On the host: EmbeddingTable::confirm_capacity() and enforce_limit().
   void confirm(int buffer);
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void look_up(Context&, int buffer, std::span<const PlacedVectors> outputs);
@@ -68,30 +67,30 @@ class SharedTable {
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
   /// update() or release() ends the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
-  /// Host: how many rows that were here. Waits.
+  /// On the host: the number of these rows on this rank. Waits.
   int64_t rows_of_batch(int buffer);
   void release(Context&, int buffer);
 
  private:
-  /// On the device: the keys of this rank's samples, by the rank that they go to.
+  /// On the device: the keys of this rank's samples, by receiving rank.
   struct Own {
-    int64_t samples = 0, keys = 0;  // that it has memory for
+    int64_t samples = 0, keys = 0;  // capacity
     Arena arena{};
     ops::OwnerSplit split{};
     float* vectors = nullptr;    // [1 + keys, dim] of each sent key; the first one is 0
     float* gradients = nullptr;  // [keys, dim] of each sent key
-    int32_t* rows = nullptr;     // [keys] of each sent key, at its owner; where a feature has max
-    int32_t* found = nullptr;    // [keys] where the vector of each key is in `vectors`; 0: it has none
+    int32_t* rows = nullptr;     // [keys] of each sent key, at its owner; if a feature has max
+    int32_t* found = nullptr;    // [keys] the index of each key's vector in `vectors`; 0: it has none
   };
-  /// Likewise what this rank has received, from rank after rank, and as a batch: feature after feature, in each the
-  /// samples of rank after rank.
+  /// The received keys, ordered by rank; and the same keys as a batch: feature after feature, in each the samples of
+  /// rank after rank.
   struct Received {
     int64_t bags = 0, keys = 0;
     Arena arena{};
     int32_t *lengths_by_rank = nullptr, *lengths = nullptr, *offsets = nullptr;  // [bags + 1]
     int64_t *keys_by_rank = nullptr, *of_keys = nullptr;                         // [keys]
     int32_t* in_order = nullptr;                                                 // [keys] 0, 1, 2, ...
-    int32_t* numbers = nullptr;       // [keys] which of the keys by rank each of the batch is
+    int32_t* numbers = nullptr;       // [keys] for each key of the batch its index by rank
     int32_t* rows_by_rank = nullptr;  // [keys]
     float* vectors = nullptr;         // [keys, dim] by rank: vectors, then gradients
     std::byte* scratch = nullptr;
@@ -108,7 +107,7 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: where they begin by rank and in the batch, and how many.
+  /// The keys and bags of one feature from one rank: their begin by rank and in the batch, and their number.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };
@@ -125,7 +124,7 @@ class SharedTable {
   Tensor keys_of(const Batch&) const;
   Tensor offsets_of(const Batch&) const;
   Tensor list(DType, void* data, int64_t count) const;
-  /// The vectors of this rank's keys, and which row of them each key has.
+  /// The vectors of this rank's keys, and the row of them that each key uses.
   struct OwnRows {
     ops::RowMemory memory;
     const int32_t* rows;
@@ -133,7 +132,7 @@ class SharedTable {
   OwnRows own_rows(const Batch&, size_t feature, const int32_t* rows) const;
   void send_vectors(Context&, Batch&, const int32_t* rows);
   void pool(Context&, Batch&, const int32_t* rows, std::span<const PlacedVectors> outputs);
-  /// The gradients of the received keys, as the table takes them.
+  /// Receives the gradients of the received keys, in the table's form.
   Tensor receive_gradients(Context&, Batch&, std::span<const PlacedVectors> gradients);
   const int32_t* rows_of(int buffer) const { return table_ ? table_->prepared(buffer).rows : nullptr; }
 

@@ -17,12 +17,12 @@ namespace hctr {
 struct DirectKeys {
   std::vector<ops::KeySpan>
       spans;  ///< of this rank: one per slot, or one for all slots; empty: the table has a hash index
-  std::vector<int64_t> first, size;  ///< of each span over all ranks, for messages
+  std::vector<int64_t> first, size;  ///< of each span, over all ranks; for messages
   bool by_slot = false;
-  int64_t pieces = 1;       ///< of each row, as in Placement; each piece has a span
-  bool of_options = false;  ///< messages name an option of a set of embeddings, not a field of a config
+  int64_t pieces = 1;       ///< pieces per row, as in Placement; each piece has a span
+  bool of_options = false;  ///< messages name an option of an EmbeddingSet instead of a config field
 
-  /// With messages for a set of embeddings.
+  /// A copy whose messages name options of an EmbeddingSet.
   DirectKeys named_rows() && {
     of_options = true;
     return std::move(*this);

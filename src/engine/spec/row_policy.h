@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What a table does when a batch brings more keys than its row limit allows.
+/// The action of a table when a batch adds more keys than its row limit allows.
 enum class WhenFull {
   error,      ///< stop before the batch changes anything
   evict_lru,  ///< the least recently used rows are evicted
@@ -25,11 +25,11 @@ struct EnumWords<WhenFull> {
 
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
-  int64_t expire_after = 0;             ///< rows whose key did not occur for that many steps are removed; 0: never
+  int64_t expire_after = 0;             ///< rows whose key did not occur for this many steps are removed; 0: never
   int64_t min_count = 1;                ///< occurrences after which a key gets a row
   double admit_probability = 1;         ///< per bag with an unknown key: the probability that the key gets a row
   int64_t max_candidates = 10'000'000;  ///< limit of keys that are counted without a row
-  bool of_candidates = false;           ///< the rows are candidates, keys without a row
+  bool of_candidates = false;           ///< rows are candidates: keys without a row
   bool finds_frequent = false;          ///< occurrences are counted to find the most frequent keys; removes no rows
   bool counts_keys = false;             ///< occurrences are counted for the saved table
 
@@ -51,7 +51,7 @@ struct RowPolicy {
     if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
     return std::max<int64_t>(0, step - expire_after);
   }
-  /// Rows that are kept by an eviction: fewer than the limit, so that evictions are rare.
+  /// The number of rows that an eviction keeps: below the limit, so that evictions are rare.
   static int64_t rows_left(int64_t limit) { return limit - limit / 16; }
 };
 

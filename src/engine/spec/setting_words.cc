@@ -6,32 +6,32 @@ namespace {
 constexpr SettingWords kFieldsOfConfig{
     .row_numbers = "\"slot_size_array\"",
     .full =
-        "let the table grow (without \"grow\": false and \"when_full\"), or let rows leave for new keys "
-        "(\"when_full\": \"evict_lru\")",
+        "let the table grow (without \"grow\": false and \"when_full\"), or evict rows for new keys (\"when_full\": "
+        "\"evict_lru\")",
     .smaller_batch = "train with a smaller \"batchsize\"",
     .hash = "\"index\": \"hash\"",
     .smaller_rows = "smaller sizes, \"storage\": \"bf16\", ",
-    .spread = "\"placement\": \"auto\" where it is not that already, which spreads what no rank has memory for, ",
-    .host = "\"table_memory\" may add memory of the host",
+    .spread = "\"placement\": \"auto\", which shards tables too large for one rank, ",
+    .host = "\"table_memory\" can add host memory",
     .larger_device = "\"gpu\" larger",
     .disk = "name a \"disk\" in \"table_memory\"",
     .disk_limit = "\"disk_limit\" of \"table_memory\"",
     .global = "\"update_type\": \"Global\"",
-    .not_global = "use \"Local\" or \"LazyGlobal\"; or leave out \"disk\" of \"table_memory\""};
+    .not_global = "use \"Local\" or \"LazyGlobal\"; or remove \"disk\" of \"table_memory\""};
 
 constexpr SettingWords kOptionsOfSet{
     .row_numbers = "\"rows\"",
-    .full = "let the table grow (most_rows = 0), or let rows leave for new keys (when_full: evict_lru)",
+    .full = "let the table grow (most_rows = 0), or evict rows for new keys (when_full: evict_lru)",
     .smaller_batch = "give batches of fewer keys",
     .hash = "rows = 0",
     .smaller_rows = "fewer rows, a format of two bytes, ",
     .spread = "placement: spread, ",
-    .host = "host_bytes may add memory of the host",
+    .host = "host_bytes can add host memory",
     .larger_device = "device_bytes larger",
     .disk = "name a folder as disk",
     .disk_limit = "disk_bytes",
     .global = "rows: global",
-    .not_global = "use local or lazy_global; or leave out disk"};
+    .not_global = "use local or lazy_global; or remove disk"};
 
 }  // namespace
 

@@ -71,7 +71,7 @@ class Admission {
   Buffer device_gate_, all_rows_;
   ops::GateState gate_;  // the values last written by the host; the device updates the counts
   Arena arena_;
-  int64_t keys_ = 0;  // that there is memory for
+  int64_t keys_ = 0;  // keys that have memory
   bool keeps_ = false;
   std::vector<Arena> replaced_;  // see EmbeddingTable::keep_replaced_memory()
   ops::KeySelection unknown_, admitted_;

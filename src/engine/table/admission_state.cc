@@ -42,7 +42,7 @@ struct Candidates {
     const auto counts = column.operator()<uint32_t>("occurrences");
     for (size_t i = 0; i < all_keys.size(); ++i) {
       const int32_t slot = all_slots.empty() ? 0 : all_slots[i];
-      if (counts[i] == 0 || !owns(all_keys[i], slot)) continue;  // 0: it was admitted
+      if (counts[i] == 0 || !owns(all_keys[i], slot)) continue;  // 0: it has been admitted
       keys.push_back(all_keys[i]);
       slots.push_back(slot);
       last_seen.push_back(seen[i]);
@@ -50,7 +50,7 @@ struct Candidates {
     }
   }
 
-  /// The latest `most` of them.
+  /// The `most` latest of them.
   Candidates latest(size_t most) const {
     std::vector<size_t> order(keys.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -109,7 +109,7 @@ void Admission::load_state_by_key(const std::vector<StateReader>& of_ranks, int 
     if (candidates_) all.add(from.in("candidates"), by_slot_, owns);
   }
   ops::GateState gate{.closed = sums[0] > 0 && full, .shared_row = sums[1] > 0};
-  if (rank == 0) {  // of all ranks together
+  if (rank == 0) {  // sums over all ranks
     gate.on_shared_row = static_cast<uint64_t>(sums[2]);
     gate.without_row = static_cast<uint64_t>(sums[3]);
   }

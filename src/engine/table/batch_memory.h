@@ -1,4 +1,4 @@
-// The memory of the batches of a table: of one buffer of the ring, and what all buffers use one after another.
+// The memory of the batches of a table: one for each buffer of the ring, and scratch that all buffers share.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class BatchMemory {
   Arena arena_;
 };
 
-/// What prepare() and update() overwrite.
+/// Scratch of prepare() and update().
 class BatchScratch {
  public:
   BatchScratch(Device, int64_t keys, int64_t eval_keys, int64_t dim);
 
   float* piece_sums = nullptr;   ///< [RowGroups::most_pieces(keys), dim]
   int32_t* eval_rows = nullptr;  ///< [eval_keys]
-  std::byte* group = nullptr;    ///< of ops::group_by_row
+  std::byte* group = nullptr;    ///< scratch of ops::group_by_row
 
  private:
   Arena arena_;

@@ -14,23 +14,24 @@
 
 namespace hctr {
 
-/// Writes the columns of rows in memory, and behind them of those on the disk, or in an order of their own. Rows in
-/// memory are numbered without gaps, and nothing is queued. For one checkpoint.
+/// Writes the columns of rows in memory, then those of rows on disk, or all in a given order. Rows in memory must have
+/// contiguous numbers, and nothing may be queued. For one checkpoint.
 class RowSaver {
  public:
   struct Rows {
     int64_t in_memory = 0;
     std::span<const DiskRows::Row> on_disk{};
-    std::shared_ptr<DiskSnapshot> snapshot{};  ///< null, or `on_disk` are its rows, which may then be read later
+    /// null, or the snapshot of `on_disk`, so that its rows can be read later
+    std::shared_ptr<DiskSnapshot> snapshot{};
   };
-  /// All but the rows outlive it. `tier`: null without a disk.
+  /// Everything but the rows must outlive it. `tier`: null without a disk.
   RowSaver(StateWriter& to, const RowArrays& arrays, const RowChanges& changes, const RowDiskTier* tier, Rows rows)
       : to_(to), arrays_(arrays), changes_(changes), tier_(tier), rows_(std::move(rows)) {}
 
-  // A list of rows has those in memory by their number, those on the disk as -1 - their index in Rows::on_disk.
-  /// All columns, whole. `order`: of all rows; empty: those in memory by their number, then those on the disk.
+  // In a list of rows, a row in memory is its number; a row on disk is -1 - its index in Rows::on_disk.
+  /// Saves all columns completely. `order`: of all rows; empty: rows in memory by number, then those on disk.
   void save_all(std::vector<int64_t> order) const;
-  /// The rows that have changed since the base, or have other numbers than there, and those that it does not have.
+  /// Saves the rows that have changed since the base, that have other numbers than in it, or that it lacks.
   void save_changes() const { changes_.go_by_place() ? save_changes_by_place() : save_changes_by_number(); }
 
  private:
@@ -42,14 +43,14 @@ class RowSaver {
   void save_changes_by_number() const;
   void save_changes_by_place() const;
   void save_column(const RowColumn&) const;
-  /// Copies the bytes of rows in memory, in the order of row numbers, from row 1 on.
+  /// Copies the bytes of rows in memory in the order of row numbers, starting with row 1.
   StateWriter::Copy memory_of(const RowColumn&) const;
-  /// The bytes from `first` on of a column of a list of rows.
+  /// Reads the bytes from `first` on of a column of listed rows.
   void read(const RowColumn&, std::span<const int64_t> rows, int64_t first, std::span<std::byte> to) const;
   void copy(const RowColumn&, std::span<const int64_t> rows, std::byte* to) const;
-  /// Whether so many rows, of which these are in memory, can be left for later in an order of their own.
+  /// Whether memory suffices to write this many rows later in a given order; `rows_in_memory` of them are in memory.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
-  /// Leaves a list of rows of columns for later; empty: all of the snapshot.
+  /// Writes the columns of listed rows later; empty: all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;
 
   StateWriter& to_;

@@ -1,4 +1,5 @@
-// Rows that may be on a disk, in increments of checkpoints: rows go by their places in the last whole one.
+// Increments of checkpoints for tables with rows on disk: rows are identified by their places in the last full
+// checkpoint.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +22,7 @@ void RowSaver::save_changes_by_place() const {
   copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
   const int64_t all = rows(), of_base = std::min(changes_.base()->rows, all);
-  // Rows that the base has stay at their places; others fill the gaps that removed rows have left, then follow.
+  // Rows of the base keep their places; others fill the gaps of removed rows, then follow.
   std::vector<int64_t> order(static_cast<size_t>(all)), others;
   std::vector<bool> has_changed(static_cast<size_t>(of_base));
   const auto put = [&](int64_t row, int64_t place, uint32_t mark) {

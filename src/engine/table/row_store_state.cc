@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// Takes the first rows of an array.
+/// Loads the first rows of an array.
 void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_array, int64_t rows) {
   from.array(column.name, column.type, column.shape(rows_in_array),
              [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {

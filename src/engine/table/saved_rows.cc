@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors
 
-/// The same as floats, whatever the type they were stored in.
+/// Converts to floats from any stored type.
 std::vector<float> floats(const StateReader& table, const StateArray& array, int64_t first, int64_t count,
                           int64_t width) {
   const auto widened = [&]<class T>(const std::vector<T>& narrow) {
@@ -62,7 +62,7 @@ RowCopies SavedRows::read_block(const StateReader& table, const TableSpec& of_pi
     }
   }
   rows.vectors = floats(table, table.at("vectors"), at, count, of_pieces.dim);
-  for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)  // evaluation needs none
+  for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)  // not needed for evaluation
     if (const std::string name = cat("state", s); table.has(name))
       rows.states[s] = floats(table, table.at(name), at, count, of_pieces.state_dim());
   if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count, 1);

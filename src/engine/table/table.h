@@ -21,9 +21,10 @@
 
 namespace hctr {
 
-/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors`,
-/// and of each optimizer state likewise with TableSpec::state_dim(). May be empty: slots, if rows belong to keys alone;
-/// states and last_steps, if the optimizer has none or they were not requested; access statistics, if none are kept.
+/// Rows of a table on the host. Row i has key keys[i], slot slots[i], elements [i * dim, (i + 1) * dim) of `vectors`;
+/// the same holds for each optimizer state with TableSpec::state_dim(). May be empty: slots, if rows belong to keys
+/// alone; states and last_steps, if the optimizer has none or they were not requested; access statistics, if none are
+/// kept.
 struct RowBlock {
   std::span<const int64_t> keys;
   std::span<const int32_t> slots;
@@ -33,36 +34,36 @@ struct RowBlock {
   std::span<const uint32_t> last_seen{}, occurrences{};  ///< access statistics, of a policy that keeps them
 };
 
-/// Which rows are exported, and what of them.
+/// Selects rows and fields to export.
 struct RowsToExport {
   RowsToExport(bool with_states, bool only_changed = false) : states(with_states), changed(only_changed) {}
   bool states;
   bool changed;  ///< those alone that may have changed since the last model, as RowChanges knows it
 };
 
-/// Whose row it is: (slot, key); the slot is 0 where rows belong to keys alone.
+/// The owner of a row: (slot, key); the slot is 0 if rows belong to keys alone.
 using SlotKey = std::pair<int32_t, int64_t>;
 
-/// Where keys of one bag may have different gradients: the number of each key's, on the device, in a list of `count`
-/// that sum_long_runs(), sum_row_gradients() and update() of a table take in place of `dy`. Shapes: of_keys
-/// [key_capacity], the list [count, 1, dim].
+/// For keys of one bag with different gradients: for each key the number of its gradient, on the device, in a list of
+/// `count` gradients. sum_long_runs(), sum_row_gradients() and update() of a table take the list in place of `dy`.
+/// Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
-  const int32_t* of_keys = nullptr;  ///< null: those of their bags
+  const int32_t* of_keys = nullptr;  ///< null: gradients of bags
   int64_t count = 0;
 };
 
 /// The training loop passes batches through a ring of buffers. For a step with its batch in buffer i:
 ///   reserve_rows(step)           on the host, before prepare(i) is queued
-///   bring_rows(i)               likewise, where rows may be on a disk, on the prepare stream
+///   bring_rows(i)               the same, if rows may be on disk, on the prepare stream
 ///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
 ///   confirm_capacity(i)             on the host, before forward(i) is queued
-///   enforce_limit(i)            likewise, once every table has confirmed
+///   enforce_limit(i)            the same, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   sum_long_runs(i)            on any stream, once the gradients are complete
 ///   update(i)                   on any stream, after that; then buffer i may be prepared again
-/// The calls on streams but bring_rows, and lookup without a disk, can be recorded into a Program once and run many
-/// times: they do not allocate or synchronize, and the table may grow between runs. On the CPU they do their work
-/// before they return.
+/// The calls on streams except bring_rows, and lookup without a disk, can be recorded into a Program once and run many
+/// times: they do not allocate or synchronize, and the table may grow between runs. On a CPU they return when their
+/// work is done.
 class EmbeddingTable {
  public:
   /// Errors: Error(device) when memory is short.
@@ -72,8 +73,8 @@ class EmbeddingTable {
   /// only when the rows known to be free might not be enough, and when rows expire. Errors: Error(data) when there are
   /// more rows than row_limit; Error(device) when memory is short.
   void reserve_rows(int64_t step);
-  /// Host, before reserve_rows(): does the part of it that needs memory, without which a step needs none. Changes no
-  /// row. Returns whether it has got memory for more rows. Errors: Error(device).
+  /// Host, before reserve_rows(): allocates the memory that it would need; the step then needs none. Changes no row.
+  /// Returns whether it has allocated memory for more rows. Errors: Error(device).
   bool reserve_memory();
   /// See RowBits.
   void sort_bits_in_use() { store_.rows().bits().follow_memory(); }
@@ -85,10 +86,10 @@ class EmbeddingTable {
   /// only when the limit is near. Errors: Error(data); those of RowTiers::bring_rows() in bring_rows(), which come here
   /// since ranks that exchange more in between would wait for one that has thrown.
   void confirm_capacity(int buffer) const;
-  /// Evicts or refuses rows if the prepared batch exceeds the limit, and then waits for queued steps. All batches
-  /// prepared earlier must have had their update() queued. Then counts the uses of the batch's rows, on the prepare
-  /// stream, if some rows are in host memory, and the rows, if some are on a disk: not in prepare(), since a table
-  /// comes to that while steps are recorded.
+  /// Evicts or rejects rows if the prepared batch exceeds the limit, and then waits for queued steps. update() of all
+  /// earlier prepared batches must be queued. Then counts, on the prepare stream, the uses of the batch's rows if some
+  /// rows are in host memory, and its rows if some are on disk; prepare() cannot, because a table may get such rows
+  /// after steps are recorded.
   void enforce_limit(int buffer);
 
   /// Throws if a batch so far, in training or evaluation, held a key outside the range of a table with direct keys.
@@ -114,8 +115,8 @@ class EmbeddingTable {
   }
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major; where batches grow, keys
-  /// and samples are those of the batch, and every later call takes tensors of its samples.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major; if batches grow, keys and
+  /// samples are those of the batch, and every later call takes tensors with its samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
   /// Shapes: y [samples, columns, dim], any row stride; columns: spec().columns(). Dtypes: f32 f16 bf16.
   void forward(Context&, int buffer, Tensor y);
@@ -124,7 +125,7 @@ class EmbeddingTable {
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
   void update(Context&, int buffer, Tensor dy);
-  /// Whether update() leaves rows and states as they are from now on. What is recorded must be recorded again.
+  /// Whether update() leaves rows and states unchanged from now on. Recorded steps must be recorded again.
   void freeze(bool frozen) { frozen_ = frozen; }
   bool frozen() const { return frozen_; }
 
@@ -132,28 +133,29 @@ class EmbeddingTable {
   /// their bag in a mean; with direct keys they contribute the initial values of their rows. Shapes as prepare and
   /// forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
-  /// Host: memory for find() and lookup() of so many keys, where batches grow. Waits for queued work if there was not
-  /// enough. Errors: Error(device).
+  /// Host: allocates memory for find() and lookup() of this many keys, if batches grow. Waits for queued work if there
+  /// was not enough. Errors: Error(device).
   void reserve_lookup(int64_t keys);
   bool lookup_reserved(int64_t keys) const { return keys <= eval_keys_; }
-  /// Host, where calls are recorded: memory of batches and look-ups that is replaced from then on, as they grow, is
-  /// kept, since what is recorded points to it.
+  /// Host, if calls are recorded: from now on, memory that growing batches and look-ups replace is kept, because
+  /// recorded calls point to it.
   void keep_replaced_memory();
-  /// lookup() with memory of its own, for batches of this size: any number of readers may run at a time, on streams of
-  /// their own, while the table does not change. Outlived by the table. Errors: Error(config) where rows may be on a
+  /// lookup() with its own memory, for batches of this size: any number of readers may run concurrently, each on its
+  /// own stream, while the table does not change. The table must outlive it. Errors: Error(config) if rows may be on
   /// disk.
   std::unique_ptr<TableReader> reader(Runtime&, int64_t samples, int64_t key_capacity) const;
 
-  // The calls of a step in pieces, for sharded and replicated rows.
+  // The parts of a step, for sharded and replicated rows.
 
   /// The result of prepare() for a buffer, or of find() for evaluation.
   struct Batch {
-    ops::KeyBatch keys;         // set by prepare to the same addresses each time
-    int32_t* rows = nullptr;    // of each key; 0 for none
-    ops::RowGroups groups;      // for training
-    ops::KeyBatch gradients{};  // the batch of the gradients that `groups` numbers: `keys`, or a bag for each of a list
+    ops::KeyBatch keys;       // set by prepare to the same addresses each time
+    int32_t* rows = nullptr;  // row of each key; 0: none
+    ops::RowGroups groups;    // for training
+    // the batch of the gradients that `groups` numbers: `keys`, or one bag per gradient of a list
+    ops::KeyBatch gradients{};
     uint32_t* rows_after = nullptr;
-    std::shared_ptr<BatchMemory> memory{};  // of the buffer
+    std::shared_ptr<BatchMemory> memory{};  // memory of the buffer
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
@@ -168,14 +170,15 @@ class EmbeddingTable {
   /// The key of each row of the batch, and the sum of its gradients, in any order. Shapes: keys [key_capacity], sums
   /// [key_capacity, dim], dense. After sum_long_runs() of the same gradients.
   void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
-  /// In place of update(): ends the step, and the rows of the batch stay as they are.
+  /// Instead of update(): ends the step without changing the rows of the batch.
   void leave_unchanged(Context&, int buffer);
-  /// The part of update() that follows the updates of the rows of the batch.
+  /// The part of update() after the updates of the batch's rows.
   void end_step(Context&, int buffer);
   /// For a table with fixed keys: see RowStore.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }
 
-  /// Which of these keys have rows of their own here, of finished steps; with direct keys all. Waits for queued steps.
+  /// Whether each of these keys has its own row here, as of the last finished step; with direct keys all have. Waits
+  /// for queued steps.
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
 
   const TableSpec& spec() const { return spec_; }
@@ -199,29 +202,29 @@ class EmbeddingTable {
   /// whatever its own number.
   void continue_access_stats(int64_t steps);
 
-  /// The vectors of as many rows as the table has memory for, and their states, in fp32.
+  /// Bytes of vectors, and of states if requested, in fp32, for all rows that have memory.
   int64_t bytes_of_rows(bool with_states) const {
     return arrays().capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
-  /// Host memory that the next call takes at most, for the rows that the table has memory for, and what gathering rows
-  /// of so many ranks takes.
+  /// Maximum host memory of the next export_rows(), for all rows that have memory, including the gathering of rows from
+  /// this many ranks.
   int64_t bytes_to_export(bool with_states, int ranks) const;
-  /// The same of the table's device, for blocks that are gathered there.
+  /// The same for device memory, for blocks gathered there.
   int64_t device_bytes_to_export(bool with_states) const;
-  /// Loads the code of the kernels that this runs, which takes memory of the device. Rows must have memory.
+  /// Loads the code of the kernels that exports run, which takes device memory. Rows must have memory.
   void load_export_kernels();
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
-  /// The rows are in a model now: later changes are changes since it.
+  /// All rows are in a model now: later changes are changes since it.
   void note_model();
-  /// The keys whose rows were in the last model and are gone, sorted. Waits for queued steps.
+  /// The keys with rows in the last model that no longer exist, sorted. Waits for queued steps.
   std::vector<SlotKey> removed_keys();
   /// A row and how often its key has occurred.
   struct FrequentRow {
     uint32_t occurrences;
-    int32_t slot;  ///< 0 where rows belong to keys alone
+    int32_t slot;  ///< 0 if rows belong to keys alone
     int64_t key;
-    int64_t row;  ///< 0: it is on the disk
+    int64_t row;  ///< 0: it is on disk
     /// Orders by occurrences, descending; ties by (slot, key).
     bool operator<(const FrequentRow& other) const;
   };
@@ -231,14 +234,14 @@ class EmbeddingTable {
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);
 
   // For checkpoints, with nothing queued.
-  /// Everything that decides later numbers.
+  /// Saves everything that affects later results.
   void save_state(StateWriter);
-  /// Takes the state of the same table of the same rank: rows have the numbers they had. Errors: those of StateReader.
+  /// Loads the state of the same table of the same rank: rows keep their numbers. Errors: those of StateReader.
   void load_state(const StateReader&);
   /// Whether this rank holds the row of a key.
   using Owns = std::function<bool(int64_t key, int32_t slot)>;
-  /// Takes what belongs to no row, and the candidates of admission, from the tables of the ranks of another run. Rows
-  /// are imported before.
+  /// Loads the state that belongs to no row, and the candidates of admission, from the tables of the ranks of another
+  /// run. Import rows first.
   void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns&);
 
   /// Removes the rows of these keys; those without one are left out. Returns how many rows that were. Waits for queued
@@ -248,8 +251,8 @@ class EmbeddingTable {
   /// get their initial values. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key) occurs
   /// twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
-  /// Before so many rows are imported, in any number of calls: reserves memory for no more than these, where it is free
-  /// and batches add none (TableSpec::loads_only).
+  /// Before an import of this many rows, in any number of calls: reserves memory for exactly these, if it is free and
+  /// batches add none (TableSpec::loads_only).
   void reserve_import(int64_t rows) {
     if (spec_.loads_only) store_.reserve_import(rows);
   }
@@ -261,12 +264,12 @@ class EmbeddingTable {
   const DiskRows* disk_rows() const { return store_.tiers().disk() ? &store_.tiers().disk()->disk() : nullptr; }
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;
   void set_memory(Batch&, int64_t keys);
-  /// Errors: Error(device), after which there is that of before.
+  /// Errors: Error(device); the previous scratch is then kept.
   void make_scratch(int64_t batch_keys, int64_t eval_keys);
   /// Of the rows of finished steps.
   std::vector<SlotKey> sorted_keys();
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
-  /// Passes `count` rows to `sink` in blocks; at(i): owner and row of the i-th; 0: that is on the disk.
+  /// Passes `count` rows to `sink` in blocks; at(i): owner and row of the i-th; row 0: it is on disk.
   void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// Finds rows by direct index, and reports keys outside their ranges.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
@@ -280,17 +283,18 @@ class EmbeddingTable {
 
   Runtime& runtime_;
   const TableSpec spec_;
-  int64_t batch_keys_, eval_keys_;  // that scratch and store have memory for
+  int64_t batch_keys_, eval_keys_;  // capacity of scratch and store
   bool frozen_ = false;
   RowStore store_;
-  std::vector<SlotKey> keys_of_model_;    // sorted; only where rows may be removed
-  std::unique_ptr<Admission> admission_;  // none where every key gets a row
+  std::vector<SlotKey> keys_of_model_;    // sorted; only if rows may be removed
+  std::unique_ptr<Admission> admission_;  // none if every key gets a row
   int64_t evicted_ = 0, expired_ = 0;
   int64_t steps_before_ = 0, counted_steps_ = 0;
   bool stats_continued_ = false;  // steps_before_ is computed at the next step
   Arena arena_;
   std::vector<Batch> batches_;
-  std::optional<Error> not_brought_, not_found_;  // of bring_rows() and find(), see confirm_capacity() and check_keys()
+  // errors of bring_rows() and find(), see confirm_capacity() and check_keys()
+  std::optional<Error> not_brought_, not_found_;
   ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;
   std::shared_ptr<BatchScratch> scratch_;

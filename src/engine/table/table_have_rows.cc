@@ -1,4 +1,4 @@
-// Which keys have rows, as the host asks.
+// Tells the host which keys have rows.
 #include <algorithm>
 #include <numeric>
 
@@ -27,13 +27,14 @@ void EmbeddingTable::find_on_host(std::span<const SlotKey> keys, std::span<uint8
   const auto number_of = [&](size_t place) {
     return spec_.batch_slots ? (*spec_.batch_slots)[place] : static_cast<int32_t>(place);
   };
-  std::vector<std::optional<size_t>> places(static_cast<size_t>(spec_.slots / spec_.pieces));  // of slots, of one piece
+  // for each slot, of one piece
+  std::vector<std::optional<size_t>> places(static_cast<size_t>(spec_.slots / spec_.pieces));
   for (size_t place = slots; place-- > 0;) places[static_cast<size_t>(number_of(place) / spec_.pieces)] = place;
   const auto place_of = [&](int32_t slot) {
     if (spec_.identity_by_slot) return places.at(static_cast<size_t>(slot));
     return slots > 0 ? std::optional<size_t>(0) : std::nullopt;  // a rank may have no rows
   };
-  // By slots the keys form a batch of one sample.
+  // Sorted by slot, the keys form a batch of one sample.
   std::vector<std::vector<size_t>> by_place(slots);
   for (size_t i = 0; i < keys.size(); ++i)
     if (const auto place = place_of(keys[i].first)) by_place.at(*place).push_back(i);

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Keys outside their ranges have no row, and are counted nowhere.
+/// Keys outside their ranges have no row and are not counted.
 class OwnReader : public TableReader {
  public:
   OwnReader(Runtime& runtime, const RowStore& store, const TableSpec& spec, const Admission* shares,

@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// Finds the vectors of a batch of keys. What stands behind it may be a table in this memory, or levels of others.
+/// Finds the vectors of a batch of keys, in a local table or in several levels of storage.
 class TableReader {
  public:
   virtual ~TableReader() = default;

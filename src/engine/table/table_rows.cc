@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // of vectors, moved at a time
+constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // bytes of vectors moved at a time
 
 template <class T>
 std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
@@ -22,7 +22,7 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
   return out;
 }
 
-/// The rows of a block that are on the disk: at[i] is where in the block rows[i] belongs.
+/// The rows of a block that are on disk: rows[i] belongs to position at[i] of the block.
 struct RowsOnDisk {
   const RowDiskTier* disk;
   std::vector<size_t> at{};
@@ -40,7 +40,7 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  /// `on_disk`: rows that come from there, under this name in their store.
+  /// `on_disk`: rows that are on disk, under this name in their store.
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table,
                             const RowsOnDisk& on_disk, std::string_view name) {
     ops::gather_rows(ctx, rows, table, tensor(count));
@@ -111,7 +111,7 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   const auto keys = device_array(stream, hash_index().row_keys + first_row, count);
   const auto slots = device_array(stream, by_slot ? hash_index().row_slots + first_row : nullptr, by_slot ? count : 0);
   std::vector<SlotKey> all;
-  for (size_t i = 0; i < keys.size(); ++i)  // of the pieces of a row, which come and go together, the first
+  for (size_t i = 0; i < keys.size(); ++i)  // only the first piece of a row: pieces are added and removed together
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
   if (const DiskRows* const disk = disk_rows())
@@ -138,9 +138,11 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 }
 
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
-  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);       // key, slot, place in the order
+  // key, slot, position in the order
+  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
-  // Of a block: on the device, the host, on the way to rank 0, merged there and in a file, while arrays grow.
+  // Copies of a block: on the device, on the host, in transit to rank 0, merged there, in a file, and while arrays
+  // grow.
   const int64_t copies = 12 + 4 * ranks;
   const int64_t on_disk = disk_rows() ? disk_rows()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
   return kOfRow * arrays().capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
@@ -204,7 +206,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     std::erase_if(order, [&](int64_t row) { return !has_changed[static_cast<size_t>(row)]; });
     if (order.empty()) return;
   }
-  /// Owner and row of the i-th in the order of (slot, key).
+  /// Owner and row of the i-th row in the order of (slot, key).
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     if (order.empty()) {
       const int32_t row = changed ? (*changed)[static_cast<size_t>(i)] : static_cast<int32_t>(i + 1);

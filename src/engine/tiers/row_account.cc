@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The largest number from `fits` on, below `beyond`, that fits; `fits` itself is not asked.
+/// The largest number from `fits` on, below `beyond`, that fits; `fits` itself is assumed to fit.
 template <class Fits>
 int64_t most_that_fits(int64_t fits, int64_t beyond, const Fits& does_fit) {
   while (beyond - fits > 1) {  // by halves
@@ -38,7 +38,7 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;  // a CPU takes pages in use
+  return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;  // a CPU takes only touched pages
 }
 
 int64_t RowAccount::bytes_of_uses(int64_t rows) const {
@@ -83,7 +83,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // While it grows, half of it is there twice.
+  // While it grows, half of it exists twice.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -94,7 +94,7 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // What is free tells of memory alone, a stated budget also of what is promised to the index.
+  // Free memory does not show what is promised to the index; a stated budget does.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -103,7 +103,7 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   int64_t sum = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
-      // Some have more already, where memory for others was refused.
+      // Some arrays have more memory already, if memory for others was refused.
       sum += std::max<int64_t>(
           0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;
@@ -142,7 +142,7 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
 }
 
 int64_t RowAccount::host_bytes_of_row(int64_t rows, bool moving) const {
-  if (disk_) return DiskRows::bytes_in_memory(1);  // others leave for those that come
+  if (disk_) return DiskRows::bytes_in_memory(1);  // evictions make room for new rows
   int64_t bytes = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers) bytes += column.bytes_per_row;
@@ -159,7 +159,7 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // What has to leave the device for keys and index goes there too.
+  // Rows that make room for keys and index on the device move to the host, too.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;
@@ -184,7 +184,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
   }
-  const bool beyond_device = arrays_.has_numbers_on_host();  // then the device gets no more of them
+  const bool beyond_device = arrays_.has_numbers_on_host();  // then no more numbers go to the device
   const int64_t host = budget_.host_room() - slack - kept_for_map(), there = arrays_.number_bytes_on_device();
   return most_that_fits(capacity, std::max(capacity, most) + 1, [&](int64_t rows) {
     const Besides besides = besides_numbers(rows, rules_.rows_move);
@@ -214,7 +214,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // Where free bytes may be used up, rows that leave need not make room for all uses.
+  // If free bytes may be used up, moving rows need not make room for all uses.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

@@ -10,9 +10,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told apart by what many batches used
+constexpr int64_t kHalveAfter = 8;  // calls: after these, rows used by few batches differ from those used by many
 
-/// An array with a number per row, of which so many rows have memory.
+/// An array with a number per row, with memory for this many rows.
 RowColumn column_of_uses(const RowArrays& arrays, std::string name, int64_t bytes, int64_t rows) {
   RowColumn made{
       .memory = ReservedBuffer(arrays.runtime().device(), static_cast<size_t>((arrays.most_rows() + 1) * bytes)),
@@ -43,7 +43,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Only now: where memory was short, nothing has changed.
+  // Only now: if memory was short, nothing has changed.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
@@ -89,12 +89,11 @@ void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) 
   batches_ = 0;
   const ops::IndexState now = index_.state();  // waits
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // A batch that waits for its step has the numbers of its rows already.
+  // A batch waiting for its step has its row numbers already.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;
-  // Places that rows have left have no uses. Here those of the device seem to have the most, so that none of them
-  // changes places.
+  // Places of evicted rows have no uses. Those on the device are given the maximum here, so that they are not swapped.
   const std::span<const int32_t> left_on_device =
       left.first(static_cast<size_t>(std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())

@@ -32,9 +32,9 @@ File open_to_append(const std::string& path) {
 
 Schema<BadRecordsSection> bad_records_schema() {
   return Schema<BadRecordsSection>("bad_records_file")
-      .need("path", &BadRecordsSection::path, "the file, to which lines are appended")
-      .opt("most", &BadRecordsSection::most, "most lines of the file; further bad records are counted only",
-           at_least(1))
+      .need("path", &BadRecordsSection::path, "the file to which lines are appended")
+      .opt("most", &BadRecordsSection::most,
+           "maximum number of lines of the file; further bad records are only counted", at_least(1))
       .short_form("path");
 }
 
@@ -67,7 +67,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
     if (static_cast<int64_t>(lines_.size()) >= section_.most) {
       ended_ = true;
       log.warning("\"bad_records_file\" '", section_.path, "' has ", section_.most,
-                  " lines, as many as it may have: further bad records are counted only");
+                  " lines, its limit: further bad records are only counted");
       break;
     }
     if (bad.record < 0 && bad.offset >= 0) find_line(bad);
@@ -82,7 +82,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));
   } catch (const Error& error) {
     ended_ = true;
-    log.warning(error.what(), "; bad records are counted only");
+    log.warning(error.what(), "; bad records are only counted");
   }
 }
 

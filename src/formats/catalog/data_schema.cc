@@ -20,12 +20,12 @@ std::string plural(int64_t count, const char* word) { return cat(count, " ", wor
 void check_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
   if (input.keep_first && input.keep_last)
     problems.error(pointer + "/keep_first",
-                   "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
+                   "a slot keeps either its first or its last keys; \"keep_last\" is also set: keep one of them");
   if (!input.nnz_per_slot && !input.max_feature_num_per_sample)
-    return problems.error(pointer,
-                          "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
-                          "slots (or \"nnz_per_slot\"); it may be left out only where every column of the input is "
-                          "known to hold one key");
+    return problems.error(
+        pointer,
+        "sparse input needs \"max_feature_num_per_sample\": the maximum number of keys per sample over all its slots "
+        "(or \"nnz_per_slot\"); it is optional only if every column of the input is known to hold one key");
   if (input.nnz_per_slot) {
     const auto numbers = static_cast<int64_t>(input.nnz_per_slot->values.size());
     if (numbers != 1 && numbers != input.slot_num)
@@ -53,11 +53,11 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   const auto columns = format.columns ? format.columns(section) : std::nullopt;
   const bool named = columns && !columns->labels->empty();
   if (named && weight.column.empty())
-    return problems.error(here, "needs \"column\", the column of the weights, as the labels have theirs");
+    return problems.error(here, "needs \"column\", the column of the weights, since the labels have columns");
   if (!named && !weight.column.empty())
-    return problems.error(here + "/column",
-                          "the Data layer names no columns of labels, of which this would be one more: "
-                          "the weight is the value behind the labels");
+    return problems.error(
+        here + "/column",
+        "the Data layer names no label columns, so the weight is the value after the labels: remove \"column\"");
   if (named) {
     for (const LabelColumn& label : *columns->labels)
       if (label.column == weight.column)
@@ -82,7 +82,7 @@ void note_labels_among_features(DataSection& section, const FormatType& format, 
           if (label.column == column && column != section.sample_weight.column)
             problems.note(cat(pointer, "/", format.object.name, "/", list, "/", g),
                           cat("column '", column, "' is a label and ", what,
-                              ": the model reads what it is to predict, and its metrics mean nothing"));
+                              ": the model reads the label that it predicts, which makes its metrics meaningless"));
   };
   note(*columns->dense, "dense", "a dense value");
   note(*columns->slots, "slots", "a slot");
@@ -109,11 +109,11 @@ void check_following(const DataSection& section, const FormatType& format, const
   }
   if (!format.files)
     problems.error(pointer + "/follow",
-                   "the samples of a feature specification lie in several files each, which "
-                   "cannot be followed; the other formats can");
+                   "a sample of a feature specification is spread over several files, which cannot be followed; use "
+                   "another format");
   if (section.num_samples > 0)
     problems.error(pointer + "/num_samples",
-                   "with \"follow\" nobody knows how many samples will come; leave it out: files are read whole");
+                   "with \"follow\" the number of samples is unknown; remove it: files are read completely");
 }
 
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
@@ -132,17 +132,17 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
       problems.note(pointer + "/" + type.object.name,
                     cat("has no effect: the format is not \"", type.format.name, "\""));
   if (section.async_param && !section.async_param->shuffle)
-    problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read another way");
+    problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read differently");
   else if (section.async_param && section.shuffle == 0) {
     section.shuffle = kAsyncShuffle;
     problems.note(pointer + "/async_param/shuffle",
                   cat("taken as \"shuffle\": ", kAsyncShuffle,
-                      " of the Data layer, a window of so many samples; \"shuffle\" sets another one"));
+                      " of the Data layer, a window of that many samples; \"shuffle\" sets another one"));
   }
   if (section.negative_sampling < 1 && section.labels() != 1)
     problems.error(pointer + "/negative_sampling",
-                   cat("needs a single label, which says what is a negative; there are ", section.labels(),
-                       section.sample_weight.given ? "" : " (weights of samples go to \"sample_weight\")"));
+                   cat("needs a single label, which defines the negatives; there are ", section.labels(),
+                       section.sample_weight.given ? "" : " (sample weights belong into \"sample_weight\")"));
   check_following(section, format, pointer, problems);
   if (section.options.find<BadRecordsSection>() && section.bad_records != BadRecordPolicy::skip)
     problems.error(pointer + "/bad_records_file", "needs \"bad_records\": \"skip\": other bad records are errors");
@@ -165,15 +165,14 @@ Schema<LabelPart> label_schema() {
   return Schema<LabelPart>("label")
       .need("top", &LabelPart::top, "name of the label tensor")
       .opt("label_dim", &LabelPart::label_dim,
-           "labels of a sample; may be left out where the layer states its label columns", between(1, kMostPerSample));
+           "number of labels per sample; optional if the layer lists its label columns", between(1, kMostPerSample));
 }
 
 Schema<SampleWeightPart> sample_weight_schema() {
   return Schema<SampleWeightPart>("sample_weight")
       .need("top", &SampleWeightPart::top, "name of the tensor that losses read as their third bottom")
       .opt("column", &SampleWeightPart::column,
-           "the column, where the layer names those of its labels; else left out: the weight is the value behind the "
-           "labels")
+           "the column, if the layer lists its label columns; otherwise the weight is the value after the labels")
       .opt("number_format", &SampleWeightPart::number_format, kNumberFormatHelp)
       .opt("unit", &SampleWeightPart::unit, kUnitHelp);
 }
@@ -182,33 +181,33 @@ Schema<DensePart> dense_schema() {
   return Schema<DensePart>("dense")
       .need("top", &DensePart::top, "name of the dense tensor")
       .opt("dense_dim", &DensePart::dense_dim,
-           "dense features of a sample; may be 0; may be left out where the layer states its dense columns",
+           "number of dense features per sample; may be 0; optional if the layer lists its dense columns",
            between(0, kMostPerSample))
       .ignored("aligned", "batches are laid out as this program needs them");
 }
 
 Schema<SparseInput> sparse_schema() {
   return Schema<SparseInput>("sparse input")
-      .need("top", &SparseInput::top, "name by which an embedding reads this input")
+      .need("top", &SparseInput::top, "name under which an embedding reads this input")
       .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
       .opt("slot_num", &SparseInput::slot_num,
-           "consecutive slots of the record that belong to this input; one input may leave it out where the layer "
-           "states its slot columns: the slots that the others do not have are its own",
+           "number of consecutive slots of the record that belong to this input; one input may omit it if the layer "
+           "lists its slot columns: it gets the remaining slots",
            between(1, kMostPerSample))
       .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
-           "most keys of one sample over all slots of this input; may be left out with max_nnz, and where the layer "
-           "states columns that hold one key each (of Parquet data: lists of more are an error)",
+           "maximum number of keys per sample over all slots of this input; optional with max_nnz, and if the layer "
+           "lists columns that hold one key each (in Parquet data longer lists are an error)",
            between(1, kMostPerSample))
-      .opt("max_nnz", &SparseInput::max_nnz, "most keys of one slot; max_feature_num_per_sample where absent",
+      .opt("max_nnz", &SparseInput::max_nnz, "maximum number of keys of one slot; default: max_feature_num_per_sample",
            between(1, kMostPerSample))
-      .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
-           between(1, kMostPerSample))
+      .opt("nnz_per_slot", &SparseInput::nnz_per_slot,
+           "v3.1 spelling of the two limits: maximum number of keys of each slot", between(1, kMostPerSample))
       .opt("keep_first", &SparseInput::keep_first,
-           "most keys that a slot keeps, its first ones; left out: all that the limits allow",
+           "number of keys that a slot keeps, its first ones; default: all that the limits allow",
            between(1, kMostPerSample))
-      .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones",
+      .opt("keep_last", &SparseInput::keep_last, "number of keys that a slot keeps, its last ones",
            between(1, kMostPerSample))
-      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; found in the records",
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; detected from the records",
            between(0, 1));
 }
 
@@ -217,11 +216,10 @@ Schema<SparseInput> sparse_schema() {
 Schema<DataSection> data_schema() {
   Schema<DataSection> schema("Data");
   schema.opt("name", &DataSection::name, "accepted and not used")
-      .opt("format", &DataSection::format, "how the samples are stored")
+      .opt("format", &DataSection::format, "the format of the samples")
       .opt("feature_spec", &DataSection::feature_spec,
-           "a feature specification (YAML), which takes the place of format: source and eval_source then name "
-           "mappings, train and test "
-           "where left out, and slot_size_array may follow from the cardinalities")
+           "a feature specification (YAML), which replaces format: source and eval_source then name mappings, by "
+           "default train and test, and slot_size_array may follow from the cardinalities")
       .opt("source", &DataSection::source,
            "the training data: a file, a file list, a folder or a pattern; with follow also a topic, "
            "\"kafka://host:port/topic\"; needed but with feature_spec")
@@ -230,13 +228,13 @@ Schema<DataSection> data_schema() {
            "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "
            "until a file or entry _END, max_iter or a signal")
       .opt("follow_idle", &DataSection::follow_idle,
-           "minutes that training waits for a file before the data have ended; left out: any time",
+           "minutes without a new file after which the data end; default: no limit",
            Range{.low = 0, .high = 1e6, .low_open = true})
       .opt("check", &DataSection::check,
-           "whether records have check sums; found in the files, which must agree where this is given")
+           "whether records have check sums; detected from the files, which must agree if this is set")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
       .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
-            "how much each sample counts in the losses that read it", false)
+            "the weight of each sample in the losses that read it", false)
       .part("dense", &DataSection::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataSection::sparse, sparse_schema(),
             "the sparse inputs, in the order of their slots in the record")
@@ -244,37 +242,36 @@ Schema<DataSection> data_schema() {
       .opt("eval_num_samples", &DataSection::eval_num_samples,
            "samples in eval_source; not needed for Norm and Parquet", at_least(0))
       .opt("slot_size_array", &DataSection::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
-      .opt("float_label_dense", &DataSection::float_label_dense, "for Raw data; Norm data is always float")
-      .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program where absent",
+      .opt("float_label_dense", &DataSection::float_label_dense, "for Raw data; Norm data are always float")
+      .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program by default",
            between(1, 1024))
       .opt("shuffle", &DataSection::shuffle,
-           "samples of a window, within which the order of training samples is random, as is that of the files in each "
-           "pass; 0: the order of the files. The order depends on the solver's seed and the pass",
+           "number of samples of a window within which training samples are shuffled; the order of files is shuffled "
+           "too, in each pass; 0: the order of the files. The order depends on the solver's seed and the pass",
            between(0, 1 << 30))
       .opt("negative_sampling", &DataSection::negative_sampling,
-           "the share of the training samples with label 0 that is kept, other ones in each pass; the loss allows for "
-           "it, so that predictions are those for all samples. For one label, 0 or 1. Evaluation reads every sample",
+           "the fraction of training samples with label 0 to keep, other ones in each pass; the loss corrects for it, "
+           "so that predictions are calibrated for all samples. For one label, 0 or 1. Evaluation reads every sample",
            Range{.low = 0, .high = 1, .low_open = true})
       .opt("bad_records", &DataSection::bad_records,
-           "what becomes of a record that makes no sense: an error, or it is left out and counted; left out: an error, "
-           "but "
-           "Norm records that fail their check sum are left out")
+           "what to do with a bad record: \"error\": stop; \"skip\": skip and count it; default: stop, but skip Norm "
+           "records that fail their check sum")
       .opt("max_bad_records", &DataSection::max_bad_records,
-           "most records that may be left out before that is an error; left out: any number", at_least(0))
+           "maximum number of skipped records before that is an error; default: no limit", at_least(0))
       .part_in("bad_records_file", &DataSection::options, bad_records_schema(),
-               "a file for the records that \"bad_records\": \"skip\" leaves out: a JSON line for each, with file, "
-               "record, offset and cause. A path, or an object");
+               "a file for the records that \"bad_records\": \"skip\" skips: a JSON line for each, with file, record, "
+               "offset and cause. A path, or an object");
   for (const FormatType& type : format_types())
     if (!type.object.name.empty()) type.object.declare(schema);
   schema
       .opt("cache_eval_data", &DataSection::cache_eval_data,
-           "evaluation batches that stay in the device's memory once they have been read, true: all; "
-           "the others are read each time",
+           "number of evaluation batches to keep in device memory after the first reading, true: all; the others are "
+           "read each time",
            at_least(0))
       .opt("async_param", &DataSection::async_param,
-           cat("of the format RawAsync; its \"shuffle\": true is \"shuffle\": ", kAsyncShuffle,
-               " where that is left out, the other fields have no effect"))
-      .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
+           cat("for the format RawAsync; its \"shuffle\": true means \"shuffle\": ", kAsyncShuffle,
+               " if that is not set; the other fields have no effect"))
+      .ignored("num_iterations_statistics", "the data are not analyzed beforehand")
       .together(check_together);
   return schema;
 }

@@ -94,9 +94,9 @@ std::vector<std::string> notes_on_equal_texts(const DataSection& section, const 
       const double share = share_of_texts(item, lists);
       if (share < kMostlyEqual) continue;
       notes.push_back(cat(std::round(100 * share), " % of the values of slot '", item.column,
-                          "' also stand in the lists of slot '", lists.column,
-                          "', and have other rows there, since each slot hashes or numbers its values apart; with the "
-                          "same \"key_space\" in both they share their vectors"));
+                          "' also occur in the lists of slot '", lists.column,
+                          "', but have other rows there, since each slot hashes or numbers its values separately; set "
+                          "the same \"key_space\" in both to share their vectors"));
     }
   return notes;
 }

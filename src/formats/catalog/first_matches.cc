@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kAllowIt = ". Add --unmatched allow to go on all the same";
+constexpr const char* kAllowIt = ". Add --unmatched allow to continue anyway";
 
 /// A label defined by texts or by a minimum.
 struct LookedFor {
@@ -136,12 +136,12 @@ void check_vocabularies(const DataSection& section, const Source& source, KeyWid
   });
   for (const ListedSlot& one : slots) {
     if (one.listed > 0 || one.values == 0) continue;
-    const std::string text = cat("'", source.path, "': the vocabulary of column '", one.column, "' has none of ",
-                                 one.values == 1 ? "the value" : cat("the ", one.values, " values"), " in the first ",
-                                 read.rows, read.rows == 1 ? " row" : " rows",
-                                 ", which all share one key; are they written otherwise than in its file?");
+    const std::string text =
+        cat("'", source.path, "': the vocabulary of column '", one.column, "' has none of ",
+            one.values == 1 ? "the value" : cat("the ", one.values, " values"), " in the first ", read.rows,
+            read.rows == 1 ? " row" : " rows", ", so all share one key; is their spelling different in its file?");
     if (one.values >= kUnmatchedToFail && !allow_unmatched)
-      throw Error(Kind::data, cat(text, " Add --unmatched allow to train all the same"));
+      throw Error(Kind::data, cat(text, " Add --unmatched allow to train anyway"));
     log.warning(text);
   }
 }

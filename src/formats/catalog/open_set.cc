@@ -29,7 +29,7 @@ void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   slots = std::move(each);
 }
 
-/// What makes of typed values the samples that their texts make.
+/// The options with which typed values give the same samples as their texts.
 ParquetOptions as_table(const CsvOptions& csv) {
   ParquetOptions options{.labels = csv.labels,
                          .dense = csv.dense,
@@ -52,10 +52,9 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
   if (!is_in_memory(source.path)) return format_type(section.format).open(section, source, width, log);
   const bool csv = section.format == kCsvFormat;
   if (!csv && section.format != kParquetFormat)
-    throw Error(Kind::config,
-                cat("a table in memory is read as Csv or Parquet data, whose columns the Data layer names, "
-                    "and its \"format\" is \"",
-                    section.format.name, "\""));
+    throw Error(Kind::config, cat("a table in memory needs \"format\" Csv or Parquet, whose columns the Data layer "
+                                  "names, but the format is \"",
+                                  section.format.name, "\""));
   DataSection of_table = section;
   ParquetOptions& options = of_table.options.edit<ParquetOptions>();
   if (csv) options = as_table(section.options.get<CsvOptions>());

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kWhereItFollows = "; it may be left out only where the Data layer states the columns";
+constexpr const char* kWhereItFollows = "; it is optional only if the Data layer lists the columns";
 
 void complete_slots(DataSection& section, int64_t slots, const std::string& pointer, Problems& problems) {
   std::vector<size_t> open;
@@ -17,7 +17,7 @@ void complete_slots(DataSection& section, int64_t slots, const std::string& poin
   const std::string place = cat(pointer, "/sparse/", open[0]);
   if (open.size() > 1)
     return problems.error(place, cat("sparse input needs \"slot_num\": there are ", slots, " slots, and ", open.size(),
-                                     " inputs that do not say how many are theirs; one may leave it out"));
+                                     " inputs without it; only one may omit it"));
   const int64_t left = slots - section.slots();
   if (left < 1)
     return problems.error(place, cat("sparse input needs \"slot_num\": of ", slots, " slots the other inputs have ",
@@ -44,14 +44,16 @@ void complete_widths(DataSection& section, const FormatType& format, const std::
     if (stated.label_dim.value_or(0) > 0)
       section.label.label_dim = *stated.label_dim;
     else
-      problems.error(pointer + "/label", cat("label needs \"label_dim\": labels of a sample", kWhereItFollows));
+      problems.error(pointer + "/label",
+                     cat("label needs \"label_dim\": the number of labels per sample", kWhereItFollows));
   }
   if (!section.dense.dense_dim.given()) {
     if (stated.dense_dim)
       section.dense.dense_dim = *stated.dense_dim;
     else
-      problems.error(pointer + "/dense",
-                     cat("dense needs \"dense_dim\": dense features of a sample; may be 0", kWhereItFollows));
+      problems.error(
+          pointer + "/dense",
+          cat("dense needs \"dense_dim\": the number of dense features per sample; may be 0", kWhereItFollows));
   }
   if (stated.nnz) complete_slots(section, static_cast<int64_t>(stated.nnz->size()), pointer, problems);
   int64_t first = 0;
@@ -59,9 +61,9 @@ void complete_widths(DataSection& section, const FormatType& format, const std::
     SparseInput& input = section.sparse[i];
     if (!input.slot_num.given()) {
       if (!stated.nnz)
-        problems.error(cat(pointer, "/sparse/", i),
-                       cat("sparse input needs \"slot_num\": consecutive slots of the record that belong to this input",
-                           kWhereItFollows));
+        problems.error(cat(pointer, "/sparse/", i), cat("sparse input needs \"slot_num\": the number of consecutive "
+                                                        "slots of the record that belong to this input",
+                                                        kWhereItFollows));
       continue;
     }
     const int64_t end = first + input.slot_num;

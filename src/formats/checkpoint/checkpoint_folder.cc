@@ -129,7 +129,7 @@ FolderLock::FolderLock(const fs::path& folder) {
   ::close(std::exchange(descriptor_, -1));
   if (error == EWOULDBLOCK)
     throw Error(Kind::io, cat("another run uses the folder '", folder.string(),
-                              "': wait for its end, or give this run a folder of its own"));
+                              "': wait until it ends, or give this run another folder"));
   throw Error(Kind::io, cat("cannot lock '", path.string(), "': ", std::strerror(error)));
 }
 

@@ -24,13 +24,13 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
   const std::optional<uint32_t> number = crc && crc->string() ? crc_of_text(*crc->string()) : std::nullopt;
   if (!name || !name->string() || name->string()->empty() || name->string()->starts_with(".") ||
       name->string()->find('/') != std::string::npos || !number)
-    throw Error(Kind::data, cat("'", path.string(), "' names ", json.text(),
-                                " as the whole checkpoint that it builds on, which is no folder beside it"));
+    throw Error(Kind::data,
+                cat("'", path.string(), "' names ", json.text(), " as its base, which is not a folder next to it"));
   Manifest::Base base{.name = *name->string(), .crc = *number};
   if (const Json* increment = json.find("increment")) {  // earlier versions did not write it
     if (!increment->integer() || *increment->integer() < 1)
       throw Error(Kind::data, cat("'", path.string(), "': it is increment ", increment->text(), " of '", base.name,
-                                  "', and they are counted from 1"));
+                                  "', expected 1 or more"));
     base.increment = *increment->integer();
   }
   return base;
@@ -42,7 +42,7 @@ Manifest read_own_manifest(const fs::path& folder) {
   const Json json = read_checked_json(path, "manifest of a checkpoint", kCheckpointSchema);
   const Json *about = json.find("about"), *progress = json.find("progress"), *files = json.find("files");
   if (!about || !progress || !files || !files->array() || files->array()->empty())
-    throw Error(Kind::data, cat("'", path.string(), "' is no manifest of a checkpoint"));
+    throw Error(Kind::data, cat("'", path.string(), "' is not a manifest of a checkpoint"));
   Manifest manifest{.about = *about, .progress = *progress, .files = {}};
   in_context([&] { return cat("reading '", path.string(), "'"); },
              [&] {
@@ -74,15 +74,12 @@ Manifest read_manifest(const fs::path& folder) {
   }
   Manifest::Base& base = *manifest.base;
   base.folder = (folder / ".." / base.name).lexically_normal();
-  in_context(
-      [&] {
-        return cat("reading '", base.folder.string(), "', to which '", folder.string(), "' adds what has changed");
-      },
-      [&] { base.of = std::make_shared<const Manifest>(read_own_manifest(base.folder)); });
+  in_context([&] { return cat("reading '", base.folder.string(), "', the base of '", folder.string(), "'"); },
+             [&] { base.of = std::make_shared<const Manifest>(read_own_manifest(base.folder)); });
   if (base.of->files_crc() != base.crc)
     throw Error(Kind::data, cat("'", base.folder.string(), "' is not the checkpoint that '", folder.string(),
                                 "' builds on: its files have the checksum ", crc_text(base.of->files_crc()),
-                                ", and those of the other had ", crc_text(base.crc)));
+                                ", but those of the other had ", crc_text(base.crc)));
   expect_fits_base(manifest, folder);
   return manifest;
 }
@@ -101,7 +98,7 @@ void expect_fits_base(const Manifest& manifest, const fs::path& folder) {
         throw Error(Kind::data, cat("'", (folder / kManifestName).string(), "': of '", array.name, "' the first ",
                                     array.from_base->rows, " rows are to be in ",
                                     base ? cat("'", manifest.base->folder.string(), "', which does not have them")
-                                         : "a whole checkpoint, and it does not say in which"));
+                                         : "a full checkpoint, but it does not say which"));
 }
 
 std::optional<std::string> base_of(const fs::path& folder) {

@@ -83,11 +83,11 @@ void StateFileWriter::commit(StateIndex& index) {
   uint32_t crc = 0;
   int64_t bytes = 0;
   for (const auto& [offset, piece] : pieces_) {
-    HCTR_EXPECT(offset == bytes, "the file of a checkpoint has ", bytes, " bytes and goes on at ", offset);
+    HCTR_EXPECT(offset == bytes, "the file of a checkpoint has ", bytes, " bytes and continues at ", offset);
     crc = joined_crc32(crc, piece.crc, piece.bytes);
     bytes += piece.bytes;
   }
-  HCTR_EXPECT(index.bytes == bytes, "the file of a checkpoint got ", bytes, " bytes of ", index.bytes);
+  HCTR_EXPECT(index.bytes == bytes, "the file of a checkpoint has ", bytes, " bytes, expected ", index.bytes);
   file_.commit();
   index.crc = crc;
 }

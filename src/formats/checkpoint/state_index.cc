@@ -98,9 +98,8 @@ namespace {
 StateArray::FromBase from_base(const Json& json, const StateArray& array, const StateIndex& index) {
   StateArray::FromBase from{natural(json, "rows"), text(json, "changed"), 0};
   if (array.shape.empty() || from.rows > array.shape[0])
-    throw Error(Kind::data,
-                cat("the manifest of a checkpoint has '", array.name, "' with ",
-                    describe_array(array.type, array.shape), ", of which the base has ", from.rows, " rows"));
+    throw Error(Kind::data, cat("the manifest of a checkpoint has '", array.name, "' with ",
+                                describe_array(array.type, array.shape), ", but the base has ", from.rows, " rows"));
   if (from.changed.empty()) return from;
   const StateArray* changed = index.find(from.changed);
   if (!changed || changed == &array || changed->from_base || changed->type != "i32" || changed->shape.size() != 1 ||
@@ -117,7 +116,8 @@ StateIndex state_index(const Json& json) {
   StateIndex index;
   index.file = text(json, "file");
   if (index.file.empty() || index.file.find('/') != std::string::npos || index.file.starts_with("."))
-    throw Error(Kind::data, cat("the manifest of a checkpoint names '", index.file, "', which is no file beside it"));
+    throw Error(Kind::data,
+                cat("the manifest of a checkpoint names '", index.file, "', which is not a file next to it"));
   index.bytes = natural(json, "bytes");
   const std::string& crc = text(json, "crc32");
   const std::optional<uint32_t> number = crc_of_text(crc);
@@ -140,7 +140,7 @@ StateIndex state_index(const Json& json) {
     if (of_base) to.from_base = from_base(*of_base, to, index);
     // The array lies in the file, whatever its shape says.
     if (to.stored_bytes() > index.bytes - to.offset)
-      throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end behind '", index.file, "'"));
+      throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end after '", index.file, "'"));
   }
   return index;
 }

@@ -17,8 +17,8 @@ void read_bytes(const fs::path& path, int64_t at, std::span<std::byte> to) {
   if (to.empty()) return;
   const File file = open_to_read(path, "checkpoint file");
   if (::fseeko(file.get(), at, SEEK_SET) != 0 || std::fread(to.data(), 1, to.size(), file.get()) != to.size())
-    throw Error(Kind::io, cat("cannot read checkpoint file '", path.string(),
-                              "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
+    throw Error(Kind::io, cat("cannot read checkpoint file '", path.string(), "': ",
+                              std::ferror(file.get()) ? std::strerror(errno) : "it was truncated while being read"));
 }
 
 /// Copies the bytes of the file from `at` on that the pieces have.
@@ -86,7 +86,7 @@ int64_t StateReader::number(std::string_view name) const {
 }
 
 void StateReader::tensor(std::string_view name, const Tensor& to) const {
-  HCTR_EXPECT(to.dense(), "the state '", name, "' is no dense tensor");
+  HCTR_EXPECT(to.dense(), "the state '", name, "' is not a dense tensor");
   std::vector<int64_t> shape;
   for (int d = 0; d < to.rank(); ++d) shape.push_back(to.dim(d));
   array(name, name_of(to.dtype()), shape, to.bytes());
@@ -103,7 +103,7 @@ void StateReader::array(std::string_view name, std::string_view type, const std:
                         const Copy& copy) const {
   const StateArray& from = at(name);
   if (from.type != type || from.shape != shape)
-    throw Error(Kind::data, cat(place(name), " is ", describe_array(from.type, from.shape), ", and this run needs ",
+    throw Error(Kind::data, cat(place(name), " is ", describe_array(from.type, from.shape), ", but this run needs ",
                                 describe_array(type, shape)));
   const int64_t all = from.bytes();
   std::vector<std::byte> piece(static_cast<size_t>(std::min(kReadBytes, all)));
@@ -138,7 +138,7 @@ const std::vector<int32_t>& StateReader::changed_rows(const StateArray& array) c
   for (size_t i = 0; i < read_rows.size(); ++i)
     if (read_rows[i] < (i == 0 ? 0 : read_rows[i - 1] + 1) || read_rows[i] >= from.rows)
       throw Error(Kind::data, cat("'", (input_->folder / index().file).string(), "', '", from.changed,
-                                  "': ", read_rows[i], " at place ", i, " is no next one of ", from.rows, " rows"));
+                                  "': ", read_rows[i], " at place ", i, " is out of order in ", from.rows, " rows"));
   rows = std::move(read_rows);
   return rows;
 }

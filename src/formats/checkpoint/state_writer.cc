@@ -51,7 +51,7 @@ StateWriter StateWriter::in(std::string_view scope) const {
 }
 
 void StateWriter::tensor(std::string_view name, const Tensor& from) {
-  HCTR_EXPECT(from.dense(), "the state '", name, "' is no dense tensor");
+  HCTR_EXPECT(from.dense(), "the state '", name, "' is not a dense tensor");
   std::vector<int64_t> shape;
   for (int d = 0; d < from.rank(); ++d) shape.push_back(from.dim(d));
   array(name, name_of(from.dtype()), shape, from.bytes());

@@ -20,7 +20,7 @@ WholeCheckpoint read_checkpoint(const fs::path& folder, const CheckpointCheck& c
                if (check) check(checkpoint);
              });
   if (const auto named = iteration_of(folder); named && *named != checkpoint.iteration)
-    throw Error(Kind::data, cat("'", folder.string(), "': its content is of iteration ", checkpoint.iteration,
+    throw Error(Kind::data, cat("'", folder.string(), "': its content belongs to iteration ", checkpoint.iteration,
                                 ": it is a copy, or was renamed; name it '",
                                 checkpoint_path({}, checkpoint.iteration).string(), "', or remove it"));
   verify_files(folder, checkpoint.manifest);
@@ -33,13 +33,13 @@ std::optional<WholeCheckpoint> newest_checkpoint(const fs::path& folder, const L
   std::optional<Error> first;
   for (const CheckpointPlace& place : places) try {
       WholeCheckpoint checkpoint = read_checkpoint(place.path, check);
-      if (first) log.warning("an older checkpoint is taken: '", place.path.string(), "'");
+      if (first) log.warning("an older checkpoint is used: '", place.path.string(), "'");
       return checkpoint;
     } catch (const Error& error) {
       log.warning("checkpoint '", place.path.string(), "' cannot be used: ", error.what());
       if (!first) first = error;
     }
-  if (first) throw first->with_context(cat("looking for a whole checkpoint in '", folder.string(), "'"));
+  if (first) throw first->with_context(cat("looking for a complete checkpoint in '", folder.string(), "'"));
   return std::nullopt;
 }
 

@@ -66,7 +66,7 @@ void BatchView::place(std::span<const KeyForm> forms) const {
           .sign_extends = form.sign_extends,
           .slots = form.by_sample ? static_cast<int32_t>(shape.tables[t].slots) : 0};
     HCTR_EXPECT(!form.by_sample || (form.ones && form.count == form.rows * shape.tables[t].slots),
-                "keys by sample, and not one in each slot");
+                "keys by sample, but not one in each slot");
     if (!form.ones) to.offsets = static_cast<int64_t>(add_part(bytes, offset_bytes(shape, shape.tables[t])));
     to.keys =
         static_cast<int64_t>(add_part(bytes, static_cast<size_t>(form.count) * static_cast<size_t>(to.key_bytes)));

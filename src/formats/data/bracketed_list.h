@@ -19,7 +19,7 @@ class BracketedList {
   /// Reads the values of a cell without brackets, quotes and blanks around them; empty ones are skipped. A cell without
   /// brackets is read like the contents of brackets. `separator`: the separator of values; a blank means any number of
   /// blanks and line ends; 0: commas, or blanks between numbers and values in quotes, as NumPy writes them. False if it
-  /// is no such list; problem() then states why.
+  /// is not such a list; problem() then states why.
   bool read(std::string_view cell, char separator);
   std::span<const std::string_view> values() const { return values_; }
   const char* problem() const { return problem_; }

@@ -250,10 +250,10 @@ Notation number_notation(std::string_view text) {
 
 std::string number_hint(std::string_view text, const char* options) {
   if (is_date_or_time(text))
-    return "; a date or time is read as a number only: give seconds since 1970, or its hour and weekday as columns";
+    return "; dates and times must be numbers: use seconds since 1970, or the hour and weekday as columns";
   if (number_notation(text) != Notation::none)
     return cat(
-        "; numbers are read without units, signs of currencies and separators of thousands, and with a point, as "
+        "; expected a number without units, currency signs and thousands separators, with a decimal point, such as "
         "1234.5, unless ",
         options);
   return {};

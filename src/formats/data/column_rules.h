@@ -24,7 +24,7 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::
                                    const std::optional<NumberFormat>& format = {});
 /// The dense value before it is rounded to float. A number is never rounded to float before its mean is subtracted.
 double transformed(const DenseRule&, double number);
-/// The dense value. False when it is no finite float.
+/// The dense value. False when it is not a finite float.
 bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;

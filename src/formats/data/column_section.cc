@@ -12,14 +12,13 @@ void check_dense(DenseColumns& dense, const std::string& pointer, Problems& prob
   check_notation(dense.notation(), pointer, problems);
   for (const auto& [name, values] : {std::pair{"/mean", &dense.mean}, {"/std", &dense.std}}) {
     if (dense.learned()) continue;
-    if (!standardise && !values->empty())
-      problems.error(pointer + name, "only \"transform\": \"standardize\" has a use for it");
+    if (!standardise && !values->empty()) problems.error(pointer + name, "only \"transform\": \"standardize\" uses it");
     if (standardise && values->size() != 1 && values->size() != dense.columns.size())
       problems.error(pointer + name, cat("expected one number for all columns or ", dense.columns.size(),
                                          ", one for each; found ", values->size()));
   }
   for (const double std : dense.std)
-    if (!(std > 0)) problems.error(pointer + "/std", cat("expected numbers more than 0, found ", std));
+    if (!(std > 0)) problems.error(pointer + "/std", cat("expected positive numbers, found ", std));
 }
 
 void check_slots(SlotColumns& slots, const std::string& pointer, Problems& problems) {
@@ -27,12 +26,11 @@ void check_slots(SlotColumns& slots, const std::string& pointer, Problems& probl
   if (slots.brackets && slots.separator.find_first_of("[](){}'\"\\") != slots.separator.npos)
     problems.error(pointer + "/separator", "is a bracket or a quote of the list itself");
   if (slots.buckets != 0 && slots.keys.value_or(KeyRule::hash) != KeyRule::hash)
-    problems.error(pointer + "/buckets", "only \"keys\": \"hash\" has a use for it");
+    problems.error(pointer + "/buckets", "only \"keys\": \"hash\" uses it");
   if (slots.vocabulary.empty() == (slots.keys == KeyRule::vocabulary))
     problems.error(pointer + "/vocabulary",
-                   slots.vocabulary.empty()
-                       ? "\"keys\": \"vocabulary\" needs the file that holds the values, one a line"
-                       : "only \"keys\": \"vocabulary\" has a use for it");
+                   slots.vocabulary.empty() ? "\"keys\": \"vocabulary\" needs the file with the values, one per line"
+                                            : "only \"keys\": \"vocabulary\" uses it");
 }
 
 template <class Group>
@@ -53,22 +51,22 @@ void check_one_character(const std::string& value, bool may_be_empty, const std:
 void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
                    const std::string& pointer, Problems& problems) {
   for (size_t i = 0; i < missing.size(); ++i)
-    if (missing[i].empty()) problems.error(cat(pointer, "/missing/", i), "an empty cell is missing anyway");
+    if (missing[i].empty()) problems.error(cat(pointer, "/missing/", i), "an empty cell is always missing");
   for (size_t i = 0; i < labels.size(); ++i)
     for (const std::string& text : labels[i].positive.texts)
       if (std::find(missing.begin(), missing.end(), text) != missing.end())
         problems.error(cat(pointer, "/labels/", i, "/positive"),
-                       cat("\"", text, "\" is in \"missing\" too, so it never is a label"));
+                       cat("\"", text, "\" is also in \"missing\", so it is never a label"));
 }
 
 Schema<DenseColumns> dense_columns_schema(const char* fallback) {
   return Schema<DenseColumns>("dense columns")
       .need("columns", &DenseColumns::columns, "columns that become dense values, one each, in this order")
       .opt("transform", &DenseColumns::transform,
-           "what is done to the numbers: nothing, ln(1 + max(x, 0)), (x - mean) / std, or both in this order: "
-           "[\"log\", \"standardize\"]")
+           "the transform of the numbers: none, ln(1 + max(x, 0)), (x - mean) / std, or both in this order: [\"log\", "
+           "\"standardize\"]")
       .opt("mean", &DenseColumns::mean,
-           "for standardize: one number, or one for each column; without mean and std both are learned from the "
+           "for standardize: one number, or one for each column; without mean and std both are computed from the "
            "training data and saved with the model")
       .opt("std", &DenseColumns::std, "for standardize: one number, or one for each column")
       .opt("default", &DenseColumns::fallback, fallback)
@@ -84,13 +82,13 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
   return Schema<SlotColumns>("slot columns")
       .need("columns", &SlotColumns::columns, "columns that become slots, one each, in this order")
       .opt("keys", &SlotColumns::keys, keys)
-      .opt("buckets", &SlotColumns::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 48))
-      .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value a line")
+      .opt("buckets", &SlotColumns::buckets, "for hash: number of keys of each column; 0: 63-bit keys",
+           between(0, 1LL << 48))
+      .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value per line")
       .opt("key_space", &SlotColumns::key_space,
-           "a name: slots of one name give equal values equal keys, so that they share the vectors of a table, as an "
-           "item and a list of items; left out: each slot has keys of its own")
-      .opt("separator", &SlotColumns::separator,
-           "a text holds several values with this character between them; empty: one")
+           "a name: slots with the same name give equal values equal keys, so that they share the vectors of a table, "
+           "for example an item and a list of items; default: each slot has its own keys")
+      .opt("separator", &SlotColumns::separator, "the character between several values in a text; empty: one value")
       .opt(
           "brackets", &SlotColumns::brackets,
           "a text holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
@@ -102,18 +100,18 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
 
 Schema<SlotColumns> slot_columns_schema() {
   return common_slot_columns(
-             "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key; "
-             "left out: hashed")
+             "how a value is converted to a key: by a hash; by its line in a file; or as a decimal or hexadecimal "
+             "number; default: hash")
       .opt("default", &SlotColumns::fallback,
-           "the value that an empty cell counts as; \"\" or left out: a slot without keys");
+           "the value that replaces an empty cell; \"\" or not set: a slot without keys");
 }
 
 Schema<SlotColumns> parquet_slot_columns_schema() {
   return common_slot_columns(
-             "how a value becomes a key, as for Csv; numbers are hashed and looked up as their decimal digits; left "
-             "out: integers are the keys, text is hashed")
+             "how a value is converted to a key, as for Csv; numbers are hashed and looked up as decimal digits; "
+             "default: integers are the keys, text is hashed")
       .opt("default", &SlotColumns::fallback,
-           "the value that a null counts as, \"\" for none, so that it gives no key; left out: default_key");
+           "the value that replaces a null, \"\" for none, so that it gives no key; default: default_key");
 }
 
 Misfit read_value(const Json& value, const Range& range, DenseTransforms& out) {
@@ -184,8 +182,8 @@ void check_key_spaces(const std::vector<SlotColumns>& groups, bool by_type, cons
     const auto first = std::find_if(groups.begin(), group, same_as(*group));
     const auto differ = [&](const char* field) {
       problems.error(here + field, cat("differs from ", pointer, "/slots/", first - groups.begin(), "/", field,
-                                       ", which is of the key space \"", group->key_space,
-                                       "\" too: slots of one key space make keys alike"));
+                                       ", which has the key space \"", group->key_space,
+                                       "\" too: all slots of a key space must use the same fields for keys"));
     };
     if (by_type && !group->keys)
       problems.error(here + "keys",
@@ -196,7 +194,7 @@ void check_key_spaces(const std::vector<SlotColumns>& groups, bool by_type, cons
     if (group->vocabulary != first->vocabulary) differ("vocabulary");
     if (group->columns.size() == 1 && std::count_if(groups.begin(), groups.end(), same_as(*group)) == 1)
       problems.warn(here + "key_space",
-                    cat("no other slot has the key space \"", group->key_space, "\", so that nothing is shared"));
+                    cat("no other slot has the key space \"", group->key_space, "\", so nothing is shared"));
   }
 }
 

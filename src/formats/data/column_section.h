@@ -99,7 +99,7 @@ struct StatedColumns {
 void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
                    const std::string& pointer, Problems&);
 
-/// Reports a value that is no single character, or, where that is allowed, not empty.
+/// Reports a value that is not a single character, or, where that is allowed, not empty.
 void check_one_character(const std::string& value, bool may_be_empty, const std::string& pointer, Problems&);
 
 }  // namespace hctr

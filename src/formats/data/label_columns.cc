@@ -42,8 +42,8 @@ Schema<LabelColumn> label_column_schema() {
       .short_form("column")
       .need("column", &LabelColumn::column, "the column")
       .opt("positive", &LabelColumn::positive,
-           "the text that is the label 1, or several; or the least number that is; everything else is 0. Left out: the "
-           "label is the number in the column")
+           "the text that means label 1, or several; or the lowest number that does; everything else is 0. Default: "
+           "the label is the number in the column")
       .opt("number_format", &LabelColumn::number_format, kNumberFormatHelp)
       .opt("unit", &LabelColumn::unit, kUnitHelp)
       .together([](LabelColumn& label, const std::string& pointer, Problems& problems) {
@@ -53,7 +53,7 @@ Schema<LabelColumn> label_column_schema() {
         check_notation(label.notation(), pointer, problems);
         if (!texts.empty() && label.notation().given())
           problems.error(pointer + (label.unit.empty() ? "/number_format" : "/unit"),
-                         "the texts of \"positive\" are compared to the letter, not as numbers");
+                         "the texts of \"positive\" are compared literally, not as numbers");
       });
 }
 

@@ -40,7 +40,7 @@ struct LabelColumn {
 };
 Schema<LabelColumn> label_column_schema();
 
-/// The label of a value that is not empty. False when it is no number and has to be one.
+/// The label of a value that is not empty. False when it is not a number and has to be one.
 bool label_of(const LabelColumn&, std::string_view value, double& label);
 /// The same for a value that is a number.
 double label_of(const LabelColumn&, double value);

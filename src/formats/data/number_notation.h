@@ -50,7 +50,7 @@ struct NumberNotation {
 
 /// The double nearest to the number. Each value has the unit. Its digits have no other separator, and exactly three
 /// digits between two separators; separators may be omitted. Blanks around signs are skipped; with an explicit
-/// notation, (12) and 12- are -12. False when the text is no such number, or no finite float.
+/// notation, (12) and 12- are -12. False when the text is not such a number, or no finite float.
 bool read_number(const NumberNotation&, std::string_view text, double& value);
 
 /// "a number", or "a number as 1.234,5 with '%'", for messages.

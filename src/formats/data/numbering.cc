@@ -35,9 +35,9 @@ std::string numbering_of_data(const std::string& source) {
 void expect_numbering(const std::string& wanted, const std::string& what, const std::string& source) {
   const std::string has = numbering_of_data(source);
   if (wanted.empty() || has.empty() || has == wanted) return;
-  throw Error(Kind::data, cat("'", source, "' has the numbering ", has, ", and ", what, " ", wanted,
-                              ": their keys stand for other values. preprocess --apply with the preprocess.json of the "
-                              "first rows numbers others as those"));
+  throw Error(Kind::data,
+              cat("'", source, "' has the numbering ", has, ", and ", what, " ", wanted,
+                  ": their keys mean other values. Use preprocess --apply with the preprocess.json of the first data"));
 }
 
 }  // namespace hctr

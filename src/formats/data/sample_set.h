@@ -112,7 +112,7 @@ class Cutter {
   /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be found: nothing after it can
   /// be trusted.
   virtual bool next(Chunk& chunk) = 0;
-  /// Bytes of the file that were read so far, where Chunk::bytes is no measure: of compressed files, and where the
+  /// Bytes of the file that were read so far, where Chunk::bytes is not a measure: of compressed files, and where the
   /// parser sets it.
   virtual std::optional<int64_t> consumed() const { return {}; }
 };

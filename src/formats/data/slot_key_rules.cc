@@ -26,7 +26,7 @@ Json to_json(const std::vector<SlotKeyRule>& slots) {
 
 std::vector<SlotKeyRule> slot_key_rules(const Json& json) {
   std::vector<SlotKeyRule> slots;
-  if (!json.array()) throw Error(Kind::data, "the keys of slots are no list");
+  if (!json.array()) throw Error(Kind::data, "the keys of slots are not a list");
   for (const Json& slot : *json.array()) {
     const Json *column = slot.find("column"), *keys = slot.find("keys");
     if (!column || !column->string() || !keys || !keys->string())
@@ -54,8 +54,8 @@ const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>& slots, con
 }
 
 std::string advice_on_keys(const std::string& column) {
-  return cat("store '", column, "' with one type, or state \"keys\" of its slot in \"parquet\": \"number\" where the ",
-             "texts are integers, or \"hash\", with which an integer counts as its digits");
+  return cat("store '", column, "' with one type, or state \"keys\" of its slot in \"parquet\": \"number\" if the ",
+             "texts are integers, or \"hash\", which hashes an integer's digits");
 }
 
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
@@ -66,7 +66,7 @@ void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::st
     const auto at = [](const SlotKeyRule& of) { return of.place.empty() ? std::string() : cat(", as in ", of.place); };
     throw Error(Kind::data, cat("column '", slot.column, "': its keys are ", words_of(slot.rule), " in ", source,
                                 at(slot), ", and ", words_of(other->rule), " in ", wanted_of, at(*other),
-                                ": no key would be found again; ", advice_on_keys(slot.column)));
+                                ": no key would be found; ", advice_on_keys(slot.column)));
   }
 }
 
@@ -75,12 +75,12 @@ void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string
   for (const SlotKeyRule& slot : found) {
     const SlotKeyRule* other = find_slot_key_rule(wanted, slot.column);
     if ((other && other->times) == slot.times) continue;
-    throw Error(Kind::data,
-                cat("column '", slot.column, "' holds ", slot.times ? "times in " : "other values than times in ",
-                    source, slot.place.empty() ? std::string() : cat(", ", slot.place), ", and ",
-                    slot.times ? "other values in " : "times in ", wanted_of,
-                    ": the keys are hashes of their texts, and none would be found again; store it with the type that "
-                    "it had there"));
+    throw Error(
+        Kind::data,
+        cat("column '", slot.column, "' holds ", slot.times ? "times in " : "other values than times in ", source,
+            slot.place.empty() ? std::string() : cat(", ", slot.place), ", and ",
+            slot.times ? "other values in " : "times in ", wanted_of,
+            ": the keys are hashes of their texts, and none would be found; store it with the type that it had there"));
   }
 }
 

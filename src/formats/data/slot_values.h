@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Calls visit(value) for each value that is not empty, until it returns false. False then, and for what is no list in
-/// brackets, with the reason in `problem`.
+/// Calls visit(value) for each value that is not empty, until it returns false. False then, and for what is not a list
+/// in brackets, with the reason in `problem`.
 template <class Visit>
 bool for_each_slot_value(const SlotRule& rule, std::string_view cell, const char*& problem, Visit&& visit) {
   if (!rule.brackets) return for_each_value(cell, rule.separator, visit);

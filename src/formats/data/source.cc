@@ -7,13 +7,13 @@ namespace hctr {
 void note_missing_weight(const std::string& column, const fs::path& file, const Log& log) {
   if (!column.empty())
     log.info("note: '", file.string(), "' has no column '", column,
-             "', the weight of a sample: each sample counts once in the average loss.");
+             "', the sample weight: each sample counts once in the average loss.");
 }
 
 void fail_mixed_weights(const fs::path& first, const fs::path& other) {
-  throw Error(Kind::data, cat("one of '", first.string(), "' and '", other.string(),
-                              "' has a column of weights, and the other has none: give each file of a set its weights, "
-                              "or none"));
+  throw Error(Kind::data,
+              cat("one of '", first.string(), "' and '", other.string(),
+                  "' has a column of weights, but the other has none: give all files of a set weights, or none"));
 }
 
 }  // namespace hctr

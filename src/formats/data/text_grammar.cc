@@ -198,7 +198,7 @@ const char* RecordSplitter::quoted(const char* p, const char* end) {
   if (grammar_.trim)
     while (behind > close + 1 && grammar_.is_blank(behind[-1])) --behind;
   if (behind != close + 1 && problem_.empty())
-    problem_ = cat("value ", count_ + 1, " goes on behind its closing quote: '",
+    problem_ = cat("value ", count_ + 1, " continues after its closing quote: '",
                    std::string_view(close + 1, static_cast<size_t>(behind - close - 1)).substr(0, 40), "'");
   if (!doubled) {
     add(p + 1, close);

@@ -15,7 +15,7 @@ std::string_view without_blanks(std::string_view text);
 inline std::string_view without_plus(std::string_view text) {
   return text.size() > 1 && text[0] == '+' && text[1] != '-' ? text.substr(1) : text;
 }
-/// The double nearest to the number. False when the text is no number, or no finite float. Ignores blanks around it.
+/// The double nearest to the number. False when the text is not a number, or no finite float. Ignores blanks around it.
 bool read_number(std::string_view text, double& value);
 /// Reads an integer that is the whole of `text`: decimal, or hexadecimal without a prefix.
 bool read_integer(std::string_view text, int64_t& value);
@@ -29,7 +29,7 @@ bool read_hex(std::string_view text, uint64_t& value);
 /// up to eight: those never collide.
 uint64_t text_hash(std::string_view text, uint64_t seed);
 
-/// As read_hex() for the common case of exactly eight digits: their value, or -1 when one is no digit.
+/// As read_hex() for the common case of exactly eight digits: their value, or -1 when one is not a digit.
 inline int64_t eight_hex_digits(const char* text) {
   uint64_t word;
   std::memcpy(&word, text, sizeof word);

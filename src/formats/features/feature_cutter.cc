@@ -56,7 +56,7 @@ bool CsvLines::read_on() {
   return true;
 }
 
-/// Errors: Error(data) for a file that is no text. A byte order mark is dropped.
+/// Errors: Error(data) for a file that is not a text. A byte order mark is dropped.
 void CsvLines::look_at_start() {
   if (const std::string why = why_no_rows(text_); !why.empty())
     throw Error(Kind::data, cat("'", path_.string(), "': ", why));
@@ -83,7 +83,7 @@ FeatureCutter::FeatureCutter(const FeaturePlan& plan, int64_t from, std::optiona
     for (int64_t left = from; left > 0;) {
       const int64_t rows = std::min(left, ready(g, std::min(left, kMostRows)));
       if (rows == 0)
-        throw Error(Kind::data, cat("a reader cannot go on at row ", from + 1, " of mapping \"", plan.mapping,
+        throw Error(Kind::data, cat("a reader cannot resume at row ", from + 1, " of mapping \"", plan.mapping,
                                     "\": the chunk of '", plan.groups[g].files[0].string(), "' has ", from - left));
       if (tracks_[g].lines) tracks_[g].lines->take(rows);
       tracks_[g].row += rows;
@@ -164,11 +164,12 @@ void FeatureCutter::finish(const std::vector<int64_t>& ready) const {
   const auto ended = std::find(ready.begin(), ready.end(), 0);
   const auto longer = std::find_if(ready.begin(), ready.end(), [](int64_t rows) { return rows > 0; });
   if (longer != ready.end())
-    throw Error(Kind::data, cat("the chunks of mapping \"", plan_.mapping, "\" differ in length: the one of '",
-                                name(ended), "' ends after ", row_, " rows, the one of '", name(longer), "' has more"));
+    throw Error(Kind::data,
+                cat("the chunks of mapping \"", plan_.mapping, "\" differ in length: the chunk of '", name(ended),
+                    "' ends after ", row_, " rows, the chunk of '", name(longer), "' has more"));
   if (most_)
-    throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, the Data layer says ", *most_,
-                                " (\"num_samples\" and \"eval_num_samples\")"));
+    throw Error(Kind::data, cat("mapping \"", plan_.mapping, "\" holds ", row_, " rows, but the Data layer says ",
+                                *most_, " (\"num_samples\" and \"eval_num_samples\")"));
 }
 
 }  // namespace hctr

@@ -71,15 +71,15 @@ Numbers numbers_of(const FeaturePlan& plan, const FeatureField& field, SampleBlo
 
 std::string id_problem(const FeatureField& field, int64_t id) {
   if (std::string misfit = feature_misfit(field.feature, static_cast<double>(id)); !misfit.empty()) return misfit;
-  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is no id; ids are not negative")
-                : cat("feature ", field.feature.name, ": ", id, " is no id below the ", field.limit,
+  return id < 0 ? cat("feature ", field.feature.name, ": ", id, " is not an id; ids are not negative")
+                : cat("feature ", field.feature.name, ": ", id, " is not an id below the ", field.limit,
                       " that \"slot_size_array\" gives slot ", field.index);
 }
 
 std::string number_problem(const FeatureField& field, double value) {
   const bool finite = std::isfinite(static_cast<float>(value));
   return finite ? feature_misfit(field.feature, value)
-                : cat("feature ", field.feature.name, ": ", value, " is no finite float");
+                : cat("feature ", field.feature.name, ": ", value, " is not a finite float");
 }
 
 }  // namespace

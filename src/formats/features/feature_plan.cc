@@ -44,8 +44,8 @@ void measure(FeatureGroup& group) {
     if (!group.binary()) continue;
     if (file.size() % width != 0)
       throw Error(Kind::data,
-                  cat("'", path.string(), "' has ", file.size(), " bytes, which is no whole number of rows of ", width,
-                      " bytes; was it cut off, or is a dtype wrong?"));
+                  cat("'", path.string(), "' has ", file.size(), " bytes, which is not a whole number of rows of ",
+                      width, " bytes; was it truncated, or is a dtype wrong?"));
     group.rows.push_back(file.size() / width);
   }
 }
@@ -69,8 +69,8 @@ void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add
     if (!added.binary()) continue;
     const int64_t rows = std::accumulate(added.rows.begin(), added.rows.end(), int64_t{0});
     if (first_binary && rows != *plan.rows)
-      throw Error(Kind::data, cat("the chunks of mapping \"", plan.mapping, "\" differ in length: the one of '",
-                                  first_binary->files[0].string(), "' has ", *plan.rows, " rows, the one of '",
+      throw Error(Kind::data, cat("the chunks of mapping \"", plan.mapping, "\" differ in length: the chunk of '",
+                                  first_binary->files[0].string(), "' has ", *plan.rows, " rows, the chunk of '",
                                   added.files[0].string(), "' ", rows));
     first_binary = &added;
     plan.rows = rows;

@@ -51,7 +51,7 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
   for (const size_t feature : features)
     if (!is_whole(spec.features[feature].type))
       problems.error(pointer, cat("the feature \"", spec.features[feature].name, "\" has the type ",
-                                  name_of(spec.features[feature].type), "; ids are whole numbers"));
+                                  name_of(spec.features[feature].type), "; ids are integers"));
 }
 
 /// Sets omitted widths to the sizes of the channels.
@@ -89,9 +89,8 @@ void complete_sizes(DataSection& section, const FeatureSpec& spec, const Feature
     if (const int64_t ids = spec.features[slot].cardinality.value_or(0); ids > kMostIds)
       return problems.error(
           cat(pointer, "/", sizes.size()),
-          cat("the feature \"", spec.features[slot].name, "\" has a cardinality of ", ids, ", and a slot has at most ",
-              kMostIds,
-              " ids; state how many it really has, or leave the cardinality out of the feature specification"));
+          cat("the feature \"", spec.features[slot].name, "\" has a cardinality of ", ids, ", but a slot has at most ",
+              kMostIds, " ids; set the real number, or remove the cardinality from the feature specification"));
     sizes.push_back(spec.features[slot].cardinality.value_or(0));
     if (!spec.features[slot].cardinality) unknown.push_back(slot);
   }
@@ -99,8 +98,8 @@ void complete_sizes(DataSection& section, const FeatureSpec& spec, const Feature
     if (unknown.empty())
       section.slot_size_array = sizes;
     else if (sizes.size() > 1)
-      problems.warn(pointer, cat("is not there, and the feature specification has no cardinality of ",
-                                 listed(spec, unknown), ": keys are ids as they stand, so features share keys"));
+      problems.warn(pointer, cat("is not set, and the feature specification has no cardinality of ",
+                                 listed(spec, unknown), ": keys are the ids themselves, so features share keys"));
     return;
   }
   for (size_t s = 0; s < std::min(sizes.size(), section.slot_size_array.size()); ++s)
@@ -138,22 +137,22 @@ FeatureUse use_features(const FeatureSpec& spec, const DataSection& section, con
   }
   if (shares && taken != static_cast<int64_t>(shared.size()))
     problems.error(pointer + "/sparse",
-                   cat("the inputs without a channel of their name have ", taken, " slots in all, but the channel \"",
-                       kCategoricalChannel, "\" of the feature specification has ", shared.size(), " features",
-                       shared.empty() ? "" : ": ", listed(spec, shared)));
+                   cat("the inputs without a channel of the same name have ", taken,
+                       " slots in all, but the channel \"", kCategoricalChannel, "\" of the feature specification has ",
+                       shared.size(), " features", shared.empty() ? "" : ": ", listed(spec, shared)));
   return use;
 }
 
 void complete_feature_section(DataSection& section, const std::string& pointer, Problems& problems) {
   if (section.feature_spec.empty()) return;
   if (section.format != DataFormat{} && section.format != kFeatureFormat)
-    return problems.error(pointer + "/format", cat("a feature specification says how samples are stored; leave out ",
+    return problems.error(pointer + "/format", cat("a feature specification defines how samples are stored; remove ",
                                                    to_json(section.format).text(), " or \"feature_spec\""));
   section.format = kFeatureFormat;
   if (section.source.empty()) section.source = "train";
   if (!fs::exists(section.feature_spec))
-    return problems.note(pointer + "/feature_spec", cat("there is no file '", section.feature_spec,
-                                                        "' here yet; the layer is not checked against it"));
+    return problems.note(pointer + "/feature_spec",
+                         cat("there is no file '", section.feature_spec, "' yet; the layer is not checked against it"));
   try {
     const FeatureSpec spec = read_feature_spec(section.feature_spec);
     for (const FeatureSource& source : spec.sources)

@@ -84,13 +84,13 @@ class SpecParser {
     const auto found = feature_type(type.Scalar());
     if (!found)
       return error(place + "/dtype", type,
-                   cat("there is no type \"", type.Scalar(),
-                       "\"; known are bool, int8 to int64, uint8 to uint64, float16 to float64"));
+                   cat("unknown type \"", type.Scalar(),
+                       "\"; expected bool, int8 to int64, uint8 to uint64, float16 to float64"));
     feature.type = *found;
     if (const YAML::Node cardinality = node["cardinality"]; cardinality.IsDefined()) {
       int64_t count = 0;
       if (!YAML::convert<int64_t>::decode(cardinality, count) || count < 1)
-        return error(place + "/cardinality", cardinality, "expected a whole number, at least 1");
+        return error(place + "/cardinality", cardinality, "expected an integer, at least 1");
       if (static_cast<double>(count - 1) > most_of(feature.type) || !is_whole(feature.type))
         return error(place + "/cardinality", cardinality,
                      cat("ids up to ", count - 1, " do not fit the type ", name_of(feature.type), "; ",
@@ -110,7 +110,7 @@ class SpecParser {
       const auto found = spec_.find(name);
       if (!found)
         error(cat(place, "/", i), list[i],
-              cat("there is no feature \"", name, "\" in feature_spec", did_you_mean(name, names_of(spec_))));
+              cat("unknown feature \"", name, "\" in feature_spec", did_you_mean(name, names_of(spec_))));
       else if (std::find(features.begin(), features.end(), *found) != features.end())
         error(cat(place, "/", i), list[i], cat("\"", name, "\" is in the list twice"));
       else
@@ -175,7 +175,7 @@ class SpecParser {
                 }))
               error("/source_spec/" + source.name, root["source_spec"][source.name],
                     cat("no chunk holds \"", spec_.features[feature].name, "\", which the channel \"", channel.name,
-                        "\" wants"));
+                        "\" needs"));
   }
 
   Problems& problems_;

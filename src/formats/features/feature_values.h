@@ -16,7 +16,7 @@
 
 namespace hctr {
 
-/// Returns a message such as "feature user: 12 is no id below its cardinality of 10", or nothing if the value fits.
+/// Returns a message such as "feature user: 12 is not an id below its cardinality of 10", or nothing if the value fits.
 std::string feature_misfit(const FeatureColumn&, double value);
 
 /// Parses the value of a cell. T is int64_t for types where is_whole() is true, else double. Returns the problem, or an

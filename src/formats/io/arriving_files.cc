@@ -47,9 +47,8 @@ class ArrivingInList : public ArrivingFiles {
   NewFiles look() override {
     const std::string text = read_text(list_, "followed file list");
     if (text.find('\0') != text.npos)
-      throw Error(Kind::data, cat("'", list_.string(),
-                                  "' is no file list but a binary file; a followed list is a text "
-                                  "with one path in each line"));
+      throw Error(Kind::data,
+                  cat("'", list_.string(), "' is a binary file; expected a file list, a text with one path per line"));
     NewFiles found;
     size_t entries = 0;
     int64_t number = 1;
@@ -67,14 +66,13 @@ class ArrivingInList : public ArrivingFiles {
         found.names.emplace_back(line);
       else if (line != known_[entries - 1])
         throw Error(Kind::data, cat("'", list_.string(), "' line ", number, " now names '", line.substr(0, kMostShown),
-                                    "', and before it named '", known_[entries - 1].substr(0, kMostShown),
-                                    "', which training has taken: lines may only be appended to a followed list"));
+                                    "', but earlier it named '", known_[entries - 1].substr(0, kMostShown),
+                                    "', which training has read: lines may only be appended to a followed list"));
     }
     if (entries < known_.size())
       throw Error(Kind::data,
-                  cat("'", list_.string(), "' now names ", entries, " files, and before it named ", known_.size(),
-                      ", which training has taken: lines may only be appended to a "
-                      "followed list"));
+                  cat("'", list_.string(), "' now names ", entries, " files, but earlier it named ", known_.size(),
+                      ", which training has read: lines may only be appended to a followed list"));
     known_.insert(known_.end(), found.names.begin(), found.names.end());
     return found;
   }
@@ -101,8 +99,8 @@ fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   std::error_code none;  // a name that cannot be, too long for instance, is missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
-  throw Error(Kind::io, cat("'", source.string(), "' has named the file '", name.substr(0, kMostShown),
-                            "', which is not there: a file must stay until it is read"));
+  throw Error(Kind::io, cat("'", source.string(), "' named the file '", name.substr(0, kMostShown),
+                            "', which does not exist: a file must stay until it is read"));
 }
 
 }  // namespace hctr

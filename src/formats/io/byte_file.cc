@@ -85,11 +85,12 @@ void ByteFile::read_at(int64_t position, std::byte* to, size_t count) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("read", path_);
     if (got == 0)
-      throw Error(Kind::data, cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done), ", ",
-                                  size_ > position + static_cast<int64_t>(done)
-                                      ? cat("but had ", size_, " bytes when it was opened: it was cut meanwhile")
-                                      : cat("as when it was opened, but had more when its records were counted: it was "
-                                            "cut meanwhile")));
+      throw Error(Kind::data,
+                  cat("'", path_.string(), "': ends at byte ", position + static_cast<int64_t>(done), ", ",
+                      size_ > position + static_cast<int64_t>(done)
+                          ? cat("but had ", size_, " bytes when it was opened: it was truncated while being read")
+                          : cat("as when it was opened, but had more when its records were counted: it was truncated "
+                                "while being read")));
     done += static_cast<size_t>(got);
   }
 }

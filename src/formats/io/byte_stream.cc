@@ -80,7 +80,7 @@ class PackedStream : public ByteStream {
  protected:
   [[noreturn]] void fail_damaged(const char* reason) const {
     throw Error(Kind::data,
-                cat("'", name_, "' is damaged or cut off behind byte ", position_, " of its content: ", reason));
+                cat("'", name_, "' is damaged or truncated after byte ", position_, " of its content: ", reason));
   }
   std::string name_;
 

@@ -36,8 +36,8 @@ void expect_text(const fs::path& list) {
   const size_t count = std::fread(start, 1, sizeof start, file.get());
   if (std::string_view(start, count).find('\0') != std::string_view::npos)
     throw Error(Kind::data, cat("'", list.string(),
-                                "' is no file list but a binary file; a list is a text: the number of files, "
-                                "then their paths, one a line"));
+                                "' is a binary file; expected a file list, a text with the number of files, then their "
+                                "paths, one per line"));
 }
 
 /// The path that an entry names: of a file, of a folder, or a pattern. Nothing when there is none.
@@ -56,7 +56,7 @@ fs::path locate(const fs::path& list, size_t line, const std::string& entry, con
   if (found == here && here.is_relative() && source_exists(in_folder) && !fs::equivalent(here, in_folder, none) &&
       fs::weakly_canonical(here, none) != fs::weakly_canonical(in_folder, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry,
-                "' exists in the working directory and in the folder of the list; the former is read");
+                "' exists in the working directory and in the folder of the list; the former is used");
   if (found) return *found;
   throw Error(Kind::io, cat("'", list.string(), "' line ", line, ": there is no file '", entry, "'",
                             here.is_relative() ? cat(", neither in the working directory nor in '",
@@ -73,7 +73,7 @@ bool is_count(const std::string& line, size_t& count) {
 }  // namespace
 
 std::string is_parquet_advice(const fs::path& file) {
-  return cat("'", file.string(), "' is a Parquet file; say \"format\": \"Parquet\"");
+  return cat("'", file.string(), "' is a Parquet file; set \"format\": \"Parquet\"");
 }
 
 std::vector<fs::path> read_file_list(const fs::path& list, const Log& log, bool parquet) {

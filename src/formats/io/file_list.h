@@ -14,8 +14,8 @@ namespace hctr {
 /// Line 1 may be the number of files. Entries past that number are ignored with a warning: lists written by older tools
 /// name one file too many. An entry may be a folder or a pattern (source_files.h). A relative path is looked up in the
 /// working directory, then in the folder of the list.
-/// Errors: Error(io) when the list or a file does not exist, Error(data) when the text is no list; both name list and
-/// line. `parquet`: whether they are Parquet files.
+/// Errors: Error(io) when the list or a file does not exist, Error(data) when the text is not a list; both name list
+/// and line. `parquet`: whether they are Parquet files.
 std::vector<fs::path> read_file_list(const fs::path& list, const Log&, bool parquet = false);
 
 /// Whether each line at the start of a text names a file, so that it is a list without a number. `whole`: `start` is

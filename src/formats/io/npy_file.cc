@@ -65,7 +65,7 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   unsigned char head[12] = {};
   const size_t got = std::fread(head, 1, 10, file_.get());
   if (got < 10 || std::memcmp(head, kMagic.data(), kMagic.size()) != 0)
-    refuse("does not begin as numpy.save writes it");
+    refuse("does not begin like a file of numpy.save");
   const int version = head[6];
   size_t length = head[8] + (size_t{head[9]} << 8);
   if (version >= 2) {
@@ -82,12 +82,11 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   type_ = type;
   const auto size = sizes_of_types().find(type_);
   if (size == sizes_of_types().end())
-    refuse(
-        cat("holds \"", type_, "\"; integers and floats (<i8, <u4, <f4, ...) in the order of bytes of x86 are read"));
+    refuse(cat("holds \"", type_, "\"; expected little-endian integers or floats (<i8, <u4, <f4, ...)"));
   if (!value_of(header, "fortran_order").starts_with("False"))
-    refuse("is in Fortran order; numpy.ascontiguousarray makes the other");
+    refuse("is in Fortran order; convert it with numpy.ascontiguousarray");
   const auto shape = shape_of(value_of(header, "shape"));
-  if (!shape || shape->empty() || shape->size() > 2) refuse("is no array of one or two dimensions");
+  if (!shape || shape->empty() || shape->size() > 2) refuse("is not an array of one or two dimensions");
   rows_ = shape->at(0);
   if (shape->size() == 2) columns_ = shape->at(1);
 
@@ -96,15 +95,15 @@ NpyFile::NpyFile(const fs::path& path) : path_(path), file_(open_to_read(path, k
   if (__builtin_mul_overflow(rows_, columns_, &expected) || __builtin_mul_overflow(expected, size->second, &expected) ||
       expected != bytes - begin)
     refuse(cat("has ", bytes - begin, " bytes of numbers; ", rows_, " times ", columns_, " of type ", type_,
-               " have another size: it is not whole"));
+               " have another size: it is incomplete"));
 }
 
 template <class T>
 std::vector<T> NpyFile::read(int64_t rows) {
   std::vector<T> values(static_cast<size_t>(rows * columns_));
   if (std::fread(values.data(), sizeof(T), values.size(), file_.get()) != values.size())
-    throw Error(Kind::io, cat("cannot read ", kNpy, " '", path_.string(),
-                              "': ", std::ferror(file_.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
+    throw Error(Kind::io, cat("cannot read ", kNpy, " '", path_.string(), "': ",
+                              std::ferror(file_.get()) ? std::strerror(errno) : "it was truncated while being read"));
   return values;
 }
 

@@ -11,7 +11,7 @@
 namespace hctr {
 
 /// An array of one or two dimensions in C order, read row by row. Errors of all members: Error(io); Error(data) naming
-/// the file when it is no such array.
+/// the file when it is not such an array.
 class NpyFile {
  public:
   explicit NpyFile(const fs::path&);

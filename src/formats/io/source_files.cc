@@ -42,11 +42,11 @@ void add_files(const fs::path& folder, std::vector<fs::path>& files) {
     else if (is_partition(name))
       add_files(at->path(), files);
     else
-      throw Error(Kind::data, cat("'", folder.string(), "' holds the folder '", name,
-                                  "'; of the folders inside a folder of data only partitions, as 'day=2020-01-01', "
-                                  "are read: name '",
-                                  at->path().string(), "' itself, or the files with a pattern such as '",
-                                  (folder / "*.csv").string(), "'"));
+      throw Error(Kind::data,
+                  cat("'", folder.string(), "' holds the folder '", name,
+                      "'; inside a data folder only partition folders such as 'day=2020-01-01' are read: name '",
+                      at->path().string(), "' itself, or the files with a pattern such as '",
+                      (folder / "*.csv").string(), "'"));
   }
   if (error) throw Error(Kind::io, cat("cannot read the folder '", folder.string(), "': ", error.message()));
 }
@@ -61,7 +61,7 @@ void expect_one_ending(const fs::path& source, const std::vector<fs::path>& file
   for (const fs::path& file : files)
     if (ending_of(file) != ending_of(files[0]))
       throw Error(Kind::data, cat("'", source.string(), "' names '", files[0].string(), "' and '", file.string(),
-                                  "', whose endings differ: name those that are meant with a pattern, such as '",
+                                  "', whose endings differ: select some with a pattern, such as '",
                                   (files[0].parent_path() / ("*" + ending_of(files[0]))).string(), "'"));
 }
 
@@ -93,7 +93,7 @@ std::optional<std::vector<fs::path>> files_of_folder(const fs::path& source) {
     add_files(source, files);
     if (files.empty())
       throw Error(Kind::io,
-                  cat("the folder ", name, " holds no data file; names that start with '.' or '_' do not count"));
+                  cat("the folder ", name, " contains no data file; names that start with '.' or '_' are ignored"));
   } else if (!fs::exists(source, none) && is_pattern(source)) {
     for (const fs::path& match : matches(source)) {
       if (!is_data_name(match.filename().string())) continue;
@@ -104,8 +104,7 @@ std::optional<std::vector<fs::path>> files_of_folder(const fs::path& source) {
     }
     if (files.empty())
       throw Error(Kind::io, cat("no file matches ", name,
-                                "; names that start with '.' or '_' do not count, and * does not stand "
-                                "for a '/'"));
+                                "; names that start with '.' or '_' are ignored, and * does not match '/'"));
   } else {
     return std::nullopt;
   }

@@ -29,7 +29,7 @@ AccessStatsHead parse_head(const std::string& text, const fs::path& path) {
   const auto number = [&](const char* name) {
     const Json* value = json->find(name);
     if (!value || !value->integer() || *value->integer() < 0)
-      throw refuse(cat("has no \"", name, "\" that is a whole number"));
+      throw refuse(cat("has no \"", name, "\" that is an integer"));
     return *value->integer();
   };
   if (number("schema") != formats::kAccessStatsSchema)
@@ -106,8 +106,8 @@ AccessStatsHead read_access_stats(
   for (int64_t first = 0; first < head.rows; first += static_cast<int64_t>(rows.size())) {
     rows.resize(static_cast<size_t>(std::min<int64_t>(head.rows - first, 1 << 18)));
     if (std::fread(rows.data(), sizeof rows[0], rows.size(), file.get()) != rows.size())
-      throw Error(Kind::io, cat("cannot read ", kStatsFile, " '", path.string(),
-                                "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
+      throw Error(Kind::io, cat("cannot read ", kStatsFile, " '", path.string(), "': ",
+                                std::ferror(file.get()) ? std::strerror(errno) : "it was truncated while being read"));
     for (const formats::RowAccess& row : rows)
       if (row.occurrences > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
         throw Error(Kind::data, cat(kStatsFile, " '", path.string(), "' says that key ", row.key, " came ",

@@ -22,13 +22,13 @@ std::vector<SavedWeight> weights_in_layout(const fs::path& layout, size_t bytes)
       if (part.bytes() > bytes) break;
     }
     if (part.bytes() > bytes - at)
-      throw Error(Kind::data, cat("'", layout.string(), "' has '", part.name, "' end behind the ", bytes,
+      throw Error(Kind::data, cat("'", layout.string(), "' has '", part.name, "' end after the ", bytes,
                                   " bytes of the dense model file"));
     at += part.bytes();
   }
   if (at != bytes)
     throw Error(Kind::data,
-                cat("'", layout.string(), "' lists weights of ", at, " bytes, and the dense model file has ", bytes));
+                cat("'", layout.string(), "' lists weights of ", at, " bytes, but the dense model file has ", bytes));
   return parts;
 }
 

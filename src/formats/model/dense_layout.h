@@ -23,7 +23,7 @@ struct SavedWeight {
 };
 
 /// The weights that the description `layout` lists, in their order. `bytes`: of the dense model file. Errors:
-/// Error(io); Error(data) when it is no such description, or one of a file of another size.
+/// Error(io); Error(data) when it is not such a description, or one of a file of another size.
 std::vector<SavedWeight> weights_in_layout(const fs::path& layout, size_t bytes);
 
 }  // namespace hctr

@@ -90,9 +90,7 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
                                                      natural_number(table, "removed")});
                  if (manifest.delta->tables.size() != manifest.tables.size())
                    throw Error(Kind::data, cat("its delta is of ", manifest.delta->tables.size(),
-                                               " tables, and there "
-                                               "are ",
-                                               manifest.tables.size()));
+                                               " tables, but there are ", manifest.tables.size()));
                }
                for (const Json& member : needed_list(json, "files")) {
                  const std::string& crc = needed_text(member, "crc32");
@@ -123,8 +121,9 @@ void ModelManifest::verify(std::string_view name) const {
         other == name || (other.starts_with(name) && (other[name.size()] == '/' || other[name.size()] == '.')))
       in_context(
           [&] {
-            return cat("checking the files that '", path.string(),
-                       "' lists, which were saved together: one that differs is damaged or of another model");
+            return cat(
+                "checking the files that '", path.string(),
+                "' lists, which were saved together: a file that differs is damaged or belongs to another model");
           },
           [&] { expect_checksum(prefix + member.name, kMember, member.checksum); });
 }
@@ -180,7 +179,7 @@ std::optional<ModelManifest> manifest_of(const fs::path& model_file) {
   }
   if (other)
     throw Error(Kind::data, cat("'", file, "' is not among the files that '", other->path.string(),
-                                "' lists: it is of another model"));
+                                "' lists: it belongs to another model"));
   return std::nullopt;
 }
 
@@ -189,13 +188,12 @@ ModelManifest delta_manifest(const fs::path& folder) {
   const std::string prefix = path + "/";
   const fs::path file = formats::model_manifest_name(prefix, digits);
   if (!fs::exists(file))
-    throw Error(Kind::io, cat("'", folder.string(),
-                              "' is no folder of a delta, \"<prefix>_delta_<iteration>\": there is "
-                              "no '",
-                              file.string(), "'"));
+    throw Error(Kind::io,
+                cat("'", folder.string(), "' is not a folder of a delta, \"<prefix>_delta_<iteration>\": there is no '",
+                    file.string(), "'"));
   ModelManifest manifest = read_model_manifest(file, prefix);
   if (!manifest.delta)
-    throw Error(Kind::data, cat("'", file.string(), "' is the manifest of a whole model, and not of a delta"));
+    throw Error(Kind::data, cat("'", file.string(), "' is the manifest of a full model, not of a delta"));
   return manifest;
 }
 

@@ -32,7 +32,7 @@ void OptStatesWriter::add(const RowBlock& block) {
 }
 
 void OptStatesWriter::finish() {
-  HCTR_EXPECT(done_ == rows_, "table '", name_, "' of ", rows_, " rows has saved the states of ", done_);
+  HCTR_EXPECT(done_ == rows_, "table '", name_, "' of ", rows_, " rows has states of ", done_);
   file_.finish();
 }
 
@@ -47,13 +47,12 @@ OptStatesReader::OptStatesReader(const fs::path& path, const TableSpec& spec, in
   if (bytes == numbers * 4) return;
   bytes_each_ = 2;
   if (bytes == numbers * 2) return;
-  throw Error(
-      Kind::data,
-      cat(kStatesFile, " '", path.string(), "' has ", bytes, " bytes; the ", rows, " rows of '", model_file.string(),
-          "' have ", numbers * 4, " bytes of states of ", optimizer_type(spec.optimizer.kind).name, " (", states_,
-          states_ == 1 ? " state of " : " states of ", dim_, dim_ == 1 ? " number" : " numbers",
-          "): it is of another model or optimizer, or of HugeCTR, which saves a whole table in an order that no "
-          "file tells"));
+  throw Error(Kind::data, cat(kStatesFile, " '", path.string(), "' has ", bytes, " bytes; the ", rows, " rows of '",
+                              model_file.string(), "' have ", numbers * 4, " bytes of states of ",
+                              optimizer_type(spec.optimizer.kind).name, " (", states_,
+                              states_ == 1 ? " state of " : " states of ", dim_, dim_ == 1 ? " number" : " numbers",
+                              "): it belongs to another model or optimizer, or to HugeCTR, which saves a whole table "
+                              "in an undocumented order"));
 }
 
 std::vector<float> OptStatesReader::read(int64_t first, int64_t count) {
@@ -62,7 +61,7 @@ std::vector<float> OptStatesReader::read(int64_t first, int64_t count) {
     if (std::fseek(file_.get(), static_cast<long>(first * bytes_each_), SEEK_SET) != 0 ||
         std::fread(to, sizeof(T), values.size(), file_.get()) != values.size())
       throw Error(Kind::io, cat("cannot read ", kStatesFile, " '", path_.string(), "': ",
-                                std::ferror(file_.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
+                                std::ferror(file_.get()) ? std::strerror(errno) : "it was truncated while being read"));
   };
   if (bytes_each_ == 4) {
     read_as(values.data());
@@ -83,7 +82,7 @@ void OptStatesReader::add_to(RowBlock& block, std::span<const uint64_t> slots) {
     if (done_ + static_cast<int64_t>(i) > 0 && std::tuple(slot, block.keys[i]) <= std::tuple(last_slot_, last_key_))
       throw Error(Kind::data, cat("the rows of '", model_file_.string(),
                                   "' are not in the order of slots and keys (row ", done_ + static_cast<int64_t>(i),
-                                  "), so that '", path_.string(), "' does not tell which row a state belongs to"));
+                                  "), so that '", path_.string(), "' does not assign states to rows"));
     last_slot_ = slot;
     last_key_ = block.keys[i];
   }

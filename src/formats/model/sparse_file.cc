@@ -28,7 +28,7 @@ int64_t rows_per_block(const SparseLayout& layout) {
 void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path) {
   if (std::fread(to, 1, bytes, file) == bytes) return;
   throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(),
-                            "': ", std::ferror(file) ? std::strerror(errno) : "it became shorter meanwhile"));
+                            "': ", std::ferror(file) ? std::strerror(errno) : "it was truncated while being read"));
 }
 
 /// An unsigned number of 4 or 8 bytes.
@@ -173,8 +173,8 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   });
   if (both)
     log.info("note: the ", bytes, " bytes of ", kModelFile, " '", path.string(),
-             "' fit keys of 4 bytes and of 8: read as ", layout.key_bytes, ", ",
-             shape.key_bytes == 0 ? "judging by its keys; \"input_key_type\" can say another width"
+             "' fit keys of 4 and of 8 bytes: read as ", layout.key_bytes, ", ",
+             shape.key_bytes == 0 ? "judging by its keys; set \"input_key_type\" for another width"
                                   : "as \"input_key_type\" says");
   const int64_t rows = bytes / layout.row_bytes();
   read_blocks(path, layout, rows, sink);
@@ -221,15 +221,15 @@ SparseLayout detect_layout(const fs::path& path, int64_t bytes, const std::vecto
   const bool fits_others = std::any_of(others.begin(), others.end(),
                                        [&](const SparseLayout& other) { return bytes % other.row_bytes() == 0; });
   if (any && with_slot)
-    throw Error(Kind::data,
-                cat(kModelFile, " '", path.string(), "': slot ids are no slots of the config in every layout that its ",
-                    bytes, " bytes fit", fits_others ? "; " + hint : ""));
+    throw Error(Kind::data, cat(kModelFile, " '", path.string(),
+                                "': its slot ids are not slots of the config in any layout that its ", bytes,
+                                " bytes fit", fits_others ? "; " + hint : ""));
   if (any || fits_others)
     throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' of ", bytes, " bytes is not of rows with",
                                 with_slot ? "" : "out", " a slot id (", sizes, " bytes each); ", hint));
   throw Error(Kind::data, cat(kModelFile, " '", path.string(), "' has ", bytes,
-                              " bytes, which is no multiple of a row of ", known[0].dim, " elements (", sizes,
-                              " bytes): the file is damaged or from a model with another embedding_vec_size"));
+                              " bytes, which is not a multiple of a row of ", known[0].dim, " elements (", sizes,
+                              " bytes): the file is damaged or belongs to a model with another embedding_vec_size"));
 }
 
 template <class Table>
@@ -286,7 +286,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
     if (head.rows != in_model)
       throw Error(Kind::data,
                   cat("'", path.string(), "' has access statistics of ", head.rows,
-                      " keys, and the model file next to it ", in_model, " rows: it belongs to another model"));
+                      " keys, but the model file next to it ", in_model, " rows: it belongs to another model"));
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
@@ -310,8 +310,9 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
                check(head);
                table.continue_access_stats(head.steps);
                if (const int64_t more = table.rows() - rows; more > 0)
-                 throw Error(Kind::data, cat("'", path.string(), "' has access statistics of ", more,
-                                             " keys that have no row: it is not of the model file next to it"));
+                 throw Error(Kind::data,
+                             cat("'", path.string(), "' has access statistics of ", more,
+                                 " keys that have no row: it does not belong to the model file next to it"));
              });
 }
 

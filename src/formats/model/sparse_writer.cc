@@ -30,9 +30,9 @@ SparseWriter::SparseWriter(FileSet& set, const fs::path& path, const TableSpec& 
   HCTR_EXPECT(key_bytes == 4 || key_bytes == 8, "keys of ", key_bytes, " bytes");
   const bool is_folder = fs::is_directory(path);
   if (fs::exists(path) && is_folder != (format == ModelFormat::v3))
-    throw Error(Kind::io, cat("'", path.string(), "' is a ", is_folder ? "folder" : "file", ", and \"model_format\" \"",
+    throw Error(Kind::io, cat("'", path.string(), "' is a ", is_folder ? "folder" : "file", ", but \"model_format\" \"",
                               *to_json(format).string(), "\" makes a ", is_folder ? "file" : "folder",
-                              " of this name: move it away, or give another \"snapshot_prefix\""));
+                              " of this name: move it, or set another \"snapshot_prefix\""));
   if (format == ModelFormat::v2) {
     rows_ = &set.add(path);
     return;

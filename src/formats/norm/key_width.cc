@@ -115,16 +115,17 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   const std::string file = cat("'", info.path.string(), "'");
   if (found == 0 && wanted != 0) return wanted;
   if (found == 0 && near.as4.alive)
-    throw Error(Kind::data,
-                cat(file,
-                    " reads as well with 32-bit as with 64-bit keys; say which it is with \"input_key_type\": "
-                    "\"I32\" or \"I64\" in the solver"));
+    throw Error(
+        Kind::data,
+        cat(file,
+            " is valid with 32-bit and with 64-bit keys; set \"input_key_type\": \"I32\" or \"I64\" in the solver"));
   if (found == 0)
-    throw Error(Kind::data, cat(file, " makes no sense with keys of either width\n  read with 32-bit keys: ",
+    throw Error(Kind::data, cat(file, " is invalid with keys of either width\n  read with 32-bit keys: ",
                                 near.as4.problem, "\n  read with 64-bit keys: ", near.as8.problem));
   if (wanted != 0 && wanted != found && near.decided())
-    throw Error(Kind::data, cat(file, " holds ", width_name(found), " keys, but ", width_name(wanted),
-                                " keys were asked for (\"input_key_type\"); leave it out to let each file tell"));
+    throw Error(Kind::data,
+                cat(file, " holds ", width_name(found), " keys, but ", width_name(wanted),
+                    " keys were requested (\"input_key_type\"); remove it to detect the width of each file"));
   return wanted ? wanted : found;
 }
 

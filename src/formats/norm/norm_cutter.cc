@@ -39,7 +39,7 @@ void check_end(const NormInfo& info, const FilePosition& end) {
   const int64_t records = info.header.number_of_records;
   if (end.record < records)
     fail(info, end,
-         cat("is cut off: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
+         cat("is truncated: only ", std::max<int64_t>(0, info.bytes - end.offset), " bytes of it are in the file"));
   if (end.offset != info.bytes)
     throw Error(Kind::data,
                 cat("'", info.path.string(), "': its header promises ", records, " records, which end at byte ",

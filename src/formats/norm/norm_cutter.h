@@ -1,6 +1,6 @@
-// Cuts a Norm file for many threads. The cutter computes ranges of bytes. The thread that parses a range reads it and
-// walks its records from where one seems to begin; the thread of the previous range tells where the first one really
-// begins. If the guess is right, as nearly always, threads do not wait for each other.
+// Cuts a Norm file for many threads. The cutter computes ranges of bytes. The thread that parses a range guesses
+// where its first record begins; the thread of the previous range confirms or corrects that. The guess is nearly always
+// right, and threads then do not wait for each other.
 #pragma once
 
 #include <future>

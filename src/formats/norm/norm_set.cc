@@ -75,7 +75,7 @@ void check_norm_section(const DataSection& section, const std::string& pointer, 
   const auto sizes = static_cast<int64_t>(section.slot_size_array.size());
   if (sizes != 0 && sizes != section.slots())
     problems.warn(pointer + "/slot_size_array",
-                  cat("has ", sizes, " numbers for ", section.slots(), " slots; Norm data does not need it"));
+                  cat("has ", sizes, " numbers for ", section.slots(), " slots; Norm data do not need it"));
 }
 
 }  // namespace

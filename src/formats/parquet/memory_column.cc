@@ -193,8 +193,8 @@ class MemoryColumn : public ParquetColumn {
                   OwnValues& own) {
     if (form_ != ParquetForm::number)
       throw Error(Kind::data,
-                  "dates and times of tables in memory are read as numbers alone; make a column of texts for a slot "
-                  "or a positive label, as with dt.strftime('%Y-%m-%d')");
+                  "dates and times of tables in memory are read only as numbers; for a slot or a positive label "
+                  "convert the column to text, for example with dt.strftime('%Y-%m-%d')");
     own.values.resize(static_cast<size_t>(count) * sizeof(double));
     auto* to = reinterpret_cast<double*>(own.values.data());
     for (int64_t i = 0; i < count; ++i) {
@@ -273,7 +273,7 @@ ParquetField memory_field(const ArrowSchema& schema) {
   const ArrowSchema& items = field.list && schema.n_children == 1 ? *schema.children[0] : schema;
   const ArrowSchema& values = items.dictionary ? *items.dictionary : items;
   field.type = memory_type(values.format).type;
-  // Lists of categories, and categories that are no plain numbers or texts, are no columns that are read.
+  // Lists of categories are not supported, nor are categories other than plain numbers or texts.
   if (items.dictionary && (field.list || memory_type(values.format).seconds != 0 ||
                            field.type == ParquetType::boolean || field.type == ParquetType::null))
     field.type = ParquetType::other;

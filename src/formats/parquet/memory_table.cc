@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// What one of the interface's structs holds, until this goes.
+/// Owns the content of one of the interface's structs.
 template <class T>
 class Taken {
  public:
@@ -32,8 +32,8 @@ class ArrowTable : public MemoryTable {
       : schema_(std::move(schema)), batches_(std::move(batches)) {
     const ArrowSchema& top = schema_->value;
     if (!top.format || std::string_view(top.format) != "+s")
-      throw Error(Kind::usage, cat("a table is a struct of columns in Arrow's words (\"+s\"), and this is \"",
-                                   top.format ? top.format : "", "\""));
+      throw Error(Kind::usage,
+                  cat("expected an Arrow struct of columns (\"+s\"), found \"", top.format ? top.format : "", "\""));
     for (int64_t c = 0; c < top.n_children; ++c) fields_.push_back(memory_field(*top.children[c]));
     for (const auto& batch : batches_) add_group(batch->value);
     info_ = {.rows = info_.rows,
@@ -62,11 +62,11 @@ class ArrowTable : public MemoryTable {
  private:
   void add_group(const ArrowArray& batch) {
     if (batch.n_children != schema_->value.n_children)
-      throw Error(Kind::usage, cat("a batch has ", batch.n_children, " columns, and the table ", fields_.size()));
+      throw Error(Kind::usage, cat("a batch has ", batch.n_children, " columns, but the table ", fields_.size()));
     for (int64_t c = 0; c < batch.n_children; ++c)
       if (batch.children[c]->length < batch.offset + batch.length)
         throw Error(Kind::usage, cat("column '", fields_[static_cast<size_t>(c)].name, "' has ",
-                                     batch.children[c]->length, " rows, and the table ", batch.length));
+                                     batch.children[c]->length, " rows, but the table ", batch.length));
     if (batch.length == 0) return;
     // A rough measure, of what columns of 8 bytes have: chunks of files are as large as this says.
     groups_.push_back({batch.length, batch.length * 8 * std::max<int64_t>(batch.n_children, 1)});
@@ -113,7 +113,7 @@ std::shared_ptr<MemoryTable> memory_table(ArrowArrayStream& given) {
   const auto expect = [&](int status) {
     if (status == 0) return;
     const char* why = stream.value.get_last_error(&stream.value);
-    throw Error(Kind::data, cat("the stream of a table has failed: ", why ? why : "it does not say why"));
+    throw Error(Kind::data, cat("the stream of a table failed: ", why ? why : "without a reason"));
   };
   ArrowSchema schema{};
   expect(stream.value.get_schema(&stream.value, &schema));
@@ -151,8 +151,7 @@ std::shared_ptr<MemoryTable> memory_source(const fs::path& name) {
   const std::lock_guard lock(sources.mutex);
   if (const auto found = sources.tables.find(name.string()); found != sources.tables.end()) return found->second;
   throw Error(Kind::io, cat("'", name.string(),
-                            "' was a table in the memory of a program, and is not there any more: "
-                            "name other data"));
+                            "' was a table in the memory of a program that no longer exists: name other data"));
 }
 
 }  // namespace hctr

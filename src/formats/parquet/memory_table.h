@@ -21,17 +21,17 @@ class MemoryTable : public ParquetFile {
   virtual int64_t bytes() const = 0;
 };
 
-/// A table of batches of rows, of which it takes possession: those of the caller are released, by any thread, when
-/// nobody reads the table any more. Errors: Error(usage) for a schema that is no table, or batches that do not fit it.
+/// A table of batches of rows. It takes ownership of the caller's batches, and releases them, in any thread, after the
+/// last reader. Errors: Error(usage) for a schema that is not a table, or batches that do not fit it.
 std::shared_ptr<MemoryTable> memory_table(ArrowSchema&, std::vector<ArrowArray>& batches);
-/// The batches of a stream. Errors: also Error(data) with what the stream says.
+/// The batches of a stream. Errors: also Error(data) with the stream's message.
 std::shared_ptr<MemoryTable> memory_table(ArrowArrayStream&);
 
 /// Gives the table a name that `source` may have in this process: "memory:/1".
 std::string add_memory_source(std::shared_ptr<MemoryTable>);
-/// Whoever reads the table goes on; nobody else finds it. An unknown name is no error.
+/// Current readers keep the table; it can no longer be found. Unknown names are ignored.
 void remove_memory_source(const std::string& name);
-/// Errors: Error(io) where there is none.
+/// Errors: Error(io) for an unknown name.
 std::shared_ptr<MemoryTable> memory_source(const fs::path& name);
 
 }  // namespace hctr

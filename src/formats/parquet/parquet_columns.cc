@@ -43,28 +43,27 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     return field.type != ParquetType::other
                ? ""
                : cat("is of type ", field.said,
-                     ", which cannot be kept: numbers, text, dates, times and lists of them can");
+                     ", which cannot be copied to the output: expected numbers, text, dates, times or lists of them");
   const char* what = column < labels.size() ? "a label" : column < numbers ? "a dense value" : "a slot";
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
   if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";  // a part without values
   bool right = field.type != ParquetType::other;
   if (column >= numbers && field.list && slots[column - numbers].rule.several_values())
-    return cat("is of type ", field.said, ", and \"brackets\" and \"separator\" take texts apart, not lists");
+    return cat("is of type ", field.said, ", but \"brackets\" and \"separator\" split texts, not lists");
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
     const bool texts = !number.label.positive.texts.empty();
     right =
         right && !field.list && (field.type != ParquetType::text || number.text) && !(texts && is_float(field.type));
     if (right && field.type != ParquetType::text && !number.label.unit.empty())
-      return cat("is of type ", field.said, ", whose values have no unit, and \"unit\" is \"", number.label.unit,
-                 "\": it is of texts");
+      return cat("is of type ", field.said, ", whose values have no unit, but \"unit\" is \"", number.label.unit,
+                 "\": it applies to texts");
     if (texts)
-      wants = "one text or integer in each row, which \"positive\" names";
+      wants = "one text or integer in each row, as in \"positive\"";
     else if (field.type == ParquetType::text && !field.list)
-      wants =
-          "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
+      wants = "one number in each row; to read its text as numbers, name the column in \"parquet\" of the Data layer";
   }
-  return right ? "" : cat("is of type ", field.said, ", and ", what, " wants ", wants);
+  return right ? "" : cat("is of type ", field.said, ", and ", what, " expects ", wants);
 }
 
 bool ParquetPlan::keys_fit_u32(const ParquetFile& file, const std::vector<int64_t>& fields) const {

@@ -20,12 +20,11 @@ const ParquetPlugin& load() {
     const std::string why = ::dlerror();
     throw Error(Kind::io,
                 there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why,
-                            "; if Arrow is gone or another now, configure and build again")
-                      : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none (", why,
-                            "). Was the program copied without it? Else Arrow C++ was not found when "
-                            "this was built: install it (pip install pyarrow, or the packages libarrow-dev and "
-                            "libparquet-dev), then configure and build again; CMake's line "
-                            "\"Parquet:\" says what it found"));
+                            "; if Arrow was removed or replaced, configure and build again")
+                      : cat("Parquet data needs ", kParquetPluginFile, " next to the program, which is missing (", why,
+                            "). Was the program copied without it? Otherwise Arrow C++ was not found when this was "
+                            "built: install it (pip install pyarrow, or the packages libarrow-dev and libparquet-dev), "
+                            "then configure and build again; CMake prints what it found after \"Parquet:\""));
   }
   const auto entry = reinterpret_cast<const ParquetPlugin* (*)()>(::dlsym(library, kParquetPluginEntry));
   if (!entry || entry()->version != kParquetPlugin)
@@ -56,7 +55,7 @@ std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
   open_to_read(path, "data file");  // says why not, in the words of all formats
   ParquetFile* file = nullptr;
   if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))
-    throw Error(Kind::data, cat("'", path.string(), "' is no whole Parquet file: ", problem));
+    throw Error(Kind::data, cat("'", path.string(), "' is not a complete Parquet file: ", problem));
   return with_partitions(std::shared_ptr<ParquetFile>(file), path);
 }
 

@@ -14,7 +14,7 @@ const ParquetPlugin& parquet_plugin();
 /// Why the plug-in is missing; empty if it is there.
 std::string why_no_parquet();
 
-/// What drops the owner of values that columns of a file have read.
+/// The function that releases the owner of values read from columns of a file.
 void (*drop_of(const ParquetFile&))(void* owner);
 
 /// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.

@@ -23,7 +23,7 @@ struct ParquetMetadata {
   std::vector<Column> labels, conts, cats;
 };
 
-/// Reads that of a folder, if there is one. Errors: Error(config) for what is no JSON; Error(data) naming the place of
+/// Reads that of a folder, if there is one. Errors: Error(config) for what is not JSON; Error(data) naming the place of
 /// what is not as expected.
 std::optional<ParquetMetadata> read_parquet_metadata(const fs::path& folder);
 

@@ -72,7 +72,7 @@ class Planner {
       expect(cats.size(), slots, "\"cats\" names", "slots");
       if (cats.size() > slots)
         log_.warning("'", metadata_->path.string(), "': \"cats\" names ", cats.size(),
-                     " columns, and the Data layer has ", slots, " slots: the first so many are read");
+                     " columns, but the Data layer has ", slots, " slots: only the first ones are read");
       for (size_t i = 0; i < slots; ++i)
         plan.slots.push_back({slot_rule(cats[i].name, static_cast<int64_t>(i), options_.hash_seed), cats[i].index, 0});
     }
@@ -83,13 +83,13 @@ class Planner {
  private:
   const ParquetMetadata& needed(const char* what) const {
     if (metadata_) return *metadata_;
-    throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " beside '",
+    throw Error(Kind::data, cat("which columns are the ", what, "? There is no ", kParquetMetadata, " next to '",
                                 file_.string(), "', and \"parquet\" of the Data layer does not name them"));
   }
   void expect(size_t found, size_t wanted, const char* names, const char* what) const {
     if (found < wanted)
       throw Error(Kind::data, cat("'", metadata_->path.string(), "': ", names, " ", found,
-                                  " columns, and the Data layer has ", wanted, " ", what));
+                                  " columns, but the Data layer has ", wanted, " ", what));
   }
 
   const ParquetOptions& options_;

@@ -36,7 +36,8 @@ ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {
   last_requested_ = std::max(last_requested_, piece);
   for (;;) {
     if (piece >= failed_at_)
-      throw Error(Kind::data, cat("'", path_.string(), "': row group ", group_ + 1, ": rows before could not be read"));
+      throw Error(Kind::data,
+                  cat("'", path_.string(), "': row group ", group_ + 1, ": earlier rows could not be read"));
     if (std::optional<ParquetPiece> values = take(column, piece)) {
       wake_one_if_there_is_more();
       return std::move(*values);

@@ -100,7 +100,7 @@ std::string_view ParquetRows::value_of(std::string_view text) const {
 /// The problem of a missing value without a default.
 std::string ParquetRows::why_missing(const ParquetField& field, bool null, const char* advice) const {
   const char* is = null || field.type == ParquetType::null ? "is null"
-                   : is_float(field.type)                  ? "is NaN, which is missing as a null is"
+                   : is_float(field.type)                  ? "is NaN, which counts as missing"
                    : plan_.missing.empty()                 ? "is an empty text"
                                                            : "is an empty text, or one of \"missing\"";
   return cat(is, "; ", advice);
@@ -141,8 +141,8 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
       else
         bad(added_ + r, &field, [&] {
           return why_missing(field, null,
-                             label ? "a label has no default: leave such rows out, or say \"bad_records\": \"skip\""
-                                   : "\"default\" or \"default_dense\" of \"parquet\" could say what that counts as");
+                             label ? "a label has no default: remove such rows, or set \"bad_records\": \"skip\""
+                                   : "set \"default\" or \"default_dense\" of \"parquet\" to replace it");
         });
       continue;
     }
@@ -158,18 +158,18 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
     }
     if (exact) exact[r * stride] = transformed(rule, found);
     if (!transformed(rule, found, value))
-      bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
+      bad(added_ + r, &field, [&] { return cat("the value ", found, " is not a finite float"); });
   }
 }
 
-/// The problem of a float that is no id.
+/// The problem of a float that is not an id.
 std::string ParquetRows::why_no_id(ParquetType type, double number) {
   char digits[32];
   const bool whole = number == std::floor(number) && std::isfinite(number);
   const char* const end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 17).ptr;
   const std::string_view found(digits, static_cast<size_t>(end - digits));
-  if (!whole) return cat("expected a whole number, as ids are, found ", number);
-  return cat("the id ", found, " is not certain: of this type other integers are rounded to it from ",
+  if (!whole) return cat("expected an integer id, found ", number);
+  return cat("the id ", found, " is ambiguous: this type rounds other integers to it from ",
              static_cast<int64_t>(whole_below(type)), " on; store ids as integers or text");
 }
 
@@ -245,9 +245,8 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   };
   const auto add_default = [&](int64_t row, bool null) {
     if (!rule.fallback)
-      bad(row, &field, [&] {
-        return why_missing(field, null, "\"default\" or \"default_key\" of \"parquet\" could say what that counts as");
-      });
+      bad(row, &field,
+          [&] { return why_missing(field, null, "set \"default\" or \"default_key\" of \"parquet\" to replace it"); });
     else if (!rule.fallback->empty())
       add_key(row, *rule.fallback);
   };

@@ -32,14 +32,14 @@ struct PieceSource {
 
 class ParquetCutter : public Cutter {
  public:
-  /// Errors: Error(data) when `from` is no position between two pieces.
+  /// Errors: Error(data) when `from` is not a position between two pieces.
   ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<ParquetRead> columns, FilePosition from)
       : file_(std::move(file)), path_(std::move(path)), columns_(std::move(columns)) {
     const ParquetFileInfo& info = file_->info();
     while (at_ < info.group_count && before_ + info.groups[at_].rows <= from.record) before_ += info.groups[at_++].rows;
     row_ = from.record - before_;
     if (row_ < 0 || row_ % kParquetPieceRows != 0 || (at_ == info.group_count && row_ > 0))
-      throw Error(Kind::data, cat("'", path_.string(), "': a reader cannot go on at row ", from.record + 1));
+      throw Error(Kind::data, cat("'", path_.string(), "': a reader cannot resume at row ", from.record + 1));
   }
 
   bool next(Chunk& chunk) override {
@@ -251,7 +251,7 @@ FormatType parquet_format() {
           .source_text = "the path of a data file, of a file list or of a folder",
           .files = parquet_files,
           .object = format_object("parquet", parquet_options_schema(),
-                                  "for Parquet data: what its columns are and what nulls become"),
+                                  "for Parquet data: the roles of columns and the handling of nulls"),
           .columns = stated_columns<ParquetOptions>,
           .widths = parquet_widths,
           .check = check_parquet_section,

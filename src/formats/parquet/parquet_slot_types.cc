@@ -38,7 +38,7 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   const bool texts = a == ValueForm::text || b == ValueForm::text;
   if (!texts) return true;                                             // true counts as 1
   if (!keys) return false;                                             // the type decides
-  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // a text that is no number is a bad record
+  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // a text that is not a number is a bad record
   return a != ValueForm::truth && b != ValueForm::truth;               // "true" is not "1"
 }
 
@@ -55,8 +55,8 @@ void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::pat
   for (const Seen& other : seen)
     if (!agree(form, other.form, keys))
       throw Error(Kind::data,
-                  cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
-                      "', and of another in ", other.place, ": equal values would ", problem(form, other.form)));
+                  cat("column '", field.name, "' has the type ", field.said, " in '", file.string(),
+                      "', but another one in ", other.place, ": equal values would ", problem(form, other.form)));
   seen.push_back({form, cat("'", file.string(), "' (", field.said, ")")});
 }
 

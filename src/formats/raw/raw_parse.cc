@@ -75,14 +75,14 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
       return cat(column, " is ", load<float>(record + 4 * i));
     if (!shape.floats && !is_label && load<int32_t>(record + 4 * i) < 0)
       return cat(column, " is ", load<int32_t>(record + 4 * i),
-                 ", and ln(x + 1) is taken of integers; store floats and say \"float_label_dense\": true");
+                 ", but ln(x + 1) is applied to integers; store floats and set \"float_label_dense\": true");
   }
   for (int64_t s = 0; s < shape.slots; ++s)
     if (const int64_t key = key_at(shape, record + shape.numbers(), s); key < 0)
       return cat("slot ", s, " has the key ", key, "; keys are not negative");
     else if (!shape.offsets.empty() && key > std::numeric_limits<int64_t>::max() - shape.offsets.back())
       return cat("slot ", s, " has the key ", key, ", to which the sizes of other slots cannot be added");
-  return "is of no use";
+  return "is not usable";
 }
 
 constexpr int64_t kTile = 64;  // records that stay in the first-level cache while their keys are transposed

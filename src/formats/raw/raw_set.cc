@@ -57,7 +57,7 @@ class RawSet : public SampleSet, public RowMap {
     }
     if (samples_ < source.num_samples)
       throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(),
-                                  " bytes, the Data layer says ", source.num_samples,
+                                  " bytes, but the Data layer says ", source.num_samples,
                                   " (\"num_samples\" and \"eval_num_samples\")"));
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
@@ -203,7 +203,7 @@ int64_t raw_records(const RawShape& shape, const fs::path& file, int64_t bytes) 
     throw Error(Kind::data, cat("'", file.string(), "' has ", bytes, " bytes: ", bytes / shape.record(), " records of ",
                                 shape.record(), " bytes (", shape.label_dim, " label, ", shape.dense_dim, " dense and ",
                                 shape.slots, " keys) and ", bytes % shape.record(),
-                                " bytes more; is it cut off, or do the Data layer's dimensions not fit?"));
+                                " bytes more; is it truncated, or are the Data layer's dimensions wrong?"));
   return bytes / shape.record();
 }
 

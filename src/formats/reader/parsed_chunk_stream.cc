@@ -40,7 +40,7 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       source_(set, options, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
   HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
-              "a slice of rows whose labels decide which are left out");
+              "a slice of rows whose labels decide which are dropped");
   HCTR_EXPECT(!slice_ || !shuffled_, "a set is either shuffled or in its order");
 }
 
@@ -62,7 +62,7 @@ void ParsedChunkStream::in_turn(Work& work, ParsedChunk& parsed, const std::func
   body();
   work.next_row.set_value(parsed.first_row + parsed.rows);
 } catch (const std::future_error&) {
-  throw EarlierChunkFailed(Kind::data, cat("'", bad_report_.set, "': rows before could not be read"));
+  throw EarlierChunkFailed(Kind::data, cat("'", bad_report_.set, "': earlier rows could not be read"));
 }
 
 void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) {
@@ -126,23 +126,23 @@ void ParsedChunkStream::count_bad_records(Result& result) {
   if (bad_report_.aside) bad_report_.aside->add(std::move(bad.records), bad_report_.log);
   if (bad_report_.most && bad_records_ > *bad_report_.most)
     throw Error(Kind::data,
-                cat("'", bad_report_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ",
+                cat("'", bad_report_.set, "': ", bad_records_, " bad records, but \"max_bad_records\" allows ",
                     *bad_report_.most, "; one of the last: ", bad.first));
   if (bad_report_.files.insert(result.file).second)
-    bad_report_.log.warning(bad.first, "; left out, as are other bad records of this file");
+    bad_report_.log.warning(bad.first, "; skipped, like other bad records of this file");
 }
 
 Error ParsedChunkStream::other_rows(int64_t expected) const {
-  return Error(Kind::data, cat("'", bad_report_.set, "': a pass has other rows than the ", expected,
-                               " that were expected; have its files changed while they were read?"));
+  return Error(Kind::data, cat("'", bad_report_.set, "': a pass has a different number of rows than the ", expected,
+                               " expected; did its files change while they were read?"));
 }
 
 void ParsedChunkStream::fail_empty() const {
   throw Error(Kind::data, pass_bad_ > 0 ? cat("'", bad_report_.set, "': every record of the set is bad (", pass_bad_,
-                                              " of them); the warnings say why")
+                                              " of them); see the warnings")
                           : parsed_rows_ > 0
                               ? cat("'", bad_report_.set,
-                                    "': \"negative_sampling\" has left out every sample of a pass: none has a label of "
+                                    "': \"negative_sampling\" has dropped every sample of a pass: none has a label of "
                                     "0.5 or more, and too few have another")
                               : cat("'", bad_report_.set, "': the data set is empty: its files hold no records"));
 }

@@ -75,10 +75,11 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                                                            set.negatives.expected_share(*set.samples, layout.shape)),
                                               1);
   if (!source.keep.empty() && !set.samples->keeps_columns())
-    throw Error(Kind::usage, cat("column '", source.keep[0],
-                                 "' cannot be kept: only those of Csv, Criteo and Parquet data can, "
-                                 "and the format of '",
-                                 source.path, "' is ", section.format.name));
+    throw Error(
+        Kind::usage,
+        cat("column '", source.keep[0],
+            "' cannot be copied to the output: only columns of Csv, Criteo and Parquet data can, but the format of '",
+            source.path, "' is ", section.format.name));
   set.rank_begin = options.batch * options.rank / options.ranks;
   set.rank_end = options.batch * (options.rank + 1) / options.ranks;
   HCTR_EXPECT(layout.shape.samples >= set.rank_end - set.rank_begin, "a layout of ", layout.shape.samples, " rows for ",

@@ -25,7 +25,7 @@ void each_field(Position& at, Visit&& visit) {
 
 void expect_file_of(const ReaderPosition& position, size_t files) {
   if (position.file < 0 || static_cast<size_t>(position.file) >= files)
-    throw Error(Kind::data, cat("a reader cannot go on in file ", position.file + 1, " of a set of ", files));
+    throw Error(Kind::data, cat("a reader cannot resume in file ", position.file + 1, " of a set of ", files));
 }
 
 Json to_json(const ReaderPosition& position) {

@@ -75,11 +75,10 @@ Schema<CriteoTextOptions> criteo_schema() {
       .opt("wide", &CriteoTextOptions::wide,
            "a first slot with the keys of all features (39), or of the pairs C1 x C2 and C3 x C4 (2), or none")
       .opt("integers", &CriteoTextOptions::integers,
-           "I1 to I13 are dense values, 13 slots of buckets behind those of C1 to C26, or both")
-      .opt("buckets", &CriteoTextOptions::buckets, "keys of each column, at least 3; 0: a key for every value",
-           at_least(0))
-      .opt("key_bits", &CriteoTextOptions::key_bits, "64, or 32: keys that a file of 32-bit keys could hold",
-           between(32, 64))
+           "I1 to I13 are dense values, 13 slots of buckets after those of C1 to C26, or both")
+      .opt("buckets", &CriteoTextOptions::buckets,
+           "number of keys of each column, at least 3; 0: a key for every value", at_least(0))
+      .opt("key_bits", &CriteoTextOptions::key_bits, "64, or 32: keys that fit a file of 32-bit keys", between(32, 64))
       .together([](CriteoTextOptions& options, const std::string& pointer, Problems& problems) {
         if (options.key_bits != 32 && options.key_bits != 64)
           problems.error(pointer + "/key_bits", cat("expected 32 or 64, found ", options.key_bits));
@@ -127,7 +126,7 @@ FormatType criteo_format() {
   return {.format = kCriteoFormat,
           .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
-          .object = format_object("criteo", criteo_schema(), "for Criteo data: which features become what"),
+          .object = format_object("criteo", criteo_schema(), "for Criteo data: the roles of features"),
           .widths = criteo_widths,
           .check = check_criteo_section,
           .open = open_criteo_set};

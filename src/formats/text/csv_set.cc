@@ -85,7 +85,7 @@ class CsvRowMaker : public RowMaker {
       if (found == columns.end())
         throw Error(Kind::data, cat("there is no column '", column, "'; there are ", all.substr(0, 1000)));
       if (std::find(found + 1, columns.end(), column) != columns.end())
-        throw Error(Kind::data, cat("there are two columns '", column, "', of which one must be meant; there are ",
+        throw Error(Kind::data, cat("there are two columns '", column, "', so the name is ambiguous; the columns are ",
                                     all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
@@ -232,36 +232,36 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
                                            Json(delimiter).text(), "; leave it out"));
   else
     check_one_character(quote, true, pointer + "/quote", problems);
-  if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is the delimiter too");
+  if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is also the delimiter");
   if (options.header && !options.columns.empty())
-    problems.error(pointer + "/columns", "the header names the columns; say \"header\": false where there is none");
+    problems.error(pointer + "/columns", "the header names the columns; set \"header\": false if there is none");
   check_missing(options.missing, options.labels, pointer, problems);
   check_key_spaces(options.slots, false, pointer, problems);
 }
 
 Schema<CsvOptions> csv_schema() {
   return Schema<CsvOptions>("csv")
-      .opt(
-          "delimiter", &CsvOptions::delimiter,
-          "what stands between cells: a character, \"\\t\" for a tab, or several as \"::\", where cells are not quoted")
+      .opt("delimiter", &CsvOptions::delimiter,
+           "the delimiter of cells: a character, \"\\t\" for a tab, or several such as \"::\", if cells are not quoted")
       .alias("separator")
       .opt("quote", &CsvOptions::quote,
-           "the character around cells that hold delimiters or line ends, doubled inside them; empty: none; left out: "
+           "the quote around cells that contain delimiters or line ends, doubled inside them; empty: none; default: "
            "\", but none with a delimiter of several characters")
-      .opt("trim", &CsvOptions::trim, "blanks and tabs around a cell, and around its quotes, are not part of it")
-      .opt("missing", &CsvOptions::missing, "texts that count as an empty cell, as \"?\" or \"NA\", to the letter")
-      .opt("header", &CsvOptions::header, "the first line of each file names its columns, in an order of its own")
+      .opt("trim", &CsvOptions::trim, "remove blanks and tabs around a cell, and around its quotes")
+      .opt("missing", &CsvOptions::missing,
+           "texts that count as an empty cell, such as \"?\" or \"NA\", compared literally")
+      .opt("header", &CsvOptions::header, "the first line of each file names its columns, in any order")
       .opt("columns", &CsvOptions::columns,
-           "without a header: the names of all columns; left out: their numbers, from \"1\" on")
-      .list("labels", &CsvOptions::labels, label_column_schema(), "columns that are the labels, by name or as objects")
-      .list(
-          "dense", &CsvOptions::dense,
-          dense_columns_schema("the dense value of an empty cell; left out: 0, which is the mean where it is learned"),
-          "the dense values, in order", false)
+           "without a header: the names of all columns; default: their numbers, starting at \"1\"")
+      .list("labels", &CsvOptions::labels, label_column_schema(), "the label columns, by name or as objects")
+      .list("dense", &CsvOptions::dense,
+            dense_columns_schema(
+                "the dense value of an empty cell; default: 0, which is the mean if the mean is learned"),
+            "the dense values, in order", false)
       .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
-      .opt("hash_seed", &CsvOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
+      .opt("hash_seed", &CsvOptions::hash_seed, "seed of the hashes of values", between(0, 1LL << 48))
       .opt("number_format", &CsvOptions::number_format,
-           "how labels, weights and dense values are written where their columns do not say; left out: \"1234.5\"")
+           "default number format of labels, weights and dense values; default: \"1234.5\"")
       .together(check_csv_options);
 }
 
@@ -273,7 +273,7 @@ StatedWidths csv_widths(const DataSection& section) {
 
 void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {
   if (!section.options.find<CsvOptions>())
-    return problems.error(pointer, "Csv data needs the object \"csv\", which says what its columns are");
+    return problems.error(pointer, "Csv data need the object \"csv\" with the roles of columns");
   const auto& csv = section.options.get<CsvOptions>();
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
     if (stated != columns)
@@ -298,7 +298,7 @@ FormatType csv_format() {
   return {.format = kCsvFormat,
           .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
-          .object = format_object("csv", csv_schema(), "for Csv data: what its columns are"),
+          .object = format_object("csv", csv_schema(), "for Csv data: the roles of columns"),
           .columns = stated_columns<CsvOptions>,
           .widths = csv_widths,
           .check = check_csv_section,

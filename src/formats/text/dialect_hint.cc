@@ -22,8 +22,8 @@ bool has_backslash_escapes(std::string_view record, const TextGrammar& grammar) 
 }
 
 const char* backslash_words() {
-  return "; backslashes escape quotes, delimiters or line ends here, as Spark, Hive and MySQL write them, and that is "
-         "not read: write such cells in quotes, and quotes inside them doubled (in Spark: option(\"escape\", '\"'))";
+  return "; backslashes escape quotes, delimiters or line ends here, as in files of Spark, Hive and MySQL, which is "
+         "not supported: quote such cells, and double quotes inside them (in Spark: option(\"escape\", '\"'))";
 }
 
 bool looks_like_comment(std::string_view record) {
@@ -33,11 +33,10 @@ bool looks_like_comment(std::string_view record) {
 std::string dialect_hint(const RefusedRecord& record, const TextGrammar& grammar) {
   if (has_backslash_escapes(record.text, grammar)) return backslash_words();
   if (record.found < record.expected && looks_like_comment(record.text))
-    return "; it looks like a comment, and comments are not read: remove such lines";
+    return "; it looks like a comment, which is not supported: remove such lines";
   if (record.header && record.found == record.expected + 1)
-    return "; a cell with a delimiter in it needs quotes; where every row has one value more than the header has "
-           "names, "
-           "as with the row names of R, write it without them: row.names = FALSE";
+    return "; a cell that contains a delimiter needs quotes; if every row has one value more than the header, as with "
+           "row names of R, write it without them: row.names = FALSE";
   return {};
 }
 

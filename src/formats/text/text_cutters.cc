@@ -12,7 +12,7 @@ constexpr int64_t kChunkBytes = 256 << 10;  // the text and its samples together
 
 [[noreturn]] void fail_long(const fs::path& path, int64_t at, const char* why) {
   throw Error(Kind::data,
-              cat("'", path.string(), "': no record ends within ", kLongestRecord, " bytes behind byte ", at, why));
+              cat("'", path.string(), "': no record ends within ", kLongestRecord, " bytes after byte ", at, why));
 }
 
 }  // namespace

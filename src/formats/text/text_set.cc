@@ -103,7 +103,7 @@ class TextSet : public SampleSet {
     }
     if (p >= end)
       throw Error(Kind::data, cat("'", path.string(), "' is empty",
-                                  format_.header ? "; its first line should name the columns" : ""));
+                                  format_.header ? "; expected the names of the columns in its first line" : ""));
     if (!splitter.problem().empty())
       throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem(),
                                   dialect_hint({.text = start.substr(0, 1 << 12)}, format_.grammar)));
@@ -130,7 +130,7 @@ class TextSet : public SampleSet {
       std::string all;
       for (const std::string& column : columns) all += cat(all.empty() ? "'" : ", '", column, "'");
       if (found == columns.end())
-        throw Error(Kind::data, cat("there is no column '", name, "' to keep; there are ", all.substr(0, 1000)));
+        throw Error(Kind::data, cat("there is no column '", name, "' to keep; the columns are ", all.substr(0, 1000)));
       indices.push_back(static_cast<size_t>(found - columns.begin()));
     }
     return indices;

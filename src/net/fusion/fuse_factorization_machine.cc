@@ -1,4 +1,4 @@
-// Finds the layers of a factorization machine in a graph, and lets one layer compute them.
+// Fusion pattern: replaces the layers of a factorization machine with one layer.
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +11,7 @@ namespace {
 
 bool is(const Node& node, const char* type) { return !node.fused && node.entry->type->name() == type; }
 
-/// The layer of this type that wrote the tensor, if only one layer reads it.
+/// The layer of this type that wrote the tensor; none if several layers read the tensor.
 std::optional<size_t> written_by(const Graph& graph, TensorId id, const char* type) {
   const Edge& edge = graph.edges[id];
   if (edge.readers.size() != 1 || !edge.producer || !is(graph.nodes[*edge.producer], type)) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<size_t> read_by(const Graph& graph, TensorId id, const char* type)
   return readers[0];
 }
 
-/// Its layers, by what they are for.
+/// The nodes of one factorization machine, by role.
 struct Machine {
   size_t slice, vectors, weights, all_vectors, all_weights, pairs, second, first;
   std::vector<size_t> all_but_one() const { return {slice, vectors, weights, all_weights, pairs, second, first}; }
@@ -35,8 +35,9 @@ bool puts_two_side_by_side(const Node& concat) {
   return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
 }
 
-/// Whether a ReduceSum adds up the columns of a matrix; more than one, so that the shapes tell whatever the batch is. A
-/// graph for evaluation, or of one sample, must become the same nodes as that for training, whose weights it shares.
+/// Whether a ReduceSum adds up the columns of a matrix. The matrix must have more than one column, so that the shapes
+/// alone decide, whatever the batch: graphs for evaluation, or for one sample, share the weights of the training graph
+/// and must get the same nodes.
 bool sums_columns(const Graph& graph, const Node& sum) {
   const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];
   return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.row_elements() > 1;
@@ -67,7 +68,7 @@ std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {
   return m;
 }
 
-/// Whether the shapes are those of slots with a vector and a weight, and small enough for the operator.
+/// Whether the shapes are slots with a vector and a weight each, and small enough for the operator.
 bool shapes_fit(const Graph& graph, const Machine& m) {
   const auto output = [&](size_t node) -> const TensorSpec& { return graph.edges[graph.nodes[node].out[0]].spec; };
   const Node& slice = graph.nodes[m.slice];
@@ -84,8 +85,8 @@ bool shapes_fit(const Graph& graph, const Machine& m) {
          sums_columns(graph, graph.nodes[m.first]);
 }
 
-/// Whether one node in the place of the Concat of vectors is behind all that it reads and before all that read it, and
-/// all its outputs have gradients or none has.
+/// Whether one node in place of the Concat of vectors runs after everything that it reads and before every reader of
+/// its outputs, and whether all or none of its outputs have gradients.
 bool order_fits(const Graph& graph, const Machine& m) {
   const auto& weights = graph.edges[graph.nodes[m.all_weights].in[1]];
   if (weights.producer && *weights.producer >= m.all_vectors) return false;
@@ -120,10 +121,10 @@ void join_machine(Graph& graph, const Machine& m) {
   node.spec = node.layer().spec(inputs);
 }
 
-/// A Slice cuts the slots of a table into vectors and single weights. Reshapes put those of a sample into one row, and
-/// Concats others beside them. An FmOrder2 and a ReduceSum of the vectors, and a ReduceSum of the weights, are the
-/// second- and first-order terms. Where a graph has this and nobody else reads what lies between, one node takes the
-/// place of all.
+/// The pattern: a Slice cuts the slots of a table into vectors and single weights. Reshapes put the vectors, and the
+/// weights, of a sample into one row. Concats append other columns. An FmOrder2 and a ReduceSum over the vectors, and a
+/// ReduceSum over the weights, are the second- and first-order terms. If no other layer reads the tensors between them,
+/// one node replaces them all.
 void join_factorization_machines(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

@@ -1,4 +1,5 @@
-// Fully connected layers with the activation behind them, or a Concat in front; and ReLUs that their readers finish.
+// Fusion patterns: a fully connected layer with the activation after it or the Concat before it, and drelu in the
+// reader of a layer.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +22,7 @@ bool join_activation(Graph& graph, Node& node, size_t reader) {
   return true;
 }
 
-/// Lets the only reader of a Concat of matrices read these.
+/// Connects the only reader of a Concat of matrices directly to these matrices.
 bool join_concat(Graph& graph, Node& concat) {
   if (concat.spec.memory != LayerSpec::Memory::columns_of_inputs) return false;
   const auto reader = only_reader(graph, concat);
@@ -41,7 +42,7 @@ bool join_concat(Graph& graph, Node& concat) {
   return true;
 }
 
-/// Lets the only reader of each node that ends with ReLU finish its backward pass.
+/// For each node that ends with ReLU: its only reader computes the ReLU's backward pass.
 void finish_in_readers(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -97,6 +98,6 @@ void use_fp8(FusedGraph& fused) {
 const FusionPattern kActivationsBehindProducts = {"a fully connected layer, ReLU and Dropout", join_activations};
 const FusionPattern kConcatsBeforeOneOutput = {"a Concat and a layer of one output", join_concats};
 const FusionPattern kFp8Products = {"products in FP8", use_fp8};
-const FusionPattern kReluFinishedByReader = {"a ReLU and the product behind it, backward", finish_in_readers};
+const FusionPattern kReluFinishedByReader = {"a ReLU and the GEMM after it, backward", finish_in_readers};
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Whether the gradient of a tensor is summed in another order in the second order of nodes than in the first.
+/// Whether the second order of nodes sums the gradient of any tensor in another order than the first.
 bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const std::vector<size_t>& other) {
   std::vector<size_t> place(graph.nodes.size());
   for (size_t i = 0; i < other.size(); ++i) place[other[i]] = i;
@@ -16,14 +16,14 @@ bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const st
   for (const size_t n : order)
     for (const TensorId in : graph.nodes[n].in) readers[in].push_back(place[n]);
   for (TensorId id = 0; id < readers.size(); ++id)
-    if (graph.edges[id].needs_gradient && readers[id].size() > 2 &&  // a sum of two is the same both ways
+    if (graph.edges[id].needs_gradient && readers[id].size() > 2 &&  // a sum of two is the same in both orders
         !std::is_sorted(readers[id].begin(), readers[id].end()))
       return true;
   return false;
 }
 
-/// The nodes that are left, in running order: first those that need no embedding, which can run during lookups, and
-/// whose backward pass no embedding's gradient waits for; then the others and losses.
+/// The remaining nodes, in running order. First come nodes that need no embedding: they can run during look-ups, and no
+/// embedding gradient waits for their backward pass. Then come the others and the losses.
 std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& gone) {
   std::vector<bool> waits(graph.edges.size(), false);
   for (const TensorId embedding : graph.embeddings) waits[embedding] = true;
@@ -41,9 +41,9 @@ std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& g
   return graph.embeddings.empty() || changes_sums(graph, as_they_are, first) ? as_they_are : first;
 }
 
-/// Takes the nodes out that are gone, and puts the others into their running order.
+/// Erases the nodes that fusions removed, and sorts the others into their running order.
 void keep_others(Graph& graph, const std::vector<bool>& gone) {
-  std::vector<size_t> now(graph.nodes.size());  // the new index of each node that stays
+  std::vector<size_t> now(graph.nodes.size());  // the new index of each remaining node
   std::vector<Node> kept;
   for (const size_t n : running_order(graph, gone)) {
     now[n] = kept.size();

@@ -1,4 +1,4 @@
-// A loss that writes its gradient as it is computed, and that runs the layer of its logits.
+// Fusion patterns: a loss that writes its gradient in its forward pass, and a loss that runs the layer of its logits.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The node that wrote the tensor, if it is a layer of logits that one node alone reads.
+/// The node that wrote the tensor, if it is a layer of logits with a single reader.
 std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
   const Edge& edge = graph.edges[id];
   if (!edge.producer || edge.readers.size() != 1 || !edge.needs_gradient) return std::nullopt;

@@ -1,4 +1,4 @@
-// Slices that cut nothing, and Slices of slots with the Reshapes behind them.
+// Fusion patterns: Slices of the whole input, and Slices of slots followed by Reshapes.
 #include <algorithm>
 
 #include "net/fusion/fusion_pattern.h"
@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// Hands the input of a Slice whose ranges are all of it to those who read its outputs. Returns whether it is so.
+/// If every range of a Slice is the whole input, connects the readers of its outputs to that input and returns true.
 bool pass_through(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return false;
   const TensorId in = slice.in[0];
@@ -28,8 +28,8 @@ bool pass_through(Graph& graph, Node& slice) {
   return true;
 }
 
-/// Cuts slots into columns at once where a Slice cuts rows that are slots, and a Reshape alone reads each of its
-/// outputs to put the slots of a sample into one row. Returns the Reshapes, none if it is not so.
+/// If a Slice cuts rows that are slots, and a Reshape is the only reader of each output and puts the slots of a sample
+/// into one row, cuts the slots into columns directly. Returns these Reshapes; empty if the pattern does not match.
 std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return {};
   const TensorSpec& x = graph.edges[slice.in[0]].spec;

@@ -1,4 +1,4 @@
-// A fusion: a pattern that is looked for in a graph, and what becomes of the layers where it is found.
+// A fusion: a pattern to find in a graph, and the layers that replace each match.
 #pragma once
 
 #include <optional>
@@ -12,26 +12,26 @@ namespace hctr {
 /// A graph whose layers are being fused.
 struct FusedGraph {
   Graph& graph;
-  const Precision& products;  ///< FP8 where it says so: of graphs for training
-  std::vector<bool> gone;     ///< [node] another one computes it; its inputs are empty
+  const Precision& products;  ///< which GEMMs to run in FP8, in training graphs
+  std::vector<bool> gone;     ///< [node] another node computes it; its inputs are empty
 };
 
-/// `fuse` finds all places of the graph where the pattern is, and changes these.
+/// `fuse` finds all matches of the pattern in the graph and replaces them.
 struct FusionPattern {
   const char* name;
   void (*fuse)(FusedGraph&);
 };
 
-// They take nodes out of the graph, in this order.
+// Patterns that remove nodes from the graph, in this order.
 extern const FusionPattern kWholeSlices, kFactorizationMachines, kActivationsBehindProducts, kConcatsBeforeOneOutput,
     kSlotColumns;
-// Of the nodes that are left, in their running order: no node goes.
+// Patterns over the remaining nodes, in running order; these remove no node.
 extern const FusionPattern kGradientsInLosses, kFp8Products, kReluFinishedByReader, kLogitLayersInLosses;
 
 std::span<const FusionPattern* const> patterns_that_join();
 std::span<const FusionPattern* const> patterns_of_running_order();
 
-/// The node that alone reads the only output of `node`, if it reads nothing else.
+/// The only reader of the only output of `node`, if it has no other inputs.
 std::optional<size_t> only_reader(const Graph&, const Node&);
 
 }  // namespace hctr

@@ -7,8 +7,8 @@
 namespace hctr {
 namespace {
 
-// The factors of the first step, which has no history. Activations of any usual size fit well into a format of 18
-// binary orders of magnitude, weights are small, and gradients of a mean over the batch smaller still.
+// Scale factors of the first step, which has no history. Activations of any usual size fit well into a format of 18
+// binary orders of magnitude; weights are small, and gradients of a mean over the batch are smaller still.
 constexpr float kFirstOfX = 8, kFirstOfW = 16, kFirstOfGradient = 65536;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Matrix products in FP8: how many a graph has, and the scales of their tensors.
+// GEMMs in FP8: how many a graph has, and the scales of their tensors.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// The number of weights whose products are FP8.
+/// The number of weights whose GEMMs run in FP8.
 size_t fp8_products(const Graph&);
 
 class Fp8Scales {
@@ -22,7 +22,7 @@ class Fp8Scales {
   Fp8Scales(const Graph&, Runtime&);
 
   std::vector<ops::Fp8ProductScaling> of_node(size_t node) const;
-  /// At the end of a step: the scales of the next one, the same on every rank.
+  /// Call at the end of a step: computes the scales of the next one, the same on every rank.
   void finish(Context&, Communicator&) const;
 
   /// For checkpoints.
@@ -37,9 +37,9 @@ class Fp8Scales {
   }
   ops::Fp8Scaling scaling(size_t number, ops::Fp8Format) const;
 
-  std::vector<size_t> first_;  // [node]: of its products among all; one more at the end
+  std::vector<size_t> first_;  // [node] index of its first GEMM; one more entry at the end
   size_t products_;
-  Buffer scales_;  // three for each product
+  Buffer scales_;  // three for each GEMM
   Arena amax_;
 };
 

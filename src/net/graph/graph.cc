@@ -29,12 +29,12 @@ class Wiring {
     find_makers();
     check_bottoms();
     const std::vector<size_t> order = running_order();
-    if (problems_.any_error()) return {};  // shapes mean nothing while names or values are wrong
+    if (problems_.any_error()) return {};  // wrong names or values make shapes meaningless
     add_sources();
     if (problems_.any_error()) return {};
     for (const size_t layer : order) {
       add_node(config_.layers[layer]);
-      if (problems_.any_error()) return {};  // likewise shapes that depend on a wrong shape
+      if (problems_.any_error()) return {};  // a wrong shape makes the shapes that depend on it meaningless
     }
     finish();
     return std::move(graph_);
@@ -87,8 +87,8 @@ class Wiring {
 
   bool is_lost(const std::string& name) const { return lost_.contains(name); }
 
-  /// The nearest name, or all where they are few. For the first problems only: one takes time that grows with the
-  /// names.
+  /// The nearest name, or all names if they are few. Only the first problems get one: the search takes time
+  /// proportional to the number of names.
   std::string hint(const std::string& word, const std::vector<std::string>& names) const {
     constexpr size_t kMostHints = 100, kMostNames = 100;
     if (problems_.errors().size() >= kMostHints) return "";
@@ -99,9 +99,9 @@ class Wiring {
   /// Sorts layers topologically. Among several possible orders, the order of the file is used.
   std::vector<size_t> running_order() {
     std::vector<size_t> order;
-    std::vector<int> state(config_.layers.size(), 0);  // 0 new, 1 being placed, 2 placed
+    std::vector<int> state(config_.layers.size(), 0);  // 0 not visited, 1 on the stack, 2 placed
     struct Placing {
-      size_t layer, bottom = 0;  // the next bottom to look at
+      size_t layer, bottom = 0;  // the next bottom to visit
     };
     std::vector<Placing> stack;  // instead of recursion: a chain may be as long as the config
     for (size_t first = 0; first < config_.layers.size(); ++first) {
@@ -137,14 +137,14 @@ class Wiring {
     return graph_.edges.size() - 1;
   }
 
-  /// Element counts must stay far below the limit of 64 bits, so that counts that layers derive from them fit too.
+  /// Limits element counts to far below 64 bits, so that the counts that layers derive from them do not overflow.
   void check_size(const Shape& shape, const std::string& pointer) {
     constexpr double kMost = 1LL << 36;
     double elements = 1;
     for (int d = 0; d < shape.rank(); ++d) elements *= static_cast<double>(shape[d]);
     if (elements > kMost)
       problems_.error(pointer, cat("needs a tensor of shape ", to_string(shape), ", ", elements, " elements; at most ",
-                                   static_cast<int64_t>(kMost), " are possible: smaller batches or fields are needed"));
+                                   static_cast<int64_t>(kMost), " are possible: reduce the batch or the fields"));
   }
 
   void add_sources() {
@@ -173,7 +173,7 @@ class Wiring {
     if (!section.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
                       cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",
-                          samples_, " samples of ", places, " places are too many; lower the limits or the batch"));
+                          samples_, " samples of ", places, " columns are too many; lower the limits or the batch"));
     graph_.embeddings.push_back(
         add_edge(section.top(), TensorSpec(activations, {samples_, places, section.dim}), {}, true));
     graph_.lengths.emplace_back();
@@ -201,10 +201,10 @@ class Wiring {
     }
     for (size_t b = 1; b < inputs.size() && !node.is_loss(); ++b)
       if (inputs[b].dtype != inputs[0].dtype)
-        return problems_.error(
-            cat(entry.pointer, "/bottom/", b),
-            cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"", entry.bottoms[0], "\" ",
-                name_of(inputs[0].dtype), ": with mixed_precision labels stay f32, and only losses take both"));
+        return problems_.error(cat(entry.pointer, "/bottom/", b),
+                               cat("\"", entry.bottoms[b], "\" is ", name_of(inputs[b].dtype), " and \"",
+                                   entry.bottoms[0], "\" ", name_of(inputs[0].dtype),
+                                   ": with mixed_precision labels stay f32, and only losses accept both dtypes"));
     try {
       node.spec = entry.layer->spec(inputs);
     } catch (const LayerError& error) {
@@ -231,7 +231,7 @@ class Wiring {
   void finish() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
-    std::sort(graph_.losses.begin(), graph_.losses.end(),  // as in the config, whose layers are one array
+    std::sort(graph_.losses.begin(), graph_.losses.end(),  // as in the config, which lists layers in one array
               [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",
@@ -239,7 +239,7 @@ class Wiring {
     for (const size_t n : graph_.losses) {
       const Node& loss = graph_.nodes[n];
       if (!graph_.edges[loss.in[0]].needs_gradient)
-        problems_.error(loss.entry->pointer + "/bottom/0", "nothing that learns lies before the loss");
+        problems_.error(loss.entry->pointer + "/bottom/0", "no trainable layer feeds this loss");
     }
     for (TensorId id = 0; id < graph_.edges.size(); ++id) {
       if (!graph_.unread(id)) continue;

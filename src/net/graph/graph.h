@@ -1,4 +1,4 @@
-// The wired network: its tensors, the producer and the readers of each, and the order in which layers run.
+// The wired network: its tensors, each tensor's producer and readers, and the order in which layers run.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Edge {
   std::string name;
   TensorSpec spec;
   std::optional<size_t> producer;  ///< index of the node; none: data or an embedding
-  std::vector<size_t> readers;     ///< nodes, in running order; one that reads it twice is listed twice
+  std::vector<size_t> readers;     ///< nodes, in running order; a node that reads it twice is listed twice
   bool needs_gradient = false;     ///< whether it depends on anything that is trained
 
-  /// Takes it out of the graph: no layer writes or reads it any more.
+  /// Removes it from the graph: no layer writes or reads it any more.
   void disconnect() {
     producer.reset();
     readers.clear();
@@ -32,17 +32,19 @@ struct Edge {
 struct Node {
   const LayerEntry* entry;
   LayerSpec spec;
-  std::vector<TensorId> in, out;         ///< a loss has a second, unnamed output: its prediction
-  std::shared_ptr<const Layer> fused{};  ///< computes this layer and others behind it; null: the layer stands alone
-  /// For each input the node that wrote it, if this one's backward finishes that one's; empty: it finishes none.
+  std::vector<TensorId> in, out;  ///< a loss has a second, unnamed output: its prediction
+  /// computes this layer and the layers fused into it; null: the layer stands alone
+  std::shared_ptr<const Layer> fused{};
+  /// For each input: the node that wrote it, if this node's backward pass also computes that node's drelu. Empty if
+  /// there is none.
   std::vector<std::optional<size_t>> finishes{};
-  /// Of a loss that runs the layer of its logits in training: that layer, and the Add behind it if there is one.
+  /// For a loss that runs the layer of its logits in training: that layer, and the Add after it, if any.
   struct LogitNodes {
     size_t layer;
     std::optional<size_t> sum;
   };
   std::optional<LogitNodes> logit{};
-  bool run_by_loss = false;  ///< whether it is one of these
+  bool run_by_loss = false;  ///< whether a loss runs this node
   const Layer& layer() const { return fused ? *fused : *entry->layer; }
   bool is_loss() const { return dynamic_cast<const LossLayer*>(entry->layer.get()) != nullptr; }
 };
@@ -55,21 +57,21 @@ struct Graph {
   std::vector<TensorId>
       embeddings;  ///< output of each embedding, [samples, columns, dim]; columns: its slots when pooled
   std::vector<std::optional<TensorId>>
-      lengths;  ///< of each embedding, if the config names them: keys of each slot, [samples, slots]
+      lengths;  ///< for each embedding, if the config names them: the number of keys of each slot, [samples, slots]
   std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
   std::vector<size_t> losses;            ///< the nodes that are losses, in the order of the config
   int64_t parameters = 0;                ///< dense weights
 
-  /// Whether the tensor has a gradient and no layer reads it: the gradient is zero. Outputs of losses have none.
+  /// Whether the tensor has a gradient but no reader: the gradient is zero. Outputs of losses have no gradient.
   bool unread(TensorId) const;
 };
 
-/// Connects the layers for batches of `samples` rows. Errors are added to `problems`: unknown and duplicate names,
-/// cycles and, if `problems` holds no other error, shapes. The result is complete only if `problems` holds no error
+/// Connects the layers for batches of `samples` rows. Adds errors to `problems`: unknown and duplicate names, cycles
+/// and, if `problems` holds no other error, shapes. The result is complete only if `problems` holds no error
 /// afterwards. Keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 
-/// The layer table for people: name, type, output shape, parameters.
+/// The layer table to print: name, type, output shape, parameters.
 std::string layer_table(const Config&, const Graph&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// How many bytes the calls of a layer read and write at least: the sizes of their tensors, each once.
+// The minimum number of bytes that a layer's calls read and write: the size of each of their tensors, once.
 #pragma once
 
 #include "net/layers/layer.h"
@@ -6,8 +6,8 @@
 namespace hctr {
 
 double bytes_forward(const LayerIo&);
-/// As if backward() read all that forward() read and wrote, unless outputs share the memory of inputs: then nothing but
-/// what is copied.
+/// Assumes that backward() reads everything that forward() read and wrote. If outputs share the memory of inputs, only
+/// the copied bytes count.
 double bytes_backward(const LayerSpec&, const LayerIo&);
 double bytes_backward_weights(const LayerIo&);
 

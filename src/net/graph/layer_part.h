@@ -1,4 +1,4 @@
-// How layers are named in messages and profiles.
+// Names of layers in messages and profiles.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline std::string label_of(const Node& node) {
   return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
 }
 
-/// The part of a profile in which a layer runs. Its bytes are counted only for a profile.
+/// The part of a profile in which a layer runs. `bytes` is called only while profiling.
 template <class Bytes>
 ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
   return {ctx, part, node.entry->type->name(), node.entry->tops[0],

@@ -67,7 +67,7 @@ LayerType leaky_relu() {
 }
 LayerType relu() { return type<Function::relu>("ReLU", "y = max(x, 0)"); }
 LayerType sigmoid() {
-  return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); the losses have their own, so not before one");
+  return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); not before a loss, which applies its own");
 }
 LayerType silu() { return type<Function::silu>("SiLU", "y = x / (1 + exp(-x))"); }
 LayerType tanh() { return type<Function::tanh>("Tanh", "y = tanh(x)"); }

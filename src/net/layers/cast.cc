@@ -1,5 +1,5 @@
-// Cast: the identity. Activations of a model have one dtype and the program converts where necessary; old configs place
-// conversions explicitly.
+// Cast: the identity. All activations of a model have one dtype, and layers convert where necessary; configs of old
+// HugeCTR versions place conversions explicitly.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/common/copy.h"

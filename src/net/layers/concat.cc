@@ -83,7 +83,7 @@ class Concat : public Layer {
 LayerType concat() {
   using P = ConcatParams;
   return LayerType::of<Concat>(
-      "Concat", "y = [x_0 | x_1 | ...]: along the axis, in listing order", {1, kAnyNumber}, {1, 1},
+      "Concat", "y = [x_0 | x_1 | ...] along the axis, in the order of the bottoms", {1, kAnyNumber}, {1, 1},
       Schema<P>("Concat").opt("axis", &P::axis,
                               "1: columns of matrices, slots of 3-D tensors; 2: columns of every slot", between(1, 2)));
 }

@@ -31,13 +31,13 @@ class ConcatLinear : public FusableLayer {
                        io.out[0]);
   }
 
-  /// The gradients of weights too, since they need the inputs as well.
+  /// Computes wgrads too, since they read the inputs as well.
   void backward(Context& ctx, const LayerIo& io) const override {
     ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], inputs_of(io), io.d_weights[0],
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
 
-  /// Not of one input, which would be multiplied by another operator.
+  /// False for one input: another operator multiplies that.
   bool is_logit_layer() const override { return inputs_ > 1; }
   ops::LogitLayer logit_layer(const LayerIo& io) const override {
     FullyConnected::Io own{.x = io.in[0], .w = io.weights.data(), .z = {}, .y = io.out[0]};

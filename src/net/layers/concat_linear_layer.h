@@ -1,5 +1,5 @@
-// A fully connected stage with one output that reads what a Concat would put side by side. No section of a config names
-// it: it takes the place of two layers.
+// A fully connected stage with one output that reads the inputs of a Concat without concatenating them. Fusion creates
+// it in place of the two layers; no section of a config names it.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// y = [x_0 | x_1 | ...] W + b, with the weights of the stage over all columns. Null for a stage with an activation or
-/// several outputs, and for more inputs than the operator takes.
+/// several outputs, and for more inputs than the operator supports.
 std::shared_ptr<const Layer> concat_linear(const FullyConnected& stage, size_t inputs);
 
 }  // namespace hctr

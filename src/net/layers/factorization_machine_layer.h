@@ -1,5 +1,5 @@
-// DeepFM's two factorization machine terms over the slots of a table and other vectors. No section of a config names
-// it: it takes the place of the Slice, Reshapes, Concats, FmOrder2 and ReduceSums that say the same.
+// DeepFM's two factorization machine terms over the slots of a table and other vectors. Fusion creates it in place of
+// the equivalent Slice, Reshapes, Concats, FmOrder2 and ReduceSums; no section of a config names it.
 #pragma once
 
 #include <memory>

@@ -18,8 +18,9 @@ class FmOrder2 : public Layer {
   LayerSpec spec(const Specs& inputs) const override {
     const TensorSpec& x = inputs[0];
     if (x.row_elements() % dim_ != 0)
-      throw LayerError("out_dim", cat("rows of ", x.row_elements(), " elements are no vectors of ", dim_,
-                                      ": out_dim must divide the width of a tensor of shape ", to_string(x.shape)));
+      throw LayerError("out_dim",
+                       cat("rows of ", x.row_elements(), " elements cannot be divided into vectors of ", dim_,
+                           ": out_dim must divide the width of a tensor of shape ", to_string(x.shape)));
     return {.outputs = {TensorSpec(x.dtype, {x.rows(), dim_})}};
   }
 

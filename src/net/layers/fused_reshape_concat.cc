@@ -24,8 +24,9 @@ class FusedReshapeConcat : public Layer {
       const std::string field = cat("bottom/", i);
       if (shape.rank() != 3)
         throw LayerError(
-            field, cat(kType, " takes tensors [samples, slots, dim], as embeddings make them, and this one has shape ",
-                       to_string(shape)));
+            field,
+            cat(kType, " takes tensors [samples, slots, dim], such as outputs of embeddings, and this one has shape ",
+                to_string(shape)));
       if (shape[0] != first[0] || shape[1] != first[1])
         throw LayerError(field, cat(kType, " takes tensors of equally many samples and slots: the first has shape ",
                                     to_string(first), ", this one ", to_string(shape)));
@@ -65,7 +66,7 @@ class FusedReshapeConcat : public Layer {
   }
 
  private:
-  /// Calls body(input, slots of it, the columns of the output that hold them).
+  /// Calls body(input, its slots, the columns of the output that hold them).
   template <class Body>
   static void each_part(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, const Body& body) {
     const int64_t slots = inputs[0].dim(1), history = kSplit ? slots - 1 : slots;

@@ -11,8 +11,8 @@ namespace hctr {
 /// Declares the fields "gamma_init" and "beta_init" of Params.
 template <class Params>
 void add_gamma_beta(Schema<Params>& schema, const std::string& layer_type) {
-  schema.opt("gamma_init", &Params::gamma_init, "initial value of gamma: Zero; left out: 1")
-      .opt("beta_init", &Params::beta_init, "initial value of beta: Zero, also when left out")
+  schema.opt("gamma_init", &Params::gamma_init, "initial value of gamma: Zero; default: 1")
+      .opt("beta_init", &Params::beta_init, "initial value of beta: Zero, the default")
       .together([layer_type](Params& p, const std::string& pointer, Problems& problems) {
         const auto has_word = [](Initializer word) {
           return word == Initializer::by_default || word == Initializer::zero;

@@ -62,13 +62,13 @@ class Gru : public Layer {
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string rows = graph.add("Reshape", {io.x(), graph.numbers({-1, steps_, width_})});
     const std::string by_step = graph.add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
-    // Our gates are r, z, n, and ONNX has z, r, n; its weights have a first dimension for the direction.
+    // The gate order here is r, z, n; ONNX's is z, r, n, and its weights have a leading dimension for the direction.
     const auto ordered = [&](const std::string& w, std::vector<int64_t> dims) {
       const std::string whole = graph.add("Reshape", {w, graph.numbers(std::move(dims))});
       const auto gate = [&](int64_t g) { return graph.slice(whole, 1, g * units_, (g + 1) * units_); };
       return graph.add("Concat", {gate(1), gate(0), gate(2)}, {{"axis", int64_t{1}}});
     };
-    const std::string bias = ordered(io.weights[2], {1, 3 * units_});  // of the input; that of the state is 0
+    const std::string bias = ordered(io.weights[2], {1, 3 * units_});  // the input bias; the state bias is 0
     const std::string none = graph.add_constant({1, 3 * units_}, std::vector<float>(static_cast<size_t>(3 * units_)));
     const std::string both = graph.add("Concat", {bias, none}, {{"axis", int64_t{1}}});
     const std::string h = graph.add("GRU",
@@ -84,7 +84,7 @@ class Gru : public Layer {
     const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore],
                  &h = io.out[0];
     const int64_t batch = h.dim(0), all = steps_ * units_;
-    // The state before each step: the outputs, one step later.
+    // The state before each step: the outputs, shifted by one step.
     const Tensor shifted = before.reshaped({batch, all});
     ops::fill(ctx, 0, shifted.columns(0, units_));
     if (steps_ > 1) ops::copy(ctx, h.reshaped({batch, all}).columns(0, all - units_), shifted.columns(units_, all));
@@ -107,7 +107,7 @@ class Gru : public Layer {
   }
 
  private:
-  // kRows: the input, and later its gradient, with one row per step, if the input has another layout.
+  // kRows: the input, and later its gradient, with one row per step; used if the input has another layout.
   enum : size_t { kRows, kStart, kBefore, kOfInput, kOfState, kKept, kThrough, kDirect, kDInput, kDState, kScratch };
 
   int64_t batch_of(const Shape& shape) const {
@@ -120,7 +120,7 @@ class Gru : public Layer {
               ", or a matrix with such a sequence or one vector in each row; this one has shape ", to_string(shape)));
     if (shape[0] % steps_ != 0)
       throw LayerError("gru_param/SeqLength", cat("the ", shape[0], " rows of a tensor of shape ", to_string(shape),
-                                                  " are no whole sequences of ", steps_));
+                                                  " are not whole sequences of ", steps_));
     return shape[0] / steps_;
   }
 
@@ -129,7 +129,7 @@ class Gru : public Layer {
   /// The input with one row per step.
   const Tensor& rows_of(const LayerIo& io) const { return is_rows(io.in[0]) ? io.in[0] : io.scratch[kRows]; }
 
-  /// Step t of every sequence, of a tensor with one row per step or with rows [steps, columns].
+  /// Step t of every sequence, from a tensor with one row per step or with rows [steps, columns].
   Tensor step(const Tensor& x, int64_t t) const {
     const int64_t batch = x.elements() == 0 ? 0 : x.rank() == 3 ? x.dim(0) : x.dim(0) / steps_;
     const int64_t columns = x.rank() == 3 ? x.dim(2) : x.dim(1);
@@ -156,8 +156,8 @@ LayerType gru() {
           .need("num_output", &P::num_output, "units: width of the state and of each step of y", count_from(1))
           .need("SeqLength", &P::sequence, "steps of a sequence", count_from(1))
           .need("vector_size", &P::vector_size, "numbers of each step of x", count_from(1))
-          .opt("weight_init", &P::weight_init, "initial values of W and R; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "initial values of b; left out: Zero")
+          .opt("weight_init", &P::weight_init, "initial values of W and R; default: XavierUniform")
+          .opt("bias_init", &P::bias_init, "initial values of b; default: Zero")
           .ignored("batchsize", "the tensor's shape gives the number of sequences"));
 }
 

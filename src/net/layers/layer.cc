@@ -3,13 +3,14 @@
 namespace hctr {
 
 void Layer::to_onnx(OnnxGraph&, const OnnxIo&) const {
-  throw LayerError("type", "the layer has no form in ONNX; the formats npz, safetensors and parquet hold its weights");
+  throw LayerError("type",
+                   "the layer has no ONNX equivalent; the formats npz, safetensors and parquet contain its weights");
 }
 
 void need_rank(const TensorSpec& spec, int rank, const std::string& field, const std::string& layer_type) {
   if (spec.shape.rank() == rank) return;
   throw LayerError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, and this one has shape ",
-                              to_string(spec.shape), rank == 2 ? "; put a Reshape before it" : ""));
+                              to_string(spec.shape), rank == 2 ? "; add a Reshape before it" : ""));
 }
 
 void need_one_shape(const Specs& inputs, const std::string& layer_type) {

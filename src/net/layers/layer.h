@@ -44,14 +44,14 @@ struct StateSpec {
   std::optional<float> when_absent{};  ///< the value if a model file lacks it; none: such a file is an error
 };
 
-/// A function that a layer applies to every element, in terms that another layer can apply it in.
+/// An element-wise function of a layer, described so that another layer can apply it.
 struct ElementFunction {
   enum class Kind { relu, dropout } kind = Kind::relu;
   float rate = 0;       ///< of dropout
-  uint64_t stream = 0;  ///< of dropout's random numbers
+  uint64_t stream = 0;  ///< stream of dropout's random numbers
 };
 
-/// A call of ops::weight_gradient(), x^T d_y, by where its operands are in a LayerIo.
+/// A call of ops::weight_gradient(), x^T d_y, described by the places of its operands in a LayerIo.
 struct WeightProduct {
   struct Operand {
     enum class In { inputs, scratch, output_gradients } in = In::inputs;
@@ -59,26 +59,26 @@ struct WeightProduct {
   };
   Operand x, d_y;
   size_t weight = 0;
-  bool in_backward = false;  ///< whether backward() calls it, not backward_weights()
+  bool in_backward = false;  ///< whether backward() calls it instead of backward_weights()
 };
 
-/// What a layer lets others do, or does for them, in a fusion (net/fusion) or in the plan of a step (net/plan). A layer
-/// that is fused with nothing declares none of it.
+/// Properties of a layer that fusions (net/fusion) and the plan of a step (net/plan) use. A layer without them leaves
+/// the defaults.
 struct LayerTraits {
-  /// The input whose gradient backward() searches for overflow (LayerIo::overflow) as it writes it, which saves reading
-  /// it again.
+  /// The input whose gradient backward() checks for overflow (LayerIo::overflow) while it writes it, which saves a
+  /// pass.
   std::optional<size_t> searches_gradient_of{};
-  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
+  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing left to do.
   enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
-  /// When these run is decided by the plan of a step. What backward_weights() calls uses no memory that other layers
-  /// use in their backward passes.
+  /// The calls of ops::weight_gradient(), which the plan of a step schedules. The calls in backward_weights() must not
+  /// use memory that the backward passes of other layers use.
   std::vector<WeightProduct> weight_products{};
-  /// Whether forward() and backward() are best run on another stream, beside the layers that neither read this one's
-  /// output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
+  /// Whether forward() and backward() run best on another stream, concurrently with layers that neither read this
+  /// layer's output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
   bool runs_aside = false;
-  /// The function that the layer applies to each element of its only input.
+  /// The function that the layer applies to each element of its only input, if it is element-wise.
   std::optional<ElementFunction> element_function{};
-  /// The inputs for whose writer backward() can finish the backward pass of a ReLU, given LayerIo::below.
+  /// The inputs for which backward() can compute the drelu of the layer that wrote them, given LayerIo::below.
   std::vector<size_t> finishes_relu_of{};
 };
 
@@ -87,47 +87,47 @@ struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  Specs scratch{};  ///< written by forward, unchanged until backward; that of a ReluEnd by the reader
-  std::vector<size_t> scratch_of_backward{};  ///< of these, by index: no memory in evaluation
-  /// Memory that all layers share. Kept from the beginning of forward() to its end, and from that of backward() to the
-  /// end of backward_weights().
+  /// written by forward(), unchanged until backward(); with a ReluEnd, unchanged until the reader's backward()
+  Specs scratch{};
+  std::vector<size_t> scratch_of_backward{};  ///< indices into scratch: entries that evaluation does not need
+  /// Memory shared by all layers. Its contents are valid during forward(), and from the start of backward() to the end
+  /// of backward_weights().
   Specs transient{};
-  size_t fp8_products = 0;  ///< products of a weight, forward and backward, whose tensors are scaled (LayerIo::fp8)
-  /// Which memory outputs can share with inputs. A hint to the memory plan: layers still call ops::copy, which is a
-  /// no-op when both tensors are the same memory.
+  size_t fp8_products = 0;  ///< weights whose GEMMs, forward and backward, scale their tensors (LayerIo::fp8)
+  /// How outputs may share memory with inputs. A hint to the memory plan: layers still call ops::copy, which is a no-op
+  /// when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
-  /// Whether the gradient of every input is that of the only output. A hint like `memory`.
+  /// Whether the gradient of every input is the gradient of the only output. A hint like `memory`.
   bool hands_gradient_on = false;
-  /// If each output holds adjacent columns of the only input: the first column of each.
+  /// The first input column of each output, if every output is a range of adjacent columns of the only input.
   std::vector<int64_t> first_columns{};
   LayerTraits traits{};
 };
 
-/// What finishes the backward pass of a layer that ends with ReLU in the layer that reads it.
+/// The tensors with which a reader computes the drelu of the layer before it.
 using ops::ReluEnd;
 
-/// What a loss runs before itself (LogitLoss): the layer of its logits and, if there is one, the
-/// Add behind that.
+/// The layers that a loss runs itself (LogitLoss): the layer of its logits and the Add after that, if any.
 struct LogitIo {
   ops::LogitLayer layer;
   std::optional<ops::LogitSum> sum;
 };
 
-/// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
+/// The tensors of one call. Aliasing: all distinct, unless the memory plan followed a hint.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
-  /// The copy of each weight that ops::transpose_weights() writes, where there is one; empty: of none.
+  /// For each weight the copy that ops::transpose_weights() writes, if any. Empty: no weight has one.
   std::vector<std::optional<Tensor>> transposed{};
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
   std::vector<std::optional<Tensor>> d_in;    ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;       ///< a loss has no d_out
-  /// Of the layer that wrote each input, if this one finishes it (FusableLayer::finished_by_reader()); empty: it
-  /// finishes none.
+  /// For each input: the tensors of the layer that wrote it, if this layer computes that one's drelu
+  /// (FusableLayer::finished_by_reader()). Empty if there is none.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< for the gradient of LayerTraits::searches_gradient_of
-  /// For operands of products that wait in Context::last_launches(), where backward() reads them anyhow.
+  /// Overflow check of operands that backward() reads anyway, for wgrads that wait in Context::last_launches().
   ops::OverflowSearch operands{};
-  std::optional<LogitIo> logit{};  ///< of a loss, in training
+  std::optional<LogitIo> logit{};  ///< for losses in training
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
@@ -152,21 +152,22 @@ class Layer {
   /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
   /// sums gradients of tensors that several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
-  /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
-  /// on to the layers before.
+  /// Writes the wgrads that backward() did not write. Called after backward(), when the layers before may already use
+  /// the gradients of inputs.
   virtual void backward_weights(Context&, const LayerIo&) const {}
-  /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.
-  /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
+  /// Adds the operators that compute forward() in evaluation to an ONNX graph, for exports. Each output gets its name.
+  /// Errors: LayerError with the reason and an alternative if ONNX has no equivalent; the default throws that the layer
+  /// has none.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 };
 
-/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.
-/// out[0] is the loss itself; backward writes the gradient of weight() * loss.
+/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. The backward pass
+/// starts here. out[0] is the unweighted loss; backward() writes the gradient of weight() * loss.
 class LossLayer : public Layer {
  public:
   /// The weight of this loss in the sum of all losses of a model.
   virtual double weight() const = 0;
-  /// The regularizer of all dense weights, which a loss section may name.
+  /// The regularizer of all dense weights. A loss section may set it.
   struct Regularizer {
     enum class Kind { none, l1, l2 } kind = Kind::none;
     double lambda = 0;
@@ -174,7 +175,7 @@ class LossLayer : public Layer {
   virtual Regularizer regularizer() const = 0;
 };
 
-/// Whether backward() writes all gradients of weights.
+/// Whether backward() writes all wgrads.
 bool writes_weights_in_backward(const LayerSpec&, const LayerIo&);
 /// Throws LayerError unless the tensor has `rank` dimensions.
 void need_rank(const TensorSpec&, int rank, const std::string& field, const std::string& layer_type);

@@ -21,7 +21,8 @@ struct Arity {
 };
 inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
-/// The range of a field that counts columns, rows or parts: small enough that products of such fields do not overflow.
+/// The range of a field that counts columns, rows or parts: small enough that multiplying such fields does not
+/// overflow.
 inline Range count_from(double least) { return between(least, 1 << 24); }
 
 /// The parameters of a layer without fields.
@@ -29,8 +30,8 @@ struct NoParams {};
 
 class LayerType {
  public:
-  /// L is constructed from (name, P). The name is the layer's first top, which is unique in the network: random numbers
-  /// and weights are the same when other layers are added.
+  /// L is constructed from (name, P). The name is the layer's first top, which is unique in the network: adding other
+  /// layers changes neither its random numbers nor its initial weights.
   template <class L, class P = NoParams>
   static LayerType of(std::string name, std::string formula, Arity inputs, Arity outputs, Schema<P> schema) {
     LayerType type;
@@ -55,7 +56,7 @@ class LayerType {
   const std::vector<FieldDoc>& fields() const { return fields_; }
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
-  /// Sets `compatibility` in parameters that have such a member.
+  /// Sets `compatibility` if the parameters have such a member.
   std::unique_ptr<Layer> make(const Json& section, const std::string& pointer, const std::string& layer_name,
                               Problems& problems, const Compatibility& compatibility = {}) const {
     return make_(section, pointer, layer_name, compatibility, problems);

@@ -21,9 +21,9 @@ ops::TermWeights term_weights(const LossParams& params, const LayerIo& io) {
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type) {
   if (inputs.size() > 2 && (inputs[2].shape != Shape{inputs[0].rows(), 1} || inputs[2].dtype != DType::f32))
     throw LayerError("bottom/2",
-                     cat(layer_type, " takes as weights of samples a column of the labels, f32 of shape ",
+                     cat(layer_type, " takes sample weights as one f32 column of shape ",
                          to_string(Shape{inputs[0].rows(), 1}), ", not one of shape ", to_string(inputs[2].shape),
-                         inputs[2].dtype == DType::f32 ? "" : " of two bytes a number",
+                         inputs[2].dtype == DType::f32 ? "" : " of two bytes per element",
                          ": \"sample_weight\" of the Data layer gives a column"));
 }
 

@@ -19,17 +19,17 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The weights of a loss's terms: `positive_weight`, and the third input, if there is one.
+/// The weights of a loss's terms: `positive_weight`, and the third input, if any.
 ops::TermWeights term_weights(const LossParams&, const LayerIo&);
-/// Throws LayerError unless the third input, if there is one, has a number for each row of the first.
+/// Throws LayerError unless the third input, if any, has one number for each row of the first.
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type);
-/// Zeros for the gradients of labels and weights of samples, which are not trained.
+/// Writes zeros as the gradients of labels and sample weights, which are not trained.
 void write_no_gradients(Context&, const LayerIo&);
 
-/// lambda of a section that names a regularizer but no lambda.
+/// The default lambda of a section that names a regularizer.
 inline constexpr double kDefaultLambda = 1e-5;
 
-/// The rules across these fields.
+/// Checks rules that involve several of these fields.
 void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
 
 /// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of a P that derives from
@@ -39,12 +39,12 @@ Schema<P> regularized(Schema<P> schema) {
   return schema
       .opt("regularizer", &P::penalty,
            "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
-      .opt("lambda", &P::lambda, cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("lambda", &P::lambda, cat("strength of the penalty; default: ", kDefaultLambda), at_least(0))
       .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
            more_than(0))
       .alias("weight")
       .opt("positive_weight", &P::positive_weight,
-           "weight of the terms whose label is 0.5 or more; it multiplies that of the sample", more_than(0))
+           "weight of the terms whose label is 0.5 or more; it multiplies the sample's weight", more_than(0))
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }
 

@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct and MLP: one stack of fully connected stages behind three sections.
+// InnerProduct, FusedInnerProduct and MLP: three sections of the config, one stack of fully connected stages.
 #include <numeric>
 
 #include "config/problems.h"
@@ -13,7 +13,7 @@
 namespace hctr {
 
 /// The position of a FusedInnerProduct in a chain of such layers, in configs of HugeCTR 3.1. Head and Body have three
-/// more tops, Body and Tail three more bottoms: buffers of the original's kernels, which are unused here.
+/// extra tops, Body and Tail three extra bottoms: buffers of HugeCTR's kernels, which are unused here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
 const Words<ChainPosition>& EnumWords<ChainPosition>::table() {
@@ -74,18 +74,16 @@ class Stack : public FusableLayer {
     need_rank(inputs[0], 2, "bottom/0", type_);
     for (size_t i = 1; i < inputs.size(); ++i)
       if (inputs[i].shape.elements() > 0)
-        throw LayerError(
-            cat("bottom/", i),
-            cat(type_,
-                " reads one tensor, its first bottom; others are the empty ones of a FusedInnerProduct before it, "
-                "and this one has shape ",
-                to_string(inputs[i].shape)));
+        throw LayerError(cat("bottom/", i), cat(type_,
+                                                " reads one tensor, its first bottom; other bottoms must be the empty "
+                                                "tops of a FusedInnerProduct, but this one has shape ",
+                                                to_string(inputs[i].shape)));
     using Operand = WeightProduct::Operand;
     LayerSpec spec;
     spec.traits.finishes_relu_of = {0};
     if (stages_.size() == 1 && stages_[0].num_output == 1)
       spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
-    WeightProduct product;  // of a stage; the next one reads its output
+    WeightProduct product;  // of one stage; the next stage reads its output
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
@@ -147,12 +145,12 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Those of the first stage, whose input other layers wrote.
+  /// Writes the wgrads of the first stage, whose input comes from another layer.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
-  /// Takes ReLU into a last stage that has no activation, and dropout into one that ends with ReLU.
+  /// Adds a ReLU to a last stage without activation, or dropout to a last stage that ends with ReLU.
   std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
     const bool is_relu = function.kind == ElementFunction::Kind::relu;
     const FullyConnected& last = stages_.back();
@@ -175,7 +173,7 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      if (stage.fp8) stage.finished_by_reader = false;  // as it rounds the gradient, so that both is one pass
+      if (stage.fp8) stage.finished_by_reader = false;  // the pass that rounds the gradient also computes drelu
       any = any || stage.fp8;
       width = stage.num_output;
     }
@@ -246,8 +244,8 @@ Schema<WidthParams> width_schema(const char* title, const char* nested) {
   using P = WidthParams;
   return Schema<P>(title, nested)
       .need("num_output", &P::num_output, "columns of y", count_from(1))
-      .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierNorm")
-      .opt("bias_init", &P::bias_init, "initial values of b; left out: normal with variance 1 / num_output");
+      .opt("weight_init", &P::weight_init, "initial values of W; default: XavierNorm")
+      .opt("bias_init", &P::bias_init, "initial values of b; default: normal with variance 1 / num_output");
 }
 
 void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems) {
@@ -257,7 +255,7 @@ void check_mlp(MlpParams& params, const std::string& pointer, Problems& problems
   if (params.activations->size() != params.num_outputs.size()) {
     problems.error(pointer + "/activations",
                    cat("has ", params.activations->size(), " entries for ", params.num_outputs.size(),
-                       " stages; one for each is needed, or \"activation\" for all"));
+                       " stages; expected one for each, or \"activation\" for all"));
     params.activations.reset();
     return;
   }
@@ -281,7 +279,8 @@ LayerType fused_inner_product() {
   return LayerType::of<Stack>(
       "FusedInnerProduct", "y = max(x W + b, 0), W [in, num_output], b [num_output]", {1, 4}, {1, 4},
       Schema<P>("FusedInnerProduct")
-          .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""), "width and start, as in InnerProduct")
+          .part("fc_param", &P::width, width_schema("FusedInnerProduct", ""),
+                "width and initial values, as in InnerProduct")
           .opt("position", &P::position,
                "Head and Body have three more tops, Body and Tail three more bottoms; they are not used")
           .opt("activation", &P::activation, "the function applied to the sum; None is the identity"));
@@ -290,15 +289,15 @@ LayerType fused_inner_product() {
 LayerType mlp() {
   using P = MlpParams;
   return LayerType::of<Stack>(
-      "MLP", "stages y = f(x W + b), each reading the one before; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
+      "MLP", "stages y = f(x W + b), each reading the previous one; weights W_0, b_0, W_1, ...", {1, 1}, {1, 1},
       Schema<P>("MLP", "mlp_param")
           .need("num_outputs", &P::num_outputs, "columns of each stage", count_from(1))
           .alias("num_output")
           .opt("activation", &P::activation, "f of every stage")
-          .opt("activations", &P::activations, "f of each stage; wins over activation")
+          .opt("activations", &P::activations, "f of each stage; overrides activation")
           .opt("use_bias", &P::use_bias, "false: no b")
-          .opt("weight_init", &P::weight_init, "initial values of each W; left out: XavierNorm")
-          .opt("bias_init", &P::bias_init, "initial values of each b; left out: normal with variance 1 / columns")
+          .opt("weight_init", &P::weight_init, "initial values of each W; default: XavierNorm")
+          .opt("bias_init", &P::bias_init, "initial values of each b; default: normal with variance 1 / columns")
           .together(check_mlp));
 }
 

@@ -42,7 +42,7 @@ class MultiCross : public Layer {
       spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
-      // They need no matrix products, and so no workspace. With more samples the kernels fill a GPU.
+      // Such layers run no GEMMs, and so need no workspace. With more samples the kernels fill a GPU.
       constexpr int64_t kMostSamples = 2048;
       spec.traits.runs_aside = batch <= kMostSamples;
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
@@ -98,7 +98,7 @@ class MultiCross : public Layer {
       gates.t.push_back(of_layer(io, l, kProduct));
       gates.d_y.push_back(l + 1 < layers_ ? input_of(io, l + 1) : io.d_out[0]);
     }
-    bool gated = false;  // the product of the layer above has written d_product too
+    bool gated = false;  // whether the GEMM of the layer above has already written d_product
     for (size_t l = layers_; l-- > 0;) {
       const Tensor &y = input_of(io, l), &sums = of_layer(io, l, kBiasSums), &d_bias = bias(io.d_weights, l);
       if (gated && l == 0 && d_x)
@@ -110,9 +110,9 @@ class MultiCross : public Layer {
       if (low_rank()) ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
       if (l > 0) gradients_of_matrices(ctx, io, l);
       const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
-      // From here on nobody reads y_l: its gradient takes its memory. That of t_0 holds the rest of the gradient of x.
-      // The gate of the layer below is part of the product, unless the gradient of that gate's product would take the
-      // memory that this one reads.
+      // y_l is not read after this point, so its gradient takes its memory. The memory of t_0 holds the remainder of
+      // the gradient of x. The GEMM's epilogue applies the gate of the layer below, unless the gradient of that gate's
+      // product would overwrite memory that this GEMM reads.
       gated = l > 0 && low_rank();
       if (gated)
         ops::cross_product_backward(ctx, d_of_y, weight(io.weights, l, 0), gates.d_y[l], x, y, d_product,
@@ -124,13 +124,14 @@ class MultiCross : public Layer {
     }
   }
 
-  /// Those of the first layer's matrices: what waits for the gradient of x, as tables do, begins before.
+  /// Writes the wgrads of the first layer's matrices. They are separate, so that readers of the gradient of x, such as
+  /// tables, start earlier.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     if (!vectors()) gradients_of_matrices(ctx, io, 0);
   }
 
  private:
-  /// Those of layer l, whose transient memory holds the gradients of its products.
+  /// Writes the wgrads of layer l, whose transient memory holds the gradients of its products.
   void gradients_of_matrices(Context& ctx, const LayerIo& io, size_t l) const {
     const Tensor &y = input_of(io, l), &d_product = io.transient[0], &d_narrow = io.transient[1];
     if (low_rank())
@@ -138,8 +139,8 @@ class MultiCross : public Layer {
     ops::matmul(ctx, y, Transpose::yes, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.d_weights, l, 0));
   }
 
-  /// Scratch of a layer in matrix form: its input y_l, which for the first is the layer's own, W y + b, U^T y, and what
-  /// sums of the bias's gradient need. Transient memory holds the gradients of W y + b and of U^T y.
+  /// Scratch of a layer in matrix form: its input y_l (for the first layer, x itself), W y + b, U^T y, and workspace
+  /// for the bias gradient. Transient memory holds the gradients of W y + b and of U^T y.
   enum LayerScratch : size_t { kInput, kProduct, kNarrow, kBiasSums, kOfLayer };
 
   bool vectors() const { return params_.projection_dim == 0 && !params_.full_matrix; }
@@ -175,7 +176,7 @@ class MultiCross : public Layer {
 
 void check_multi_cross_params(MultiCrossParams& params, const std::string& pointer, Problems& problems) {
   if (params.full_matrix && params.projection_dim > 0)
-    problems.error(pointer + "/full_matrix", "a whole matrix has no \"projection_dim\"; keep one of them");
+    problems.error(pointer + "/full_matrix", "a full matrix has no \"projection_dim\"; keep one of them");
 }
 
 }  // namespace
@@ -188,13 +189,13 @@ LayerType multi_cross() {
       "or U_l V_l",
       {1, 1}, {1, 1},
       Schema<P>("MultiCross", "mc_param")
-          .need("num_layers", &P::num_layers, "how often x is crossed in",
+          .need("num_layers", &P::num_layers, "number of cross layers",
                 between(1, static_cast<double>(ops::kMostCrossLayers)))
           .opt("projection_dim", &P::projection_dim,
                "matrices of this rank: U_l [d, projection_dim], V_l [projection_dim, d]; 0: vectors w_l", count_from(0))
           .opt("full_matrix", &P::full_matrix, "whole matrices W_l [d, d]")
-          .opt("weight_init", &P::weight_init, "initial values of weights; left out: XavierUniform")
-          .opt("bias_init", &P::bias_init, "initial values of b_l; left out: Zero")
+          .opt("weight_init", &P::weight_init, "initial values of weights; default: XavierUniform")
+          .opt("bias_init", &P::bias_init, "initial values of b_l; default: Zero")
           .together(check_multi_cross_params));
 }
 

@@ -25,7 +25,7 @@ class MultiCrossEntropyLoss : public LossLayer {
       throw LayerError(
           "target_weight",
           cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
-              inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; one for each is needed"));
+              inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; expected one for each"));
     expect_sample_weights(inputs, "MultiCrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }

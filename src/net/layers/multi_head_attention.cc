@@ -1,4 +1,4 @@
-// MultiHeadAttention: for each query the mean of the values, weighted by the match of their keys, for each head.
+// MultiHeadAttention: for each query and head, the mean of the values, weighted by how well their keys match the query.
 // Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
 #include <cmath>
 
@@ -36,7 +36,7 @@ class MultiHeadAttention : public Layer {
     const Shape &queries = inputs[0].shape, &keys = inputs[1].shape, &values = inputs[2].shape;
     if (keys[2] != queries[2])
       throw LayerError("bottom/1", cat("the queries have ", queries[2], " columns, the keys ", keys[2],
-                                       "; they are multiplied with each other"));
+                                       "; they are multiplied, so the last dimensions must agree"));
     if (values[1] != keys[1])
       throw LayerError("bottom/2", cat("there are ", keys[1], " keys and ", values[1], " values"));
     const TensorSpec scores(inputs[0].dtype, {queries[0], heads_, queries[1], keys[1]});

@@ -1,4 +1,4 @@
-// Parts of an ONNX graph that several layers have.
+// Parts of an ONNX graph that several layers use.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace hctr {
 /// y = f(x).
 void add_activation(OnnxGraph&, const ops::Activation& f, const std::string& x, const std::string& y);
 
-/// y = ops::softmax of x, with a mask or without one.
+/// Adds y = ops::softmax of x, with or without a mask.
 void add_softmax(OnnxGraph&, const OnnxIo::Value& x, const std::optional<OnnxIo::Value>& mask, const std::string& y);
 
 /// The names of all inputs.

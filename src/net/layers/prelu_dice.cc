@@ -38,9 +38,9 @@ class PReLUDice : public Layer {
 
   void to_onnx(OnnxGraph&, const OnnxIo&) const override {
     throw LayerError("type",
-                     "PReLU_Dice normalizes with the mean and variance of the batch in evaluation too, so the score of "
-                     "a row depends on the rows around it, and an exported graph would give another one for a single "
-                     "row; PReLU can be exported, and BatchNorm, which keeps running statistics");
+                     "PReLU_Dice normalizes with the mean and variance of the batch in evaluation too, so a row's "
+                     "score depends on the other rows, and an exported graph would score a single row differently; use "
+                     "PReLU, or BatchNorm, which keeps running statistics");
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
@@ -65,7 +65,7 @@ LayerType prelu_dice() {
                                   "mean and variance of the column over the whole batch, in evaluation too",
                                   {1, 1}, {1, 1},
                                   Schema<P>("PReLU_Dice", "prelu_dice_param")
-                                      .need("alpha", &P::alpha, "slope on the lower side")
+                                      .need("alpha", &P::alpha, "slope below zero")
                                       .need("epsilon", &P::epsilon, "added to the variance", more_than(0)));
 }
 

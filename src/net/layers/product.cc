@@ -1,4 +1,4 @@
-// DotProduct and ElementwiseMultiply: the element-wise product, under its two names.
+// DotProduct and ElementwiseMultiply: two names of the element-wise product.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/dense/multiply.h"
@@ -41,7 +41,7 @@ class Product : public Layer {
   }
 
  private:
-  bool none_to_zero_;  // a factor that is 0 gets gradient 0
+  bool none_to_zero_;  // whether a factor of 0 gets gradient 0
 };
 
 template <bool kDotProduct>

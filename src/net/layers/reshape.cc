@@ -58,8 +58,8 @@ class Reshape : public Layer {
 
   LayerSpec plan_selected(const TensorSpec& x) const {
     if (x.shape.rank() != 3)
-      throw LayerError("selected", cat("slots are selected from a tensor [samples, slots, dim], as an embedding makes "
-                                       "it, and this one has shape ",
+      throw LayerError("selected", cat("slots are selected from a tensor [samples, slots, dim], such as an embedding's "
+                                       "output, and this one has shape ",
                                        to_string(x.shape), "; Slice takes columns of a matrix"));
     for (size_t i = 0; i < params_.selected->size(); ++i)
       if (const int64_t slot = (*params_.selected)[i]; slot >= x.shape[1])
@@ -79,7 +79,7 @@ void check_reshape_params(ReshapeParams& params, const std::string& pointer, Pro
   if (!params.selected) return;
   if (params.selected->empty()) problems.error(pointer + "/selected", "selects no slot; name at least one");
   if (params.time_step != 0)
-    problems.error(pointer + "/time_step", "has no meaning together with \"selected\"; keep one of them");
+    problems.error(pointer + "/time_step", "cannot be combined with \"selected\"; keep one of them");
   if (params.leading_dim) problems.note(pointer + "/leading_dim", "has no effect: \"selected\" decides the width");
 }
 
@@ -91,12 +91,13 @@ LayerType reshape() {
       "Reshape", "y = the elements of x, in order, in rows of leading_dim; or the selected slots of x, concatenated",
       {1, 1}, {1, 1},
       Schema<P>("Reshape")
-          .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; left out: a whole row of x",
+          .opt("leading_dim", &P::leading_dim, "length of the last dimension of y; default: a whole row of x",
                count_from(1))
           .opt("time_step", &P::time_step, "y is [rows, time_step, leading_dim]; 0: y is a matrix", count_from(0))
-          .opt("selected", &P::selected, "indices of the slots of x that make a row of y, in this order", count_from(0))
-          .refused("shape",
-                   "say its last dimension with \"leading_dim\", and the one before it, of three, with \"time_step\"")
+          .opt("selected", &P::selected, "indices of the slots of x that form a row of y, in this order", count_from(0))
+          .refused(
+              "shape",
+              "set its last dimension with \"leading_dim\", and for 3-D output the one before it with \"time_step\"")
           .together(check_reshape_params));
 }
 

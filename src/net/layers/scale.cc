@@ -44,7 +44,7 @@ class Scale : public Layer {
     if (!io.d_in[0]) return;
     const Tensor &d_x = *io.d_in[0], &d_y = io.d_out[0];
     if (elements()) return ops::sum_axis(ctx, repeats(d_y, d_x), 2, 1, d_x.reshaped({d_x.dim(0), d_x.dim(1), 1}));
-    std::vector<Tensor> copies;  // the i-th copy of every row
+    std::vector<Tensor> copies;  // copies[i]: the i-th copy of every row
     const TensorSpec copy(d_y.dtype(), d_x.shape(), params_.factor * d_y.row_stride());
     for (int64_t i = 0; i < params_.factor; ++i)
       copies.emplace_back(d_y.bytes() + static_cast<size_t>(i * d_y.row_stride()) * size_of(d_y.dtype()), copy,
@@ -64,7 +64,8 @@ class Scale : public Layer {
 LayerType scale() {
   using P = ScaleParams;
   return LayerType::of<Scale>(
-      "Scale", "axis 0: every element of a row, factor times; axis 1: every row, factor times", {1, 1}, {1, 1},
+      "Scale", "axis 0: repeats every element of a row factor times; axis 1: repeats every row factor times", {1, 1},
+      {1, 1},
       Schema<P>("Scale", "scale_param")
           .opt("axis", &P::axis, "0: y is [rows, columns * factor]; 1: y is [rows * factor, columns]", between(0, 1))
           .need("factor", &P::factor, "how often", count_from(1)));

@@ -63,7 +63,7 @@ LayerType sequence_mask() {
       {1, 2}, {1, 1},
       Schema<P>("SequenceMask")
           .need("max_sequence_len_from", &P::max_sequence_len_from, "positions i of y", count_from(1))
-          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; left out: as many as i",
+          .opt("max_sequence_len_to", &P::max_sequence_len_to, "positions j of y; default: as many as i",
                count_from(1)));
 }
 

@@ -48,7 +48,7 @@ class Slice : public Layer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;
     const Tensor& d_x = *io.d_in[0];
-    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // every column between two adjacent cuts is in the same ranges
+    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // all columns between two adjacent cuts are in the same ranges
     for (size_t i = 0; i < ranges_.size(); ++i) cuts.insert(cuts.end(), {range(i).begin, range(i).end});
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -74,7 +74,7 @@ class Slice : public Layer {
   /// The width of a slot, when slots are sliced.
   static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
-  /// Columns, or slots, [begin, end) as columns.
+  /// The columns, or slots, [begin, end), as columns.
   static Tensor part(const Tensor& t, int64_t begin, int64_t end) {
     return flat(t).columns(begin * width_of(t.shape()), end * width_of(t.shape()));
   }
@@ -90,8 +90,8 @@ void check_slice_params(SliceParams& params, const std::string& pointer, Problem
     if (range.size() != 2)
       problems.error(here, cat("a range is [begin, end), two numbers; found ", range.size()));
     else if (range[0] < 0 || range[1] <= range[0])
-      problems.error(
-          here, cat("[", range[0], ",", range[1], ") is no range: begin is at least 0, and end is greater than begin"));
+      problems.error(here, cat("[", range[0], ",", range[1],
+                               ") is not a range: expected begin of at least 0, and end greater than begin"));
   }
 }
 

@@ -1,5 +1,5 @@
-// Slice and the Reshapes behind it, of rows that are slots of samples. No section of a config names it: it takes the
-// place of these layers.
+// A Slice of rows that are slots of samples, with the Reshapes after it. Fusion creates it in place of these layers; no
+// section of a config names it.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// From x [batch * slots, width] to one output [batch, slots * w_i] for each width w_i, which are adjacent columns of x
-/// and together all of them.
+/// Maps x [batch * slots, width] to one output [batch, slots * w_i] for each width w_i. The widths are adjacent column
+/// ranges of x and cover all of it.
 std::shared_ptr<const Layer> slot_columns(int64_t slots, std::vector<int64_t> widths);
 
 }  // namespace hctr

@@ -21,7 +21,7 @@ class WeightMultiply : public Layer {
     const int64_t slots = params_.weight_dims[0], dim = params_.weight_dims[1], batch = inputs[0].rows();
     if (slots != inputs[0].shape[1])
       throw LayerError("weight_dims/0", cat(slots, " vectors for a tensor of shape ", to_string(inputs[0].shape),
-                                            ": one for each of its columns is needed, ", inputs[0].shape[1]));
+                                            ": expected one for each of its columns, ", inputs[0].shape[1]));
     const Initializer word =
         params_.weight_init == Initializer::by_default ? Initializer::xavier_uniform : params_.weight_init;
     return {.outputs = {TensorSpec(inputs[0].dtype, {batch, slots * dim})},
@@ -62,7 +62,7 @@ LayerType named(const char* name) {
       Schema<P>(name)
           .need("weight_dims", &P::weight_dims, "[slots, dim]: columns of x, and length of the vector for each",
                 count_from(1))
-          .opt("weight_init", &P::weight_init, "initial values of W; left out: XavierUniform")
+          .opt("weight_init", &P::weight_init, "initial values of W; default: XavierUniform")
           .together(check_weight_multiply_params));
 }
 

@@ -1,4 +1,4 @@
-// Where the gradients of weights lie, without memory for them.
+// The ranges of wgrads in the flat gradient buffer, computed without allocating it.
 #pragma once
 
 #include <vector>

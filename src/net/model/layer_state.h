@@ -1,4 +1,4 @@
-// State of the layers of one replica besides weights: running statistics, and their file.
+// State of one replica's layers other than weights (running statistics), and its file.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace hctr {
 
-/// The network for training writes it, the one for evaluation reads it.
+/// Written by the training network, read by the evaluation network.
 class LayerState {
  public:
   LayerState(const Config&, const Graph&, Runtime&);
@@ -26,14 +26,14 @@ class LayerState {
   /// Whether no layer has state.
   bool empty() const { return layers_.empty(); }
 
-  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
+  /// Writes {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
   /// the order of the config, with every digit. Waits for the stream.
   void save(FileSet&, const std::filesystem::path&, StreamRef) const;
-  /// Of a list that is twice as long as it should be, as HugeCTR 3.0 writes it in mixed precision, the first half is
-  /// taken, and the log says so. Errors: Error(data) when the file does not fit this model, Error(io).
+  /// If a list is twice as long as expected, as HugeCTR 3.0 writes it in mixed precision, reads the first half and logs
+  /// it. Errors: Error(data) when the file does not fit this model, Error(io).
   void load(const std::filesystem::path&, StreamRef, const Log& = Log::silent());
-  /// Of these layers alone, found by their names in the file of any network; others start as they do. The log says
-  /// which ones the file lacks.
+  /// Loads only these layers, found by name in the file of any network; the others keep their initial state. Logs the
+  /// layers that the file lacks.
   void load_layers(const std::filesystem::path&, const std::vector<std::string>& layers, StreamRef, const Log&);
 
   /// For checkpoints.
@@ -58,7 +58,7 @@ class LayerState {
     for (const LayerItems& layer : layers_)
       for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
   }
-  /// The numbers of each item. Errors: Error(data) when the layer of the file is not this one.
+  /// The numbers of each item. Errors: Error(data) when the file's entry describes another layer.
   static std::vector<std::vector<float>> read_layer(const Json& object, const LayerItems&, size_t number,
                                                     const std::filesystem::path&, const Log&);
   void set_values(const LayerItems&, const std::vector<std::vector<float>>&, StreamRef);

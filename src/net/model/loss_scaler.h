@@ -1,4 +1,4 @@
-// Loss scaling: the scale, the search of all gradients for overflow, and the decision to skip a step.
+// Loss scaling: the scale, the overflow check of all gradients, and the decision to skip a step.
 #pragma once
 
 #include <vector>
@@ -16,13 +16,13 @@ class LossScaler {
  public:
   LossScaler(const Precision&, Runtime&);
 
-  /// begin() and end() enclose a step. Between them all gradients are searched that are applied on this rank or sent to
-  /// another one. Inf and NaN are an overflow, also when they arise in the exchange dtype.
+  /// begin() and end() enclose a step. Between them, check every gradient that this rank applies or sends to another
+  /// rank. Inf and NaN are an overflow, also when they arise in the exchange dtype.
   void begin(Context&, StepState*) const;
-  /// The search of a gradient that is exchanged in this dtype.
+  /// The overflow check of a gradient that is exchanged in this dtype.
   ops::OverflowSearch search(DType exchange = DType::f32) const;
-  /// The search of all these tensors, the gradients of weights or what they are computed from, then the end of the
-  /// step. All ranks skip it if one of them has found an overflow.
+  /// Checks all these tensors (wgrads or the operands that they are computed from), then ends the step. All ranks skip
+  /// it if one of them has found an overflow.
   void end(Context&, const std::vector<Tensor>& gradients, Communicator&, StepState*) const;
 
   /// The state, on the device.
@@ -40,7 +40,7 @@ class LossScaler {
 
   ops::LossScaleRule rule_;
   Buffer scale_;
-  Arena overflow_;  // what searches find, [1]; blocks that have searched, [1]
+  Arena overflow_;  // the result of the checks, [1]; the number of blocks that have checked, [1]
 };
 
 }  // namespace hctr

@@ -39,7 +39,8 @@ std::string sparse_path(const ModelManifest& set, size_t table) {
   return formats::sparse_model_name(set.prefix, static_cast<int64_t>(table), set.iteration);
 }
 
-/// Calls sink(slot and key, vector) for each row of a table in a model, whose keys have `key_bytes`; 0: the file tells.
+/// Calls sink(slot and key, vector) for each row of a table in a model, whose keys have `key_bytes`; 0: detected from
+/// the file.
 void read_rows(const ModelManifest& set, size_t table, int key_bytes,
                const std::function<void(SlotKey, std::span<const float>)>& sink) {
   const SavedTable& of = set.tables[table];
@@ -55,7 +56,7 @@ void read_rows(const ModelManifest& set, size_t table, int key_bytes,
 
 using Access = std::map<SlotKey, formats::RowAccess>;
 
-/// The access statistics of a table in a model; nothing where it has none.
+/// The access statistics of a table in a model; none if it has none.
 std::optional<AccessStatsHead> read_access(const ModelManifest& set, size_t table, Access& into) {
   const fs::path path = access_stats_path(sparse_path(set, table));
   if (!fs::exists(path)) return std::nullopt;
@@ -70,7 +71,7 @@ void verify_all(const ModelManifest& set) {
 
 std::string name_of_set(const ModelManifest& set) { return cat("'", set.path.string(), "'"); }
 
-/// The deltas in the order of their application, each whole and of the model before it.
+/// The deltas in the order of their application. Checks that each is complete and builds on the model before it.
 std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vector<fs::path>& folders) {
   std::vector<ModelManifest> deltas;
   for (const fs::path& folder : folders) {
@@ -80,9 +81,9 @@ std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vect
       throw Error(Kind::data, cat("the delta ", name_of_set(delta), " is of run ", delta.run, ", and ",
                                   name_of_set(before), " of run ", before.run));
     if (delta.delta->base != before.iteration)
-      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " has what changed since iteration ",
-                                  delta.delta->base, ", and is applied to iteration ", before.iteration, ", ",
-                                  name_of_set(before), ": give all deltas between, in their order"));
+      throw Error(Kind::data, cat("the delta ", name_of_set(delta), " has the changes since iteration ",
+                                  delta.delta->base, ", but is applied to iteration ", before.iteration, ", ",
+                                  name_of_set(before), ": name all deltas in between, in order"));
     verify_all(delta);
     deltas.push_back(std::move(delta));
   }
@@ -158,7 +159,7 @@ class TableMerge {
     read_rows(base_, table_, 0, [&](SlotKey key, std::span<const float> vector) {
       if (before && !(*before < key))
         throw Error(Kind::data, cat("table '", of.name, "' of ", name_of_set(base_),
-                                    " has rows in another order than that of slots and keys"));
+                                    " has rows that are not sorted by slot and key"));
       before = key;
       emit_changes_before(&key);
       if (next != changes_.end() && next->first == key) {
@@ -172,10 +173,8 @@ class TableMerge {
     writer.finish();
     if (stats) stats->finish();
     if (const int64_t wanted = last_.delta->tables[table_].rows; rows_ != wanted)
-      throw Error(Kind::data, cat("table '", of.name, "' has ", rows_, " rows with the deltas, and ",
-                                  name_of_set(last_), " says ", wanted,
-                                  ": the whole model is not the one that the "
-                                  "deltas build on"));
+      throw Error(Kind::data, cat("table '", of.name, "' has ", rows_, " rows with the deltas, but ",
+                                  name_of_set(last_), " says ", wanted, ": the deltas build on another full model"));
     SavedDelta::Table done{.rows = rows_};
     for (const auto& [key, vector] : changes_) ++(vector ? done.changed : done.removed);
     return done;
@@ -184,8 +183,8 @@ class TableMerge {
  private:
   const ModelManifest &base_, &last_;
   size_t table_;
-  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // nothing: the row is gone
-  Access access_;                                                 // of all rows of the new model
+  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // nothing: the row was removed
+  Access access_;                                                 // for all rows of the new model
   std::optional<AccessStatsHead> head_;
   int64_t rows_ = 0;
 };
@@ -209,7 +208,7 @@ PendingDelta::~PendingDelta() {
   if (complete_) return;
   tables_.clear();
   files_.reset();
-  std::error_code ignored;  // what remains is removed by the next run
+  std::error_code ignored;  // the next run removes leftovers
   fs::remove_all(part_, ignored);
 }
 
@@ -274,7 +273,7 @@ void PendingDelta::write() {
   write_model_manifest(*files_, *to_manifest_, manifest_);
   files_->commit();
   sync_to_disk(part_);
-  fs::remove_all(folder_);  // of a run that went on from before it
+  fs::remove_all(folder_);  // a folder left by a run that resumed from an earlier iteration
   fs::rename(part_, folder_);
   complete_ = true;
   const fs::path parent = folder_.parent_path();
@@ -298,11 +297,11 @@ AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::pa
                            const std::string& prefix) {
   std::optional<ModelManifest> base = manifest_of(dense_model);
   if (!base)
-    throw Error(Kind::data, cat("there is no manifest next to '", dense_model.string(),
-                                "': deltas are applied to a "
-                                "whole model that this program has saved, given by its dense file"));
+    throw Error(Kind::data,
+                cat("there is no manifest next to '", dense_model.string(),
+                    "': deltas are applied to a full model saved by this program, named by its dense file"));
   if (base->delta)
-    throw Error(Kind::data, cat("'", dense_model.string(), "' is of a delta: deltas are applied to a whole model"));
+    throw Error(Kind::data, cat("'", dense_model.string(), "' belongs to a delta: deltas are applied to a full model"));
   HCTR_EXPECT(!folders.empty(), "no deltas to apply");
   for (const ModelManifest::Member& member : base->members)
     if (member.name.find("_opt_") == std::string::npos) base->verify(member.name);

@@ -1,5 +1,5 @@
-// Deltas of models: the dense part, and of each table the rows that have changed since the model before and the keys
-// whose rows are gone; and how deltas make a newer model of an older one.
+// Deltas of models: the dense part and, for each table, the rows changed and the keys removed since the previous model.
+// Also applies deltas to an older model to make a newer one.
 #pragma once
 
 #include <deque>
@@ -14,18 +14,18 @@
 
 namespace hctr {
 
-/// A delta on its way to its folder, formats::delta_name(), which appears when it is complete. On one rank; members are
-/// called in this order, write() by any thread. Errors: Error(io); Error(data) when a row is not finite.
+/// A delta being written. Its folder, formats::delta_name(), appears when the delta is complete. On one rank; call
+/// members in this order, write() from any thread. Errors: Error(io); Error(data) when a row is not finite.
 class PendingDelta {
  public:
   PendingDelta(const std::string& prefix, int64_t iteration, SavedDelta, ModelFormat);
-  /// Removes what was not completed.
+  /// Removes an incomplete delta.
   ~PendingDelta();
   PendingDelta(const PendingDelta&) = delete;
   PendingDelta& operator=(const PendingDelta&) = delete;
 
   FileSet& files() { return *files_; }
-  /// Of the files, until they are complete.
+  /// The prefix of the files until they are complete.
   std::string prefix() const { return part_.string() + "/"; }
   fs::path dense_path() const;
   const fs::path& folder() const { return folder_; }
@@ -33,7 +33,7 @@ class PendingDelta {
   void begin_table(const TableSpec&, int64_t counted_steps);
   /// Rows in the order of (slot, key).
   void add(const RowBlock&);
-  /// `rows`: of the whole table.
+  /// `rows`: the number of rows of the whole table.
   void end_table(const std::vector<SlotKey>& removed, int64_t rows);
   void set_manifest(ModelManifest);
   void write();
@@ -43,7 +43,7 @@ class PendingDelta {
   struct Table {
     SparseWriter rows;
     std::optional<AccessStatsWriter> stats;
-    std::vector<RowCopies> kept{};  // rows that are not written yet
+    std::vector<RowCopies> kept{};  // rows not yet written
     void write(const RowBlock&);
     void write_kept();
   };
@@ -59,26 +59,26 @@ class PendingDelta {
   bool complete_ = false;
 };
 
-/// Removes folders of deltas that a run was killed in. `prefix`: as snapshot_prefix. Errors: Error(io).
+/// Removes unfinished delta folders of killed runs. `prefix`: as snapshot_prefix. Errors: Error(io).
 void remove_unfinished_deltas(const std::string& prefix);
 
-/// What apply_deltas() has made.
+/// The result of apply_deltas().
 struct AppliedDeltas {
   int64_t iteration = 0;
-  std::vector<SavedDelta::Table> tables{};  ///< rows of the new model; changed and removed by all deltas together
+  std::vector<SavedDelta::Table> tables{};  ///< rows of the new model; rows changed and removed, summed over all deltas
 };
 
-/// Applies deltas, given by their folders in their order, to the whole model whose dense file is given, and saves the
-/// model of the last one at `prefix`: the files that training would have saved as a whole model at that iteration, byte
-/// for byte, without optimizer states. Memory: the rows of the deltas, and the access statistics of one table.
-/// Errors: Error(data) when a delta does not build on the model before it, or a file is damaged; Error(io).
+/// Applies deltas, given as folders in order, to the full model whose dense file is given, and saves the model of the
+/// last one at `prefix`: byte for byte the files that training would have saved as a full model at that iteration,
+/// without optimizer states. Memory: the rows of the deltas, and the access statistics of one table. Errors:
+/// Error(data) when a delta does not build on the model before it, or a file is damaged; Error(io).
 AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::path>& deltas, const std::string& prefix);
 
-/// Keys of a table in a delta, for people.
+/// Keys of a table in a delta, for printing.
 struct DeltaKeys {
   std::vector<SlotKey> changed, removed;
 };
-/// Of table `number` in the delta of this manifest. Errors: Error(io), Error(data).
+/// The keys of table `number` in the delta of this manifest. Errors: Error(io), Error(data).
 DeltaKeys keys_of_delta(const ModelManifest&, size_t number);
 
 }  // namespace hctr

@@ -15,14 +15,14 @@ std::string describe_set(const ModelManifest& set) {
   return cat("of iteration ", set.iteration, set.run.empty() ? "" : cat(" of run ", set.run));
 }
 
-/// That a file holds the table that the config has in its place.
+/// Throws unless a file holds the table that the config has at that position.
 void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section, bool combined) {
   const SavedTable* saved = set.table_of(set.name_of(file));
   if (!saved) return;
   const auto is_here = [&](const SavedTable& table) { return table.name == section.top(); };
   if (!combined && saved->name != section.top() && std::any_of(set.tables.begin(), set.tables.end(), is_here))
     throw Error(Kind::data, cat("'", file, "' holds table '", saved->name, "', as '", set.path.string(),
-                                "' says, and stands in the place of '", section.top(),
+                                "' says, but is assigned to '", section.top(),
                                 "': files are listed in the order of the embeddings"));
   if (saved->dim != section.dim)
     throw Error(Kind::data, cat("'", file, "' has vectors of ", saved->dim, " elements, as '", set.path.string(),
@@ -40,7 +40,7 @@ bool counts_updates(const OptimizerSection& optimizer) {
   return optimizer.type == ops::Optimizer::Kind::adam || optimizer.type == ops::Optimizer::Kind::adamw;
 }
 
-/// t of Adam that belongs to the optimizer states that the config names.
+/// Adam's step count t of the optimizer states that the config names.
 int64_t updates_of_states(const Config& config, const std::optional<ModelManifest>& set, const Log& log) {
   const SolverSection& solver = config.solver;
   const bool dense = !solver.dense_opt_states_file.empty(), sparse = !solver.sparse_opt_states_file.empty();
@@ -57,14 +57,14 @@ int64_t updates_of_states(const Config& config, const std::optional<ModelManifes
     updates = set->updates;
   } else if (const auto number = number_at_end(file)) {
     updates = *number;
-    log.info("note: no manifest says how many updates '", file, "' has seen: t of Adam goes on from ", updates,
+    log.info("note: no manifest says how many updates '", file, "' has had: Adam's t continues from ", updates,
              ", the number in its name");
   } else {
     log.warning("no manifest says how many updates '", file,
-                "' has seen, nor does its name: t of Adam starts at 0, so that the first updates are too small");
+                "' has had, nor does its name: Adam's t starts at 0, so the first updates are too small");
   }
   if (updates > 0 && dense != sparse && (dense ? in_tables : in_weights))
-    log.warning("the optimizer states of the ", dense ? "tables" : "dense weights", " start anew, while t of Adam is ",
+    log.warning("the optimizer states of the ", dense ? "tables" : "dense weights", " are reset, while Adam's t is ",
                 updates, " for all: their first updates are larger than those of a new run; \"",
                 dense ? "sparse" : "dense", "_opt_states_file\" names the states that belong to the others");
   const bool lazy = std::any_of(config.embeddings.begin(), config.embeddings.end(), [&](const EmbeddingEntry& entry) {
@@ -72,8 +72,8 @@ int64_t updates_of_states(const Config& config, const std::optional<ModelManifes
   });
   if (sparse && lazy)
     log.info(
-        "note: files of optimizer states do not hold when LazyGlobal updated a row: all rows count as updated in "
-        "the last step, number ",
+        "note: files of optimizer states do not record when LazyGlobal updated a row: all rows count as updated in the "
+        "last step, number ",
         updates);
   return updates;
 }
@@ -87,7 +87,7 @@ int64_t check_model_files(const Config& config, const Log& log) {
     const EmbeddingEntry* table;  // null: the dense weights
   };
   std::vector<Named> files;
-  // States first: their manifest has t of Adam.
+  // States first: their manifest holds Adam's t.
   files.push_back({solver.dense_opt_states_file, nullptr});
   for (size_t e = 0; e < solver.sparse_opt_states_file.size(); ++e)
     files.push_back({solver.sparse_opt_states_file[e], &config.embeddings.at(e)});
@@ -104,13 +104,13 @@ int64_t check_model_files(const Config& config, const Log& log) {
       continue;
     }
     if (first && !solver.combine_models && (set->run != first->run || set->iteration != first->iteration))
-      throw Error(Kind::data,
-                  cat("'", first_file, "' is ", describe_set(*first), ", and '", file, "' is ", describe_set(*set),
-                      ": the files to start from must be those of one model; \"combine_models\": true takes them from "
-                      "several"));
+      throw Error(
+          Kind::data,
+          cat("'", first_file, "' is ", describe_set(*first), ", and '", file, "' is ", describe_set(*set),
+              ": the files to start from must belong to one model; set \"combine_models\": true to combine several"));
     if (set->delta)
-      throw Error(Kind::data, cat("'", file, "' has only the rows that have changed since iteration ", set->delta->base,
-                                  ": table_inspect --apply makes a whole model of it"));
+      throw Error(Kind::data, cat("'", file, "' has only the rows that changed since iteration ", set->delta->base,
+                                  ": make a full model of it with table_inspect --apply"));
     set->verify(set->name_of(file));
     if (table) expect_table(*set, file, table->section, solver.combine_models);
     if (!first) {
@@ -118,8 +118,7 @@ int64_t check_model_files(const Config& config, const Log& log) {
       first = std::move(set);
     }
   }
-  if (!without.empty())
-    log.info("note: there is no manifest next to ", without, ": only sizes tell whether the model is whole");
+  if (!without.empty()) log.info("note: there is no manifest next to ", without, ": only sizes can be checked");
   return updates_of_states(config, first, log);
 }
 

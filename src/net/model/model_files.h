@@ -1,4 +1,4 @@
-// The model files that a config names: whether they belong together, and are as they were saved.
+// Checks the model files that a config names: that they belong together and are unchanged.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// Checks the files that the solver names to start from, before one of them is loaded. Files with a manifest must be of
-/// one set, whole, unchanged, and named for the tables that they hold. Of the others, as HugeCTR's are, the log says
-/// that nothing but sizes can be checked, and what their optimizer states are taken for. Returns t of Adam that belongs
-/// to the optimizer states; 0 without states. Errors: Error(io); Error(data) naming the file.
+/// Checks the initial model files that the solver names, before loading any of them. Files with a manifest must be one
+/// set, complete, unchanged, and assigned to the tables that they hold. For files without one, such as HugeCTR's, only
+/// sizes can be checked; the log says so, and states the assumed layout of their optimizer states. Returns Adam's step
+/// count t of the optimizer states; 0 without states. Errors: Error(io); Error(data) naming the file.
 int64_t check_model_files(const Config&, const Log&);
 
 }  // namespace hctr

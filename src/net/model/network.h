@@ -17,43 +17,42 @@ namespace hctr {
 
 class Network {
  public:
-  /// The arguments outlive it. `gradients` (may be null): all-reduces that may be in progress on the communicator.
+  /// The arguments must outlive it. `gradients` (may be null): the all-reduces that may be in progress on the
+  /// communicator.
   Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&,
           GradientExchange* gradients = nullptr);
 
-  /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
+  /// The tensors of all layers' calls for a batch at fixed addresses. Several bindings share activations.
   struct Binding {
     std::vector<LayerIo> calls;      // one per node
-    std::optional<Tensor> dense;     // to be copied to memory of the plan; none where layers read them where they are
-    bool weights_are_fixed = false;  // forward() writes no transposed copies of weights
+    std::optional<Tensor> dense;     // copied to the plan's memory; none if layers read the values in place
+    bool weights_are_fixed = false;  // forward() skips the transposed copies of weights
   };
-  /// `search`: for overflow, by the layers that search the gradient of an embedding themselves. `of_operands`: also by
-  /// those that search operands of late products. `scales`: of the layers with products in FP8; null if the graph has
-  /// none.
+  /// `search`: overflow check for layers that check the gradient of an embedding themselves. `of_operands`: also for
+  /// layers that check operands of deferred wgrads. `scales`: for layers with FP8 GEMMs; null if the graph has none.
   Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}, bool of_operands = false,
                const Fp8Scales* scales = nullptr) const;
-  /// Writes the transposed copies of weights that layers read. Weights that do not change then need none in forward().
+  /// Writes the transposed copies of weights that layers read. While weights stay fixed, forward() need not write them.
   void write_weight_copies(Context& ctx, const Binding& binding) const {
     write_weight_copies(ctx, binding, 0, graph_.nodes.size());
   }
-  /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a
-  /// search.
+  /// Whether a layer checks the gradient of this embedding for overflow while it writes it, if bind() got a search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
-  /// All of it on one stream. First writes the transposed copies of weights that layers read: weights may have changed
-  /// in any way before.
+  /// The whole forward pass on one stream. Writes the transposed copies of weights first, since weights may have
+  /// changed.
   void forward(Context&, const Binding&) const;
-  /// From the loss back to weights and embeddings, all on one stream. Needs Phase::train.
+  /// The whole backward pass, from the loss to weights and embeddings, on one stream. Needs Phase::train.
   void backward(Context&, const Binding&) const;
 
-  // The parts of forward() and backward(), as the plan of a step calls them (net/model/step_layers.h).
+  // The parts of forward() and backward() that the plan of a step calls (net/model/step_layers.h).
   void convert_dense(Context&, const Binding&) const;
   /// For the nodes [begin, end).
   void write_weight_copies(Context&, const Binding&, size_t begin, size_t end) const;
   void forward_node(Context&, const Binding&, size_t node) const;
   void sum_losses(Context&) const;
   void backward_node(Context&, const Binding&, size_t node) const;
-  /// Adds up what layers have written of the gradient of an embedding.
+  /// Sums the contributions of all layers to the gradient of an embedding.
   void sum_contributions(Context&, size_t embedding) const;
   /// Does nothing where backward_node() has written them. `bytes`: for a profile.
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
@@ -62,16 +61,16 @@ class Network {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
   }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
-  /// The weighted sum of all losses, [1]. A single loss of weight 1 is its own sum: the same memory.
+  /// The weighted sum of all losses, [1]. For a single loss of weight 1, that loss itself (the same memory).
   Tensor loss() const;
-  /// The prediction of the only loss, or of the first.
+  /// The prediction of the only or the first loss.
   Tensor prediction() const { return predictions()[0]; }
-  /// Each loss, unweighted, and what it predicts, in the order of the config.
+  /// Each loss, unweighted, and its prediction, in the order of the config.
   std::vector<Tensor> losses() const { return outputs_of_losses(0); }
   std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
   /// The label of each loss in a bound batch.
   std::vector<Tensor> labels(const Binding&) const;
-  /// The regularizers of the losses; each applies once.
+  /// The regularizers of the losses; each is listed once.
   std::vector<LossLayer::Regularizer> regularizers() const;
   /// Whether sum_losses() has work to do.
   bool sums_losses() const { return total_.has_value(); }
@@ -81,7 +80,7 @@ class Network {
   void sum_gradients(Context&, TensorId) const;
   /// LayerIo::logit of a loss, when its nodes are bound.
   LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
-  /// Whether a loss, which comes after the node, does all that the node would do.
+  /// Whether a later loss does all the work of the node.
   bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;
@@ -94,8 +93,9 @@ class Network {
   GradientExchange* gradients_;
   MemoryPlan memory_;
   std::optional<Arena> total_;                      // the sum of losses; none if a single loss of weight 1 is the sum
-  std::vector<std::optional<size_t>> searched_by_;  // [embedding]: the node that searches its gradient for overflow
-  std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
+  std::vector<std::optional<size_t>> searched_by_;  // [embedding]: the node that checks its gradient for overflow
+  // [edge]: the summands of its gradient; empty if there is at most one
+  std::vector<std::vector<Tensor>> contributions_;
 };
 
 }  // namespace hctr

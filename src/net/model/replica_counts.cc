@@ -1,4 +1,4 @@
-// What a model says of its tables and its memory.
+// Counts of rows and bytes of a model's tables and memory.
 #include "net/model/replica.h"
 #include "net/model/table_counts.h"
 

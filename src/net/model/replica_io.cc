@@ -1,4 +1,4 @@
-// The model to and from files and checkpoints.
+// Saves and loads the model: model files and checkpoints.
 #include <algorithm>
 
 #include "core/base/current_error.h"
@@ -13,9 +13,9 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBytesOfSmallFiles = 4 << 20;  // manifest, names, buffers of files
+constexpr size_t kBytesOfSmallFiles = 4 << 20;  // manifest, names, file buffers
 
-/// The width of keys in model files that the config gives; 0 if it gives none.
+/// The key width that the config sets for model files; 0 if it sets none.
 int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
@@ -39,7 +39,7 @@ void report_missing(const Config& config, size_t tables, const Log& log) {
     if (!vectors && (solver.sparse_model_file.empty() || solver.sparse_model_file[e].empty()))
       add(cat("table '", name, "'"));
   }
-  if (!missing.empty()) log.info("note: with their initial values start ", missing);
+  if (!missing.empty()) log.info("note: not loaded, keep their initial values: ", missing);
 }
 
 }  // namespace
@@ -68,13 +68,13 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
                                                  const ModelOrigin& origin, bool states_too) {
   const int key_bytes = key_bytes_of_files(data_key_bytes);
   const bool with_states = states_too || config_.solver.snapshot_opt_states;
-  comm_.barrier();  // from here on ranks wait as long as writing takes
+  comm_.barrier();  // ranks wait from here until writing is complete
   std::vector<std::filesystem::path> files = {formats::dense_model_name(prefix, iteration)}, others;
   const std::filesystem::path manifest_path = formats::model_manifest_name(prefix, std::to_string(iteration));
   FileSet set;
   AtomicFile* to_manifest = nullptr;
   std::optional<Error> failed;
-  const auto on_writer = [&](const auto& body) {  // the other ranks wait for rank 0, so its error does not leave here
+  const auto on_writer = [&](const auto& body) {  // the other ranks wait for rank 0, so its error must not leave here
     if (comm_.rank() != 0 || failed) return false;
     try {
       body();
@@ -83,8 +83,9 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
     }
     return true;
   };
-  on_writer([&] { to_manifest = &set.add(manifest_path); });                    // the first of a set gets its name last
-  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });  // replicated on all ranks
+  // the set's first file is renamed into place last
+  on_writer([&] { to_manifest = &set.add(manifest_path); });
+  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });  // the same on all ranks
   others.push_back(Weights::layout_path(files[0]));
   if (with_states) {
     others.emplace_back(formats::dense_opt_states_name(prefix, iteration));
@@ -119,14 +120,14 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
 }
 
 size_t Replica::bytes_to_save() const {
-  int64_t most = 0;  // one table after the other
+  int64_t most = 0;  // tables are saved sequentially
   for (const auto& table : tables_)
     most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states, comm_.size()));
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
 void Replica::hold_memory_to_save() {
-  int64_t most = 0;  // one table after the other
+  int64_t most = 0;  // tables are saved sequentially
   for (const auto& table : tables_)
     most = std::max(most, table->device_bytes_to_export(config_.solver.snapshot_opt_states));
   runtime_.held_memory().hold(runtime_.device(), static_cast<size_t>(most));
@@ -192,7 +193,7 @@ void Replica::load(const Log& log) {
       else if (std::filesystem::exists(path))
         state_.load(path, runtime_.compute_stream(), log);
       else
-        log.info("note: there is no '", path.string(), "': running statistics of layers start anew");
+        log.info("note: there is no '", path.string(), "': running statistics of layers are reset");
     }
   }
   for (size_t e = 0; e < solver.sparse_model_file.size(); ++e) {
@@ -213,12 +214,12 @@ void Replica::load(const Log& log) {
 }
 
 void Replica::save_state(StateWriter to, const ModelParts& parts) {
-  if (to.rank() == 0) {  // replicated on all ranks
+  if (to.rank() == 0) {  // the same on all ranks
     if (parts.dense) weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
     if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));
   }
-  if (parts.dense) state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
+  if (parts.dense) state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" the state differs between ranks
   to.number("wide_keys", wide_keys_loaded_);
   to.number("updates_before", updates_before_);
   for (size_t e = 0; e < tables_.size(); ++e)
@@ -229,7 +230,8 @@ void Replica::load_state(const StateReader& from, const ModelParts& parts) {
   const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
   Context ctx(runtime_, runtime_.compute_stream());
   if (parts.dense) weights_.load_state(first.in("weights"), ctx);
-  if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));  // else several ranks brought it
+  // otherwise the checkpoint has parts of several ranks
+  if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));
   if (!fp8_scales_.empty()) fp8_scales_.load_state(first.in("fp8"));
   if (parts.dense) state_.load_state(own.in("layers"));
   wide_keys_loaded_ = own.number("wide_keys") != 0;

@@ -1,4 +1,5 @@
-// What a batch needs before its step: its keys at the owners of their rows, the rows in memory, and looked up.
+// Preparation of a batch before its step: sends its keys to the owner ranks, fetches rows into memory, and looks them
+// up.
 #include <algorithm>
 
 #include "core/device/profiler.h"

@@ -1,4 +1,4 @@
-// A training step of a model, as its plan lays it out, and an evaluation of a batch.
+// Runs a training step of a model by its plan, and the evaluation of a batch.
 #include <algorithm>
 
 #include "core/device/profiler.h"
@@ -72,7 +72,8 @@ void Replica::run_of_table(Context& own, const PlannedCall& call, const StepOf& 
   const auto profiled = [&](Context& ctx, const char* part) {
     return ProfiledPart(ctx, part, kEmbedding, table.spec().name);
   };
-  if (call.part == StepPart::fill_vectors && call.stream == StepStream::compute) {  // zeros, and few
+  // empty for replicated slots, and small
+  if (call.part == StepPart::fill_vectors && call.stream == StepStream::compute) {
     table.fill_local_vectors(own, step.buffer, vectors);
   } else if (call.part == StepPart::fill_vectors) {
     const ProfiledPart part = profiled(own, "forward");
@@ -97,7 +98,7 @@ ops::OverflowSearch Replica::search_of_table(size_t e, const Tensor& gradient) c
   if (!scaler_) return {};
   const bool alone = comm_.size() == 1;
   const DType exchanged = alone ? DType::f32 : tables_[e]->spec().exchange;
-  // A gradient that is sent as it is has been searched where it was written; between hosts sums are sent.
+  // A gradient that is sent unchanged was checked when it was written; between hosts, sums are sent and checked.
   const bool as_it_is = alone || (gradient.dtype() == exchanged && tables_[e]->fixed_sizes());
   return train_.searches_overflow(e) && as_it_is ? ops::OverflowSearch{} : scaler_->search(exchanged);
 }
@@ -145,7 +146,7 @@ void Replica::run_of_model(Context& ctx, const PlannedCall& call, const StepOf& 
       return weights_.update(ctx);
     }
     default:
-      throw Error(Kind::bug, cat("nobody runs '", name_of(call.part), "' of a step"));
+      throw Error(Kind::bug, cat("no handler runs '", name_of(call.part), "' of a step"));
   }
 }
 
@@ -165,7 +166,7 @@ void Replica::evaluate(Context& ctx, const BatchTensors& batch, const Network::B
   });
   write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
-  // The penalty is part of the loss in evaluation too, for the size of a training batch, as the weights were trained.
+  // Evaluation adds the penalty to its loss too, with the factor of a training batch, as the weights were trained.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)

@@ -54,20 +54,19 @@ void StepLayers::weight_gradients(Context& ctx, const PlannedCall& call) {
 }
 
 void StepLayers::start_all() {
-  const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
+  const ProfiledPart part(caller_, "weight gradients", "weights", "bias gradients and wgrads of all layers",
                           {.bytes = std::exchange(bytes_at_the_end_, 0)});
   last_.run();
 }
 
 void StepLayers::start_sums(Context& ctx) {
-  const ProfiledPart part(ctx, "weight gradients", "weights", "sums of all layers");
+  const ProfiledPart part(ctx, "weight gradients", "weights", "bias gradients of all layers");
   last_.run_first(ctx);
 }
 
 void StepLayers::start_products() {
   grouped_.assign(last_.late().begin(), last_.late().end());
-  const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
-                          {.bytes = bytes_at_the_end_});
+  const ProfiledPart part(caller_, "weight gradients", "weights", "wgrads of all layers", {.bytes = bytes_at_the_end_});
   last_.run_late(caller_);
 }
 

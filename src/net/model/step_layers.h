@@ -1,4 +1,4 @@
-// The calls of a planned step that belong to layers, and what they leave for the end of the backward pass.
+// The layer calls of a planned step, and the wgrads that they defer to the end of the backward pass.
 #pragma once
 
 #include <span>
@@ -10,16 +10,16 @@
 
 namespace hctr {
 
-/// One step. Valid no longer than its arguments.
+/// One step. Its arguments must outlive it.
 class StepLayers {
  public:
   /// `caller`: a context of the compute stream.
   StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
       : network_(network), binding_(binding), caller_(caller), last_(caller) {}
 
-  /// Queues a call with a context of its stream. Returns whether it is one of layers.
+  /// Queues a call with a context on its stream. Returns whether it is a call of layers.
   bool run(const Context& own, const PlannedCall&);
-  /// What StepPart::grouped_products has started.
+  /// The wgrads that StepPart::grouped_products has started.
   std::span<const Lockstep::LateResult> grouped() const { return grouped_; }
 
  private:

@@ -1,4 +1,4 @@
-// Calls of several tables, whose kernels of one kind may start as one.
+// Calls of several tables. Kernels of the same kind may be launched as one.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ using TableCall = std::function<void(Context&, size_t table)>;
 
 /// body(context, e) for every table e of the group, as `part` of a profile.
 void run_tables(const Embeddings&, const TableGroup&, Context, const char* part, const TableCall& body);
-/// The same for several groups, one after the other.
+/// The same for several groups, sequentially.
 void run_tables(const Embeddings&, const std::vector<TableGroup>&, Context, const char* part, const TableCall& body);
 
-/// What a plan goes by. The same on every rank.
+/// The facts of tables that a plan depends on. The same on every rank.
 std::vector<TableFacts> table_facts(const Embeddings&);
 
 }  // namespace hctr

@@ -1,9 +1,9 @@
-// Names of the counts of tables that those who report them have to know.
+// Names of table counts that reports refer to.
 #pragma once
 
 namespace hctr {
 
-/// How many keys the index has places for, on all ranks. It depends on where a run began, as other counts do not.
+/// The number of slots of the index, over all ranks. Unlike other counts, it depends on where a run began.
 inline constexpr const char* kIndexPlaces = "index_places";
 
 }  // namespace hctr

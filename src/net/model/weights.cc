@@ -31,9 +31,9 @@ Tensor part_of(const Tensor& all, int64_t first, int64_t end) {
   return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
 }
 
-/// Matrices get rows of zeros up to a multiple of eight, as rows of activations have columns of zeros: a product over
-/// 429 columns runs as one over 432. The zeros stay: their gradients are sums of products with zeros, and the
-/// optimizers leave a zero without gradient as it is.
+/// Pads matrices with rows of zeros to a multiple of eight, as activations are padded with columns of zeros: a GEMM
+/// over 429 columns runs as one over 432. The padding stays zero: its gradients are sums of products with zeros, and
+/// the optimizers do not change a zero without gradient.
 TensorSpec with_zero_rows(const Shape& shape) {
   TensorSpec spec(DType::f32, shape);
   if (shape.rank() == 2 && shape[0] >= 8) spec.zero_rows = (shape[0] + 7) / 8 * 8 - shape[0];
@@ -61,7 +61,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, Rep
     : use_(use),
       most_norm_(config.solver.clip_gradient_norm.value_or(0)),
       optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
-  // The running order may differ from the order of the config; the file keeps the latter.
+  // The running order may differ from the order of the config; the file uses the latter.
   std::vector<const WeightSpec*> specs;
   for (const LayerEntry& entry : config.layers)
     for (size_t n = 0; n < graph.nodes.size(); ++n) {

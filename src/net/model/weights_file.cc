@@ -1,4 +1,4 @@
-// The files of dense weights and of their optimizer's states.
+// The files of dense weights and of their optimizer states.
 #include <algorithm>
 #include <cstring>
 
@@ -65,23 +65,23 @@ void Weights::expect_layout(const std::filesystem::path& path) const {
     if (saved(i) != here(i))
       throw Error(Kind::data,
                   cat("dense model file '", path.string(), "' belongs to another model: its weight ", i, " is ",
-                      saved(i), ", and the config has ", here(i), " there (as '", layout.string(), "' says)"));
+                      saved(i), ", but the config has ", here(i), " there (as '", layout.string(), "' says)"));
 }
 
 namespace {
 
-/// The file, whose size was looked at.
+/// Reads the file, whose size was checked.
 std::string read_dense(const std::filesystem::path& path, int64_t size) {
   std::string bytes = read_text(path, "dense model file", size);
   if (static_cast<int64_t>(bytes.size()) != size)
-    throw Error(Kind::io, cat("cannot read dense model file '", path.string(), "': it became shorter meanwhile"));
+    throw Error(Kind::io, cat("cannot read dense model file '", path.string(), "': it was truncated while being read"));
   return bytes;
 }
 
 }  // namespace
 
 void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
-  const int64_t size = size_of_file(path, "dense model file");  // which is right before so much is read
+  const int64_t size = size_of_file(path, "dense model file");  // checked before reading
   const bool described = std::filesystem::exists(layout_path(path));
   if (!layers.empty() && described) {
     load_chosen(path, size, layers, ctx);
@@ -91,12 +91,12 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
   size_t expected = 0;
   for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
   if (size != static_cast<int64_t>(expected))
-    throw Error(Kind::data,
-                cat("dense model file '", path.string(), "' has ", size, " bytes, and this config's dense layers have ",
-                    expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model",
-                    layers.empty() ? ""
-                                   : cat(", and there is no '", layout_path(path).string(),
-                                         "' that says where the layers are in it")));
+    throw Error(
+        Kind::data,
+        cat("dense model file '", path.string(), "' has ", size, " bytes, but this config's dense layers have ",
+            expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model",
+            layers.empty() ? ""
+                           : cat(", and there is no '", layout_path(path).string(), "' with the positions of layers")));
   const std::string bytes = read_dense(path, size);
   size_t at = 0;
   for (const Item& item : items_) {
@@ -127,12 +127,12 @@ void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const
     for (int d = 0; d < value.rank(); ++d) shape.push_back(value.dim(d));
     if (found->shape != shape)
       throw Error(Kind::data, cat("dense model file '", path.string(), "' has '", item.name, "' of shape ",
-                                  to_json(found->shape).text(), ", and this config has ", to_json(shape).text()));
+                                  to_json(found->shape).text(), ", but this config has ", to_json(shape).text()));
     set_value(item, path, bytes, found->at, ctx);
   }
 }
 
-/// Takes a weight from byte `at` of a file.
+/// Sets a weight from byte `at` of a file.
 void Weights::set_value(const Item& item, const std::filesystem::path& path, const std::string& bytes, size_t at,
                         Context& ctx) const {
   const Tensor value = values_.get(item.value);
@@ -168,7 +168,7 @@ void Weights::load_opt_states(const std::filesystem::path& path, StreamRef strea
     throw Error(Kind::data,
                 cat("file of optimizer states '", path.string(), "' has ", size, " bytes; ", states_.size(),
                     states_.size() == 1 ? " state" : " states", " of ", optimizer_type(optimizer_.kind).name, " for ",
-                    weights, " dense weights are ", numbers * 4, ": it is of another model or optimizer"));
+                    weights, " dense weights are ", numbers * 4, ": it belongs to another model or optimizer"));
   const std::string bytes = read_text(path, "file of optimizer states", size);
   if (static_cast<int64_t>(bytes.size()) != size)
     throw Error(Kind::io, cat("cannot read file of optimizer states '", path.string(), "': it became shorter"));

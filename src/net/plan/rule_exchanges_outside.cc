@@ -6,9 +6,9 @@ namespace hctr {
 const StepRule kExchangesOutside = {
     .name = "exchanges outside of the recording",
     .reason =
-        "The sizes of what hosts exchange are known with the batch only. Messages of the largest size, which a "
-        "recording could hold, take longer than exchanges between two recorded pieces.",
-    .gain = "two H100: keys that are spread make messages of twice the bytes at their largest size",
+        "The sizes of messages between hosts depend on the batch. Messages of the maximum size, which could be "
+        "recorded, take longer than exchanges between two recorded pieces.",
+    .gain = "two H100: with sharded slots, messages of the maximum size have twice the bytes",
     .decide = [](const StepFacts& facts, StepChoices& choices) { return choices.outside = !facts.recorded_whole; }};
 
 }  // namespace hctr

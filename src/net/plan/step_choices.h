@@ -1,5 +1,5 @@
-// What the rules decide of a step, and the rules. Each rule is one file, which says why, and what it gained when it was
-// measured.
+// The decisions that rules make about a step, and the list of rules. Each rule is one file, which gives its reason and
+// its measured gain.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,32 @@ namespace hctr {
 
 /// The default: everything runs on the compute stream, in the order of the calls. Each field is set by one rule.
 struct StepChoices {
-  bool lookups_aside = false;  ///< look-ups run on the exchange stream while the first layers run
-  std::optional<ops::MultiprocessorShares> shares{};  ///< of the first layers, and of the look-up beside them
-  std::vector<size_t> element_tables{};               ///< tables on a stream of their own
-  bool tables_merged = false;                         ///< kernels of one kind of several tables start as one
-  bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a stream of their own
-  bool copies_early = false;  ///< transposed copies of weights are written before the look-up begins, or beside it
-  bool wgrads_aside = false;  ///< WeightGradientRun::apart has a stream of its own
-  std::vector<bool> reads_wgrads{};     ///< [layer] its gradients, and those behind it, are read: nothing may be left
-  std::optional<size_t> held_from{};    ///< gradients of weights from this layer on wait for those of embeddings
-  size_t reduction_behind = 0;          ///< the layer behind whose dgrad the first reader's tables sum their gradients
-  bool products_first = false;          ///< at the end, before sums of biases, which then have the weights stream
-  bool skip_known_early = false;        ///< operands are searched in place of the gradients of weights that come last
-  bool prefetch_at_embeddings = false;  ///< the next batch is looked up once gradients of embeddings are complete
-  bool keys_ahead = false;              ///< keys of the batch behind the next are exchanged, on a stream of their own
-  bool outside = false;                 ///< exchanges stay outside of what is recorded
+  bool lookups_aside = false;  ///< look-ups run on the exchange stream, concurrently with the first layers
+  std::optional<ops::MultiprocessorShares> shares{};  ///< for the first layers and the concurrent look-up
+  std::vector<size_t> element_tables{};               ///< tables that run on a separate stream
+  bool tables_merged = false;                         ///< kernels of one kind of several tables are launched as one
+  bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a separate stream
+  bool copies_early = false;  ///< transposed copies of weights are written before the look-up, or concurrently with it
+  bool wgrads_aside = false;  ///< WeightGradientRun::apart has a separate stream
+  /// [layer] its gradients and those of later layers are read here: none may be deferred
+  std::vector<bool> reads_wgrads{};
+  std::optional<size_t> held_from{};  ///< wgrads from this layer on wait for the gradients of embeddings
+  /// the embedding dgrad reduction of the first reader starts after this layer's dgrad
+  size_t reduction_behind = 0;
+  /// deferred wgrad GEMMs run before bias gradients, which get the weights stream
+  bool products_first = false;
+  /// the overflow check reads the operands of the last wgrads instead of the wgrads
+  bool skip_known_early = false;
+  bool prefetch_at_embeddings = false;  ///< the next batch is looked up once embedding gradients are complete
+  bool keys_ahead = false;              ///< keys are exchanged one batch ahead, on a separate stream
+  bool outside = false;                 ///< exchanges are not part of the recording
 };
 
-/// `decide` sets its fields of the choices, which rules before it have not set. Returns whether the rule applies.
+/// `decide` sets its fields of the choices, which no earlier rule has set. Returns whether the rule applies.
 struct StepRule {
   const char* name;
   const char* reason;
-  const char* gain;  ///< as it was measured
+  const char* gain;  ///< as measured
   bool (*decide)(const StepFacts&, StepChoices&);
 };
 

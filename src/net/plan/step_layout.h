@@ -1,4 +1,4 @@
-// Lays the calls of a step out in the order in which they are queued, as the choices say.
+// Lists the calls of a step in the order in which they are queued, according to the choices.
 #pragma once
 
 #include <optional>
@@ -22,18 +22,18 @@ class StepLayout {
 
   // Of calls.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
-  PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);  // outside, where exchanges are
+  PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);  // outside of the recording, if exchanges are
   size_t record(On, bool outside = false);
   void wait(On, size_t event, bool outside = false);
-  /// `to` waits for all that is queued on `from`.
+  /// Makes `to` wait for all work queued on `from`.
   void order(On from, On to, bool outside = false) { wait(to, record(from, outside), outside); }
   void end_piece();
   size_t group(std::vector<size_t> tables, bool merged);
-  /// A call for all tables, those of choices_.element_tables on their stream.
+  /// A call for all tables; those in choices_.element_tables run on their own stream.
   void add_tables(Part);
   bool is_apart(size_t table) const;
 
-  // step_layout_forward.cc
+  // Defined in step_layout_forward.cc:
   void begin_alone();
   void begin_on_ranks();
   void send_vectors();
@@ -44,7 +44,7 @@ class StepLayout {
   void forward_layer(size_t node);
   void end_forward();
 
-  // step_layout_backward.cc
+  // Defined in step_layout_backward.cc:
   void backward();
   void backward_layer(size_t node);
   void reduce_embeddings(size_t node);
@@ -64,19 +64,20 @@ class StepLayout {
   StepPlan& plan_;
   const StepFacts& facts_;
   const StepChoices& choices_;
-  std::vector<std::optional<size_t>> summed_;  // [table] the event behind its sum_replicated
+  std::vector<std::optional<size_t>> summed_;  // [table] the event after its sum_replicated
   struct Recorded {
     bool outside;
     size_t piece;
   };
   std::vector<Recorded> recorded_;  // [event]
   size_t piece_ = 0;
-  std::vector<size_t> all_, main_;            // tables; main_: without those on a stream of their own
-  std::vector<size_t> vectors_sent_;          // [table] event
-  size_t loss_known_ = 0;                     // event
-  std::optional<size_t> skip_known_;          // event; none: it is known once all gradients are
-  std::set<size_t> forward_joins_, started_;  // layers that wait for the layers stream; whose backward pass runs there
-  // Gradients of weights that are not queued yet.
+  std::vector<size_t> all_, main_;    // tables; main_: those without a stream of their own
+  std::vector<size_t> vectors_sent_;  // [table] event
+  size_t loss_known_ = 0;             // event
+  std::optional<size_t> skip_known_;  // event at which the skip decision is known; none: once all gradients are
+  // layers that wait for the layers stream; layers whose backward pass runs there
+  std::set<size_t> forward_joins_, started_;
+  // wgrads that are not queued yet.
   struct Waiting {
     size_t node;
     bool grouped;
@@ -84,7 +85,7 @@ class StepLayout {
   std::vector<Waiting> waiting_;
   std::vector<size_t> apart_;  // on the weights stream, which already waits for their operands
   bool holds_ = false, uses_weights_stream_ = false;
-  size_t grouped_ = 0;  // products that wait for the end
+  size_t grouped_ = 0;  // GEMMs deferred to the end
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The calls of a step from loss to updates.
+// The calls of a step from the loss to the updates.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ void StepLayout::backward() {
   finish_wgrads();
 }
 
-/// And those layers that run concurrently, all of whose readers have run backward then.
+/// Also queues the concurrent layers whose readers have all run backward by now.
 void StepLayout::backward_layer(size_t node) {
   if (started_.contains(node)) {
     order(On::layers, kCompute);
@@ -48,7 +48,7 @@ void StepLayout::backward_layer(size_t node) {
   }
 }
 
-/// Sends the gradients of the tables that this layer is the first to read to the owners of their rows.
+/// For the tables that this layer is the first to read: sends the gradients to the owner ranks.
 void StepLayout::reduce_embeddings(size_t node) {
   if (node >= facts_.layers.size()) return;
   const std::vector<size_t>& complete = facts_.layers[node].first_reads;
@@ -107,7 +107,7 @@ void StepLayout::start_grouped() {
   grouped_ = 0;
 }
 
-/// Once the next backward pass is queued, so that the GPU sees that one first.
+/// Called once the next backward pass is queued, so that the GPU starts that one first.
 void StepLayout::flush_apart() {
   for (const size_t node : apart_) add(Part::weight_gradients, On::weights, node);
   uses_weights_stream_ = uses_weights_stream_ || !apart_.empty();
@@ -150,16 +150,16 @@ void StepLayout::update() {
   end_piece();
 }
 
-/// Once all gradients are queued.
+/// Called once all gradients are queued.
 void StepLayout::update_tables() {
   if (!facts_.may_skip) {
     add_tables(Part::receive_gradients);
     update_rows(false, kCompute);
-    wait_all_reduces();  // only here: that of the first layers' gradients runs while tables are updated
+    wait_all_reduces();  // only here: the all-reduce of the first layers' gradients overlaps the table updates
     return end_piece();
   }
   wait_all_reduces();
-  // The search of sent gradients, but not of received ones.
+  // The check of sent gradients; received ones are not checked.
   if (!facts_.alone() && !choices_.element_tables.empty()) order(kElements, kCompute);
   order(kExchange, kCompute, choices_.outside);
   end_piece();
@@ -168,7 +168,7 @@ void StepLayout::update_tables() {
   update_rows(true, kCompute);
 }
 
-/// `decided_on`: the stream on which it is known whether the step is skipped, if it may be.
+/// `decided_on`: the stream on which the skip decision is made, if the step may be skipped.
 void StepLayout::update_rows(bool may_skip, On decided_on) {
   const bool elements = !choices_.element_tables.empty();
   if (!facts_.alone()) {

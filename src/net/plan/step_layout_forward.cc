@@ -1,4 +1,4 @@
-// The calls of a step from look-up to loss.
+// The calls of a step from the look-up to the loss.
 #include <algorithm>
 
 #include "net/plan/step_layout.h"
@@ -32,7 +32,7 @@ void StepLayout::begin_on_ranks() {
   order(kCompute, kExchange, choices_.outside);
   if (!choices_.element_tables.empty()) order(kCompute, kElements, choices_.outside);
   send_vectors();
-  add_tables(Part::expect_gradients);  // early, so that no rank waits for it later
+  add_tables(Part::expect_gradients);  // posts the receives early, so that no rank waits for them later
   end_piece();
 }
 
@@ -64,7 +64,7 @@ void StepLayout::forward() {
   }
 }
 
-/// Those that early_weight_copies() has not written, and the layer that waits for what it has.
+/// Writes the copies that early_weight_copies() has not written, and makes the first layer wait for the others.
 void StepLayout::weight_copies() {
   if (!choices_.copies_early) {
     add(Part::copy_weights).end = facts_.layers.size();
@@ -78,7 +78,7 @@ void StepLayout::weight_copies() {
   }
 }
 
-/// The vectors that the layer is the first to read are complete then.
+/// From here on, the vectors that this layer is the first to read are complete.
 void StepLayout::before_forward(size_t node) {
   const std::vector<size_t>& needed = facts_.layers[node].first_reads;
   if (needed.empty()) return;
@@ -88,7 +88,8 @@ void StepLayout::before_forward(size_t node) {
     return;
   }
   for (const size_t e : needed)
-    if (!facts_.tables[e].replicated_rows) add(Part::fill_vectors, kCompute, e);  // zeros, and few
+    // empty for replicated slots, and small
+    if (!facts_.tables[e].replicated_rows) add(Part::fill_vectors, kCompute, e);
   for (const size_t e : needed) {
     wait(kCompute, vectors_sent_[e]);
     add(Part::combine_vectors, kCompute, e);
@@ -112,7 +113,7 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  add_exchange(Part::report_loss);  // before the updates of tables, which run on this stream or behind it
+  add_exchange(Part::report_loss);  // before the table updates, which run on this stream or after it
   loss_known_ = record(kExchange, choices_.outside);
 }
 

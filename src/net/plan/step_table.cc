@@ -1,4 +1,4 @@
-// A plan as text.
+// Prints a plan as text.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -47,7 +47,7 @@ PartName describe_part(StepPart part) {
     case StepPart::sum_replicated:
       return {"all-reduce of replicated rows", Of::table};
     case StepPart::send_gradients:
-      return {"search and send gradients", Of::table};
+      return {"check and send gradients", Of::table};
     case StepPart::forward:
       return {"forward", Of::layer};
     case StepPart::backward:
@@ -75,15 +75,15 @@ PartName describe_part(StepPart part) {
     case StepPart::grouped_all:
       return {"grouped sums and wgrads"};
     case StepPart::grouped_sums:
-      return {"grouped sums of biases"};
+      return {"grouped bias gradients"};
     case StepPart::grouped_products:
       return {"grouped wgrads"};
     case StepPart::wait_all_reduces:
       return {"wait for all-reduces of wgrads"};
     case StepPart::search_operands:
-      return {"overflow search in operands"};
+      return {"overflow check of operands"};
     case StepPart::search_gradients:
-      return {"overflow search in gradients"};
+      return {"overflow check of gradients"};
     case StepPart::update_fp8_scales:
       return {"scales of FP8"};
     case StepPart::update_weights:
@@ -158,12 +158,12 @@ class TableOfCalls {
   void add_row(Row row) { rows_.push_back(std::move(row)); }
 
   const StepPlan& plan_;
-  std::vector<Row> rows_ = {{"stream", "call", "waits for, besides what is above on its stream"}};
-  std::vector<std::string> recorded_;  // [event] the call in front of it
+  std::vector<Row> rows_ = {{"stream", "call", "waits for, in addition to earlier calls on its stream"}};
+  std::vector<std::string> recorded_;  // [event] the call before it
   std::map<StepStream, std::string> waits_, last_;
 };
 
-/// In lines that begin with four spaces.
+/// Wraps the text in lines that begin with four spaces.
 std::string wrapped(std::string_view text) {
   constexpr size_t kWidth = 106;
   std::string lines;
@@ -181,7 +181,7 @@ std::string preparation_text(const StepPlan& plan) {
                          alone ? "" : ", and its keys go to the owners of their rows,", " on the ",
                          plan.choices.keys_ahead ? "key" : "prepare",
                          " stream once its buffer is free.\nBatch k+1 is looked up and sorted on the prepare stream");
-  text += plan.has_prefetch_point ? " behind the prefetch point of step k.\n" : " once its keys are there.\n";
+  text += plan.has_prefetch_point ? " after the prefetch point of step k.\n" : " once its keys have arrived.\n";
   return text;
 }
 

@@ -15,7 +15,7 @@ struct LossScale {
   int64_t skipped = 0;     ///< steps skipped so far
 };
 
-/// The largest magnitude that is no overflow, and the flag to set, on the device of the gradients; null: no search.
+/// The largest magnitude that is not an overflow, and the flag to set, on the device of the gradients; null: no search.
 struct OverflowSearch {
   float largest = 0;
   float* found = nullptr;

@@ -21,7 +21,7 @@ struct KeySpan {
   int64_t step = 1;  // the ranks that the keys are spread over
 };
 
-/// Replaces a hash index. Row 0 is no row, as there.
+/// Replaces a hash index. Row 0 is not a row, as there.
 struct DirectIndex {
   const KeySpan* ranges =
       nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone

@@ -216,8 +216,8 @@ using hctr::cuda::launch_single;
 namespace {
 
 /// Calls body(gradients, lanes) with the widest access to the gradients that their memory and Rows allow. Rows of
-/// two-byte elements with a length that is no multiple of eight are rare: the dtype of their gradients is looked up at
-/// run time.
+/// two-byte elements with a length that is not a multiple of eight are rare: the dtype of their gradients is looked up
+/// at run time.
 template <class Rows, class Body>
 void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy,
                         Body&& body) {

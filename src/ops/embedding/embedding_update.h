@@ -23,7 +23,7 @@ HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combin
 
 /// Only the sums, for rows on several ranks: sums[row, :] = g for every row of the batch, not divided by the loss
 /// scale. Other rows of `sums` are unchanged; if the step is skipped, all are. Shapes: sums [rows, dim], dense; row 0
-/// is no row. Dtypes: sums f32; dy as above.
+/// is not a row. Dtypes: sums f32; dy as above.
 HCTR_OP(void sum_row_gradients(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                                Tensor sums))
 

@@ -1,5 +1,5 @@
 // Replicated rows: which of them a step touches on any rank, and which have occurred at all. Marks are i32 [rows + 1],
-// 0 or 1, by row; row 0 is no row.
+// 0 or 1, by row; row 0 is not a row.
 #pragma once
 
 #include <cstddef>

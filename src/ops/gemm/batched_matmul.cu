@@ -76,7 +76,7 @@ void plan_batch(Runtime::CudaLibraries& libraries, const BatchedProblem& p, Blas
   if (cuda::propose(libraries, product,
                     {BatchedProblem::aligned(p.a), BatchedProblem::aligned(p.b), BatchedProblem::aligned(p.c)},
                     {&found, 1}) == 0)
-    throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
+    throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM");
   product.algorithm = found.algo;
 }
 
@@ -118,7 +118,7 @@ void cuda::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, 
   };
   in_context(what, [&] {
     HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
-                "a matrix product on another stream than the compute stream would share its workspace");
+                "a GEMM on a stream other than the compute stream would share its workspace");
     const bool tf32 = c.tensor.dtype() == DType::f32 && ctx.runtime().options().tf32;
     for (int64_t first = 0; first < rows; first += kMostInACall)
       multiply_batch(ctx, {a, b, c, of_a, of_b, std::min(kMostInACall, rows - first), tf32}, first, scale);

@@ -29,7 +29,7 @@ Function blas_function(void* library, const char* name) {
   void* const found = library ? ::dlsym(library, name) : nullptr;
   if (!found)
     throw Error(Kind::device, cat("the BLAS library " HCTR_BLAS_NAME " cannot be loaded: ", ::dlerror(),
-                                  "; it was there when this program was built. Is memory limited (ulimit -v)?"));
+                                  "; it existed when this program was built. Is memory limited (ulimit -v)?"));
   return reinterpret_cast<Function>(found);
 }
 
@@ -117,7 +117,7 @@ class BlasMemory {
     --running_;
     if (most_ == 0)
       throw Error(Kind::device, cat("no memory for the ", kBytes >> 20,
-                                    " MiB that the BLAS library takes for each thread: use fewer ",
+                                    " MiB that the BLAS library needs for each thread: use fewer ",
                                     "(--threads), or raise the limit of addresses (ulimit -v)"));
     ++waiting_;
     ended_.wait(lock, [] {

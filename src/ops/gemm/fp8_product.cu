@@ -87,7 +87,7 @@ void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& p
     describe_fp8(p, false, plan.product);
     if (find_algorithm(libraries, p, plan.product)) return;
   }
-  throw Error(Kind::device, "cuBLAS knows no algorithm for this product; \"mixed_precision\": \"bf16\" needs none");
+  throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM; \"mixed_precision\": \"bf16\" needs none");
 }
 
 /// c = c + bias, or its positive part, if the library has no epilogue. Rounds a second time.
@@ -129,7 +129,7 @@ int64_t widened(int64_t extent, int64_t unit, int64_t held) {
 void multiply_fp8(Context& ctx, const Fp8Problem& p) {
   Runtime& runtime = ctx.runtime();
   HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
-              "a matrix product on another stream than the compute stream would share its workspace");
+              "a GEMM on a stream other than the compute stream would share its workspace");
   auto& libraries = *runtime.cuda_libraries();
   const auto [place, is_new] = libraries.fp8_products.try_emplace(p.key());
   if (is_new) {
@@ -162,7 +162,7 @@ void cuda::expect_fp8(Context& ctx) {
               cat("/solver/mixed_precision: \"fp8\" needs a GPU of compute capability 8.9 or more (Ada, Hopper and "
                   "later), and ",
                   hctr::cuda::describe(ctx.device().index), " has ", capability / 10, ".", capability % 10,
-                  "; \"bf16\" trains on it"));
+                  "; use \"bf16\" on it"));
 }
 
 void cuda::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::optional<Tensor> bias, bool relu,

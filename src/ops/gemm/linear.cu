@@ -29,7 +29,7 @@ cudaDataType_t library_type(DType dtype) {
     case DType::bf16:
       return CUDA_R_16BF;
     default:
-      throw Error(Kind::bug, cat("no matrix product of ", name_of(dtype)));
+      throw Error(Kind::bug, cat("no GEMM of ", name_of(dtype)));
   }
 }
 
@@ -108,7 +108,7 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
                     {cuda::alignment(p.a.bytes()), cuda::alignment(p.b.bytes()), cuda::alignment(p.c.bytes()),
                      cuda::alignment(addend.bytes())},
                     {&found, 1}) == 0)
-    throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
+    throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM");
   product.algorithm = found.algo;
 }
 
@@ -171,7 +171,7 @@ Buffer& workspace_of(Context& ctx) {
   auto& libraries = *ctx.runtime().cuda_libraries();
   if (ctx.stream().handle == ctx.runtime().compute_stream().handle) return libraries.blas_workspace;
   HCTR_EXPECT(libraries.side_streams.contains(ctx.stream().handle),
-              "a matrix product on a stream that is neither the compute stream nor one that products were let run on");
+              "a GEMM on a stream that is neither the compute stream nor registered with add_product_stream()");
   return *libraries.side_workspace;
 }
 

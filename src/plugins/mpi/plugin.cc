@@ -23,11 +23,11 @@ const char* checked(int status, const char* call) {
 }
 
 const char* start(hctr::MpiPlugin::Place* place) {
-  if (comm != MPI_COMM_NULL) return "another job of this process uses MPI: one at a time can";
+  if (comm != MPI_COMM_NULL) return "another job of this process uses MPI: expected one at a time";
   int level = 0, initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
-  if (finalized) return "MPI has been finalized in this process, and can be started once only";
+  if (finalized) return "MPI was finalized in this process, and can be initialized only once";
   ours = !initialized;
   const char* failed =
       ours ? checked(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread")

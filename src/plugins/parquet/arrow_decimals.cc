@@ -191,7 +191,7 @@ arrow::Status convert_times(const arrow::Array& array, ParquetForm form, Convert
       to.numbers.push_back(static_cast<double>(second) +
                            static_cast<double>(rest) / static_cast<double>(unit.per_second));
     else if (form == ParquetForm::integer)
-      return arrow::Status::Invalid("times are no integers");
+      return arrow::Status::Invalid("times are not integers");
     else if (!null) {
       if (!unit.clock) append_date(day, to.text);
       if (!unit.clock && !unit.date) to.text += ' ';

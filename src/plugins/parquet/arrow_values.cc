@@ -83,7 +83,7 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
     if (!array.IsNull(i)) {
       const int64_t word = array.GetValueIndex(i);
       if (word < 0 || word >= array.dictionary()->length())
-        return arrow::Status::Invalid("a value that its dictionary does not have");
+        return arrow::Status::Invalid("a value that its dictionary lacks");
       ARROW_RETURN_NOT_OK(all.Append(bytes + words.text[word], words.text[word + 1] - words.text[word]));
     }
     if (all.length() > std::numeric_limits<int32_t>::max())

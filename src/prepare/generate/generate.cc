@@ -174,19 +174,19 @@ void check_options(const std::vector<Part>& parts, const GenerateOptions& option
       (options.files != 1 || options.eval_files != 1 || !options.folder.empty()))
     throw Error(
         Kind::usage,
-        "Raw data is one file, the source of the Data layer; leave --files, --eval-files and the data folder out");
+        "Raw data are one file, the source of the Data layer; remove --files, --eval-files and the data folder");
   for (const Part& part : parts)
     if (part.samples < 1 || part.files < 1 || part.files > part.samples)
       throw Error(Kind::usage,
-                  cat(part.samples, " samples in ", part.files, " files: at least one sample per file is needed"));
+                  cat(part.samples, " samples in ", part.files, " files: expected at least one sample per file"));
   if (!(options.positive_share > 0 && options.positive_share < 1))
-    throw Error(Kind::usage, cat("the share of positives must lie between 0 and 1, not ", options.positive_share));
+    throw Error(Kind::usage, cat("the share of positives must be between 0 and 1, not ", options.positive_share));
   if (!(options.related >= -1 && options.related <= 1))
-    throw Error(Kind::usage, cat("labels are related by a correlation from -1 to 1, not ", options.related));
+    throw Error(Kind::usage, cat("the correlation of labels must be from -1 to 1, not ", options.related));
   if (parts.size() == 2 && data_file(parts[0], options, "", 0) == data_file(parts[1], options, "", 0))
     throw Error(Kind::usage,
                 cat("\"source\" '", parts[0].list.string(), "' and \"eval_source\" '", parts[1].list.string(),
-                    "' differ in their ending alone, and so their data files would have the same names"));
+                    "' differ only in their extension, so their data files would have the same names"));
 }
 
 }  // namespace
@@ -219,8 +219,8 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
 std::optional<BestPossible> generate(const DataSection& section, const GenerateOptions& options, const Log& log) {
   if (section.format == kFeatureFormat)
     throw Error(Kind::usage,
-                "feature specifications are not generated; make text with --text csv from a Data layer without one, "
-                "and describe it with the tool feature_spec");
+                "feature specifications are not generated; generate text with --text csv from a Data layer without "
+                "one, and describe it with the tool feature_spec");
   std::vector<Part> parts = {{"train", section.source, options.samples, options.files}};
   if (!section.eval_source.empty())
     parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
@@ -232,7 +232,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   const Json made = made_with(section, options);
   if (std::all_of(parts.begin(), parts.end(),
                   [&](const Part& part) { return present(part, made, options.written_as, log); })) {
-    log.info("'", section.source, "' is there already, made with the same parameters; nothing to do");
+    log.info("'", section.source, "' already exists, made with the same parameters; nothing to do");
     return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
   for (const Part& part : parts)
@@ -241,15 +241,16 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
                       [&] { return files_of_config(options.config, options.environment); });
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
-      throw Error(Kind::usage, cat("'", part.list.string(),
-                                   "' is there already, and was not made with these parameters; "
-                                   "--force overwrites it and its data files"));
+      throw Error(
+          Kind::usage,
+          cat("'", part.list.string(),
+              "' already exists, but was not made with these parameters; --force overwrites it and its data files"));
   if (options.written_as == WrittenAs::parquet && !options.force)
     for (const Part& part : parts)
       if (const fs::path other = parquet_folder(part, section, options) / kParquetMetadata; fs::exists(other))
         throw Error(Kind::usage,
                     cat("'", other.string(),
-                        "' is there already, and this set would have its own there; choose another folder for '",
+                        "' already exists, and this set would write its own there; choose another folder for '",
                         part.list.string(), "', or overwrite it with --force"));
   const SampleMaker maker(section, options);
   const SampleEncoder encoder(section, options.written_as, maker.style());

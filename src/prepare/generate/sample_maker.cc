@@ -26,19 +26,19 @@ std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOp
     throw Error(Kind::usage,
                 cat("--vocabulary has ", sizes.size(), " numbers; the Data layer has ", section.slots(), " slots"));
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 1 || size > int64_t{1} << 40; }))
-    throw Error(Kind::usage, "each slot needs a vocabulary of at least 1 and at most 2^40 keys");
+    throw Error(Kind::usage, "each slot needs a vocabulary of 1 to 2^40 keys");
   return sizes;
 }
 
 /// Largest number of keys of a slot: the slot's own limit, or an even share of the input's limit; at most `asked`.
 int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked) {
   if (asked > input.max_nnz)
-    throw Error(Kind::usage, cat("up to ", asked, " keys per slot were asked for; the Data layer allows max_nnz ",
+    throw Error(Kind::usage, cat("up to ", asked, " keys per slot were requested; the Data layer allows max_nnz ",
                                  input.max_nnz, " in sparse input \"", input.name, "\""));
   if (!input.nnz.empty()) return asked > 0 ? std::min(asked, input.most_of(slot)) : input.most_of(slot);
   if (asked > 0 && asked * input.slots > input.max_keys)
     throw Error(Kind::usage,
-                cat("up to ", asked, " keys in each of ", input.slots, " slots were asked for; the Data layer allows ",
+                cat("up to ", asked, " keys in each of ", input.slots, " slots were requested; the Data layer allows ",
                     "max_feature_num_per_sample ", input.max_keys, " in sparse input \"", input.name, "\""));
   return asked > 0 ? asked : std::min(input.max_nnz, std::max<int64_t>(1, input.max_keys / input.slots));
 }
@@ -73,9 +73,10 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 
 /// Checks for Raw, whose records hold one 32-bit key per slot, numbered from the slot's offset in slot_size_array.
 void SampleMaker::check_raw() const {
-  if (hashed_) throw Error(Kind::usage, "Raw data has keys of 32 bits; hashed keys need 64: use --keys contiguous");
+  if (hashed_)
+    throw Error(Kind::usage, "Raw data have 32-bit keys, but hashed keys need 64 bits: use --keys contiguous");
   if (std::any_of(most_nnz_.begin(), most_nnz_.end(), [](int64_t nnz) { return nnz != 1; }))
-    throw Error(Kind::usage, "Raw data has exactly one key in each slot; leave --nnz and --max-nnz out");
+    throw Error(Kind::usage, "Raw data have exactly one key in each slot; remove --nnz and --max-nnz");
 }
 
 /// Checks for formats whose readers add offsets, the running sums of slot_size_array, to the keys.
@@ -83,12 +84,12 @@ void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
     throw Error(Kind::usage,
-                "the sums of slot_size_array are added to the keys of Parquet data; hashed keys have no use for it: "
-                "leave one of them out");
+                "the sums of slot_size_array are added to the keys of Parquet data, which does not suit hashed keys: "
+                "remove one of them");
   if (vocabulary_ != section.slot_size_array)
     throw Error(Kind::usage,
                 "--vocabulary differs from slot_size_array of the Data layer, whose sums the reader of Raw and Parquet "
-                "data adds to the keys; leave one of them out");
+                "data adds to the keys; remove one of them");
 }
 
 /// The random number generator of one sample.

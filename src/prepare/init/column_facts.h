@@ -38,7 +38,7 @@ struct ListFacts {
   int64_t distinct = 0;      ///< different ones among these
   int64_t padded = 0;        ///< values among these with blanks around them
   bool empty_start = false;  ///< a cell begins or ends with the separator
-  int64_t refused = 0;       ///< cells in brackets, also in rows to evaluate on, that are no such lists
+  int64_t refused = 0;       ///< cells in brackets, also in rows to evaluate on, that are not such lists
   std::string refused_cell;  ///< the first of them, and why
 };
 
@@ -83,9 +83,9 @@ class ColumnFacts {
   Moments plain;                   ///< moments of the numbers
   NotationFacts notation;          ///< notations of the numbers, also in rows to evaluate on
   std::string no_number;           ///< the first value that is none
-  int64_t held_out_words = 0;      ///< values to evaluate on that are no numbers
-  int64_t held_out_not_keys = 0;   ///< values to evaluate on that are no integers of at least 0
-  std::string held_out_word;       ///< the first of them that is no number
+  int64_t held_out_words = 0;      ///< values to evaluate on that are not numbers
+  int64_t held_out_not_keys = 0;   ///< values to evaluate on that are not integers of at least 0
+  std::string held_out_word;       ///< the first of them that is not a number
   int64_t held_out_fractions = 0;  ///< numbers to evaluate on that are not whole
   bool is_list = false;            ///< a list column of Parquet
   int64_t most_items = 0;          ///< maximum items of such a column

@@ -88,7 +88,7 @@ class Guesser {
     guess_.why = why;
     return true;
   }
-  bool leave_out(const std::string& why) { return decide(GuessedKind::left_out, "left out: " + why); }
+  bool leave_out(const std::string& why) { return decide(GuessedKind::left_out, "omitted: " + why); }
   bool category(const std::string& why) {
     guess_.integers = are_key_numbers(facts_);
     return decide(GuessedKind::category, "category: " + why);
@@ -102,7 +102,7 @@ class Guesser {
     if (!facts_.is_list) return false;
     if (facts_.items == 0) return leave_out("all lists are empty");
     if (facts_.fractions && (facts_.integer_items < facts_.items || facts_.held_out_fractions > 0))
-      return leave_out("lists of fractions, which have no keys");
+      return leave_out("lists of fractions, which cannot be keys");
     guess_.most_items = facts_.most_items;
     guess_.integers = facts_.integer_items == facts_.items;
     return decide(GuessedKind::list,
@@ -113,7 +113,7 @@ class Guesser {
     if (facts_.values() == 0) return leave_out("no row has a value");
     if (distinct_ > 1) return false;
     if (facts_.empty == 0 || facts_.fractions) return leave_out("all rows have the same value");
-    return category("one value, and missing ones");
+    return category("a single value, and missing ones");
   }
 
   bool all_numbers() {
@@ -125,29 +125,24 @@ class Guesser {
       return time(unit);
     const bool ids = whole && !ids_.empty() && distinct_ > 2;
     if (facts_.fractions && (!ids || facts_.held_out_fractions > 0))
-      return whole && counts_rows() ? leave_out("id: integers that count the rows") : number();
+      return whole && counts_rows() ? leave_out("id: integers that number the rows") : number();
     if (facts_.fractions && std::max(facts_.most, -facts_.least) >= facts_.whole_below)
-      return leave_out(cat("ids by '", ids_,
-                           "' in the name, as floating-point numbers of which several may have become "
-                           "one: from ",
-                           digits(facts_.whole_below),
-                           " on not every integer has its own; store them as "
-                           "integers or text"));
+      return leave_out(cat("ids by '", ids_, "' in the name, but floating-point numbers may have merged several: from ",
+                           digits(facts_.whole_below), " on integers are rounded; store them as integers or text"));
     if (whole && facts_.leading_zeros > 0)
-      return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly every row has its own")
+      return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly all distinct")
                                : category(cat("digits with leading zeros, ", distinct_, " different ones"));
-    if (whole && counts_rows()) return leave_out("id: integers that count the rows");
+    if (whole && counts_rows()) return leave_out("id: integers that number the rows");
     if (ids)
-      return unique_ > kUnique ? leave_out(cat("id: nearly every row has its own, and the name has '", ids_, "'"))
-                               : category(cat("integers that are names, by '", ids_, "' in the name; ", distinct_,
-                                              " different ones"));
+      return unique_ > kUnique ? leave_out(cat("id: nearly all distinct, and the name contains '", ids_, "'"))
+                               : category(cat("integers used as ids (the name contains '", ids_, "'); ", distinct_,
+                                              " distinct ones"));
     return number();
   }
 
   bool time(const std::string& unit) {
-    return decide(
-        GuessedKind::time,
-        cat("time: ", unit, " since 1970, used as a number; hour or weekday would need columns of their own"));
+    return decide(GuessedKind::time,
+                  cat("time: ", unit, " since 1970, used as a number; hour or weekday need separate columns"));
   }
 
   /// Whether points may be thousands separators: 12, 950, 1.005. Three-digit fractions alone would be equally frequent
@@ -164,8 +159,8 @@ class Guesser {
         return number_as(choice.notation);
     if (may_have_points_of_thousands() && !(format_ && has_decimal_point(*format_)))
       return leave_out(cat("numbers such as '", facts_.group_point,
-                           "', whose point may stand between thousands or before a fraction; --number says that it is "
-                           "before a fraction, --number-format 1.234,5 that it is not"));
+                           "', whose point may separate thousands or a fraction; use --number if it separates a "
+                           "fraction, otherwise --number-format 1.234,5"));
     return number_as({});
   }
 
@@ -208,8 +203,8 @@ class Guesser {
   bool time_as_text() {
     if (share(facts_.times, facts_.values()) < 0.95) return false;
     return leave_out(
-        "a date or time as text, which is not read; give it as a number, such as seconds since 1970, or its hour and "
-        "weekday as columns");
+        "a date or time as text, which is not supported; store it as a number, such as seconds since 1970, or its hour "
+        "and weekday as columns");
   }
 
   bool list_in_brackets() {
@@ -232,15 +227,15 @@ class Guesser {
       return number_as(choice.notation);
     }
     if (!are_other_numbers(facts_)) return false;
-    return leave_out(cat("numbers written as '", facts_.other_number, "', and not all in one way",
+    return leave_out(cat("numbers written as '", facts_.other_number, "', but not all in the same format",
                          format_ ? cat(", as ", word_of(*format_), " says") : "",
                          ": write all with the same signs and the same unit, or plain, such as 1234.5"));
   }
 
   std::string stated(const char* option) const { return cat(option, " ", quoted_word(guess_.name)); }
   static std::string which_format(const NotationFacts::Choice& choice) {
-    return choice.question.empty() ? "numbers with a comma in them, which are not written in one way"
-                                   : cat("numbers that may be two: ", choice.question, "; --number-format says which");
+    return choice.question.empty() ? "numbers with a comma, but not all in the same format"
+                                   : cat("numbers or pairs of numbers: ", choice.question, "; set --number-format");
   }
 
   bool one_rows_own() {
@@ -248,10 +243,10 @@ class Guesser {
     if (words >= kTextWords && unique_ > 0.5)
       return leave_out(cat("text: ", std::round(words), " words a row, ", percent(unique_), " different"));
     if (facts_.values() >= 20 && unique_ > kUnique && all_with_unit())
-      return leave_out(cat("numbers written as '", facts_.with_unit, "', with '", facts_.unit, "' behind them; ",
-                           stated("--number"), " has them read as numbers"));
+      return leave_out(cat("numbers written as '", facts_.with_unit, "', with '", facts_.unit, "' after them; ",
+                           stated("--number"), " reads them as numbers"));
     if (facts_.values() >= 20 && unique_ > kUnique)
-      return leave_out(cat("id: ", percent(unique_), " of the values are different", but_numbers()));
+      return leave_out(cat("id: ", percent(unique_), " of the values are distinct", but_numbers()));
     return false;
   }
 
@@ -268,7 +263,7 @@ class Guesser {
                  " values are numbers, some written as '", facts_.other_number, "', but not '", facts_.odd_value, "'");
     if (2 * facts_.numbers < facts_.values() || (facts_.no_number.empty() && facts_.held_out_word.empty())) return {};
     return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '",
-               facts_.no_number.empty() ? facts_.held_out_word + "' of a row to evaluate on" : facts_.no_number + "'");
+               facts_.no_number.empty() ? facts_.held_out_word + "' of an evaluation row" : facts_.no_number + "'");
   }
 
   const ColumnFacts& facts_;

@@ -23,7 +23,7 @@ struct ColumnGuess {
   std::string why;            ///< the word for the kind and the reason, for people to read
   bool log = false;           ///< number: most values are small and some are large
   char separator = 0;         ///< list in a text: its separator
-  bool brackets = false;      ///< a list in a text stands in brackets
+  bool brackets = false;      ///< lists are texts in brackets
   size_t form = 0;            ///< list in a text: its index in ColumnFacts::lists
   int64_t most_items = 1;     ///< list: items of the longest one
   bool integers = false;      ///< all values, or all of the lists, are integers of at least 0

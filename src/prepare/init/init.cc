@@ -57,8 +57,7 @@ std::string command_of(const InitOptions& options) {
 
 void expect_none(const std::string& path) {
   if (path.empty() || !fs::exists(path)) return;
-  throw Error(Kind::io,
-              cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
+  throw Error(Kind::io, cat("'", path, "' already exists; remove it, or name another config with --out"));
 }
 
 /// Whether a config can contain the name or text: JSON is UTF-8.
@@ -78,7 +77,7 @@ class Initializer {
       const TableFiles eval = table_files(options.eval, log, " of --eval");
       if (eval.parquet != parquet_)
         throw Error(Kind::usage, cat("'", options.eval, "' of --eval is ", eval.parquet ? "Parquet" : "text", ", and '",
-                                     options.data, "' is not: both must be of one format"));
+                                     options.data, "' is not: both must have the same format"));
       eval_ = eval.paths;
     }
     choose_paths();
@@ -149,15 +148,15 @@ class Initializer {
       throw Error(Kind::data,
                   cat("label '", options_.label, "': all rows have the value '", pass_.labels.counts.begin()->first,
                       "' but for ", pass_.without_label, " with '", *pass_.label_marks.begin(),
-                      "', which means none; if it is a label, give it another text"));
+                      "', which means missing; if it is a label, use another text"));
     if (!options_.eval.empty()) return;
     std::set<std::string> labels;
     for (const LabelFacts* facts : {&pass_.labels, &pass_.held_out_labels})
       for (const auto& [text, count] : facts->counts) labels.insert(text);
     if (labels.size() > 1 && std::min(pass_.labels.counts.size(), pass_.held_out_labels.counts.size()) < 2)
       throw Error(Kind::data,
-                  cat("'", options_.data, "' has ", rows, " rows, and the tenth that is held out, ", pass_.eval_rows,
-                      ", or the rest does not have both labels; give evaluation rows with --eval FILE"));
+                  cat("'", options_.data, "' has ", rows, " rows, and the held-out tenth, ", pass_.eval_rows,
+                      ", or the rest does not have both labels; name evaluation rows with --eval FILE"));
   }
 
   void decide() {
@@ -205,7 +204,7 @@ class Initializer {
     plan_.distinct.push_back(guess.is_list_in_text() ? facts.lists[guess.form].distinct : facts.distinct());
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
-      guess.why = cat("left out: ", why);
+      guess.why = cat("omitted: ", why);
     };
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
     if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
@@ -300,14 +299,12 @@ class Initializer {
     }
     if (!any_list)
       throw Error(Kind::usage,
-                  "--template din needs a column of lists, such as the items that a user had before, and there is "
-                  "none; try --template wdl");
+                  "--template din needs a column of lists, such as a user's earlier items, but there is none; try "
+                  "--template wdl");
     if (!plan_.history)
-      throw Error(
-          Kind::usage,
-          "--template din needs a list, such as the items that a user had before, and a column with one of the "
-          "same ids, such as the item that is offered; there are no two columns of which most values of the one "
-          "stand in lists of the other; try --template wdl");
+      throw Error(Kind::usage,
+                  "--template din needs a list, such as a user's earlier items, and a column with one of the same ids, "
+                  "such as the offered item; no two columns share most values in this way; try --template wdl");
   }
 
   const InitOptions& options_;

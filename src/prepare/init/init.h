@@ -39,7 +39,7 @@ using WriteConfig = std::function<void(const std::string& config)>;
 /// held out to two files in the folder of `out`, or into the working folder: which row is held out follows from its
 /// bytes alone. Files appear together, when all are complete, and none replaces another. `write_config` is called
 /// before: what it throws leaves no file. Errors: Error(usage) for a label, positive label or model that the data do
-/// not fit, saying what would, and for data that are no files; Error(io); Error(data) for data that cannot be read or
+/// not fit, saying what would, and for data that are not files; Error(io); Error(data) for data that cannot be read or
 /// learned from.
 InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 

@@ -142,9 +142,9 @@ int64_t history_kept(const InitPlan& plan) { return std::min(plan.columns[*plan.
 
 void expect_columns(const InitPlan& plan, const Columns& columns) {
   if (columns.dense_count + columns.slot_count == 0 && !plan.history)
-    throw Error(Kind::data, "every column but the label was left out, so there is nothing to learn from");
+    throw Error(Kind::data, "every column except the label was omitted, so there is nothing to learn from");
   if (plan.model == InitModel::dlrm && (columns.dense_count == 0 || columns.slot_count == 0))
-    throw Error(Kind::usage, cat("--template dlrm needs numbers and categories, and there are no ",
+    throw Error(Kind::usage, cat("--template dlrm needs numbers and categories, but there are no ",
                                  columns.dense_count == 0 ? "numbers" : "categories", "; try --template wdl"));
 }
 

@@ -20,14 +20,14 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// The notation of numbers that are not all plain; none if they are, or are no numbers. Errors: Error(usage) for more
+/// The notation of numbers that are not all plain; none if they are, or are not numbers. Errors: Error(usage) for more
 /// than two numbers that may be read in two ways.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {
   if (all_numbers(facts)) return {};
   const NotationFacts::Choice choice = facts.notation.choose(format);
   if (choice.kind == NotationFacts::Choice::Kind::ambiguous && facts.counts.size() > 2)
-    throw Error(Kind::usage, cat("label '", column, "': ", choice.question, "; --number-format says which"));
+    throw Error(Kind::usage, cat("label '", column, "': ", choice.question, "; set --number-format"));
   return choice.kind == NotationFacts::Choice::Kind::one ? choice.notation : NumberNotation();
 }
 
@@ -146,25 +146,24 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
       choice.why = "the numbers 0 and 1";
     } else if (two) {
       const auto second = std::next(facts.counts.begin());
-      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": say which one is positive\n  ",
+      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": state which one is positive\n  ",
                                    with(facts.counts.begin()->first), "\n  ", with(second->first)));
     } else if (numbers) {
-      throw Error(Kind::usage,
-                  cat(label, " has the numbers ", listed(facts),
-                      ": say from which one on a row is positive, such as\n  ", with(middle_of(facts, notation))));
+      throw Error(Kind::usage, cat(label, " has the numbers ", listed(facts),
+                                   ": state the lowest positive one, such as\n  ", with(middle_of(facts, notation))));
     } else {
       const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-      throw Error(Kind::usage,
-                  cat(label, " has more than two values, ", listed(facts),
-                      ": say which one is positive; all others are negative then, such as\n  ", with(most->first)));
+      throw Error(Kind::usage, cat(label, " has more than two values, ", listed(facts),
+                                   ": state which one is positive, so that all others are negative, such as\n  ",
+                                   with(most->first)));
     }
   } else {
     const std::optional<std::string> value = find_value(facts, *positive, notation);
     const double number = number_of(*positive, notation);
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
-                                   "; say the least of them that is positive"));
+                                   "; state the lowest positive one"));
     // With two numbers, the larger one is positive; with more, all that are at least as large.
     const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
                            return number_of(other.first, notation) <= number;
@@ -175,7 +174,7 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
     } else if (value) {
       choice.text = value;
       choice.notation = {};
-      choice.why = cat("positive where it is '", *value, "'");
+      choice.why = cat("positive if it is '", *value, "'");
     } else {
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has no such value; it has ",
                                    listed(facts)));

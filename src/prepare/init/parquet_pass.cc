@@ -141,7 +141,7 @@ class ParquetTableReader {
     label_ = static_cast<size_t>(label - read_.begin());
     if (label == read_.end() || fields_[label_].list)
       throw Error(Kind::usage, cat("--label ", options.label, ": the column holds ", said_of_label,
-                                   ", but a label is one number or text a row"));
+                                   ", but a label is one number or text per row"));
     for (size_t c = 0; c < fields_.size(); ++c)
       features_.push_back(c != label_ && std::find(options.leave_out.begin(), options.leave_out.end(),
                                                    fields_[c].name) == options.leave_out.end());
@@ -241,8 +241,8 @@ class ParquetTableReader {
         throw Error(Kind::data,
                     cat("'", path.string(), "' has no column '", wanted.name, "', as '", files_[0].string(), "' has"));
       if (found->type != ParquetType::null && (as_read(*found).type != wanted.type || found->list != wanted.list))
-        throw Error(Kind::data, cat("'", path.string(), "': column '", wanted.name, "' is of the type ", found->said,
-                                    ", and in files before of the type ", wanted.said, ": --init needs one type"));
+        throw Error(Kind::data, cat("'", path.string(), "': column '", wanted.name, "' has the type ", found->said,
+                                    ", but in earlier files the type ", wanted.said, ": --init needs one type"));
       opened.fields.push_back(found - fields.begin());
       opened.forms.push_back(form_of(*found));
     }
@@ -255,7 +255,7 @@ class ParquetTableReader {
       if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
         return cat("column '", fields_[c].name, "' (", fields_[c].said, "): the value ",
                    number_at(fields_[c].type, values[c], row),
-                   " is no finite float; make it null or NaN, or name the column in --leave-out");
+                   " is not a finite float; make it null or NaN, or name the column in --leave-out");
     return {};
   }
 
@@ -358,7 +358,7 @@ void check_eval_parquet(const fs::path& path, const std::vector<std::string>& co
   for (const std::string& column : columns)
     if (std::none_of(fields.begin(), fields.end(), [&](const ParquetField& field) { return field.name == column; }))
       throw Error(Kind::data,
-                  cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
+                  cat("'", path.string(), "' of --eval has no column '", column, "', unlike the training rows"));
 }
 
 }  // namespace hctr

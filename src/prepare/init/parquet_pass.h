@@ -7,7 +7,7 @@
 namespace hctr {
 
 /// Reads every row once. Writes rows to `split`, except columns of unsupported types. Errors: Error(io); Error(data)
-/// naming file and column; Error(usage) for a label that is no column, or no column of values.
+/// naming file and column; Error(usage) for a label that is not a column, or no column of values.
 TablePass read_parquet_table(const std::vector<fs::path>& files, const InitOptions&, const SplitFiles& split);
 
 /// Checks that an evaluation file has these columns. Errors: Error(data), Error(io).

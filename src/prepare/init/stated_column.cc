@@ -48,7 +48,8 @@ class Stater {
     if (facts_.fractions && (facts_.integers < facts_.values() || facts_.held_out_fractions > 0 ||
                              std::max(facts_.most, -facts_.least) >= facts_.whole_below))
       refuse(
-          "it is a column of floats that are not all whole, or too large to be exact; store it as integers or texts");
+          "it is a column of floats that are not all integers, or too large to be exact; store it as integers or "
+          "texts");
     guess_.kind = GuessedKind::category;
     guess_.integers = are_key_numbers(facts_);
     guess_.why = cat("category, as stated: ", facts_.distinct(), " different values", missing_);
@@ -58,13 +59,12 @@ class Stater {
     const bool grouped = format_ == NumberFormat::points_comma && !facts_.fractions;
     if (facts_.notation.any_other() || (grouped && facts_.notation.any_point_of_thousands())) {
       const NotationFacts::Choice choice = facts_.notation.choose(format_);
-      if (choice.kind == NotationFacts::Choice::Kind::ambiguous)
-        refuse(cat(choice.question, "; --number-format says which"));
+      if (choice.kind == NotationFacts::Choice::Kind::ambiguous) refuse(cat(choice.question, "; set --number-format"));
       if (choice.kind == NotationFacts::Choice::Kind::one) guess_.notation = choice.notation;
     }
     const int64_t words = facts_.values() - facts_.numbers + facts_.held_out_words;
     if (words > 0 && !guess_.notation.given())
-      refuse(cat(words, words == 1 ? " value is no number" : " values are no numbers", ", the first is '",
+      refuse(cat(words, words == 1 ? " value is not a number" : " values are not numbers", ", the first is '",
                  facts_.no_number.empty() ? facts_.held_out_word : facts_.no_number, "'"));
     guess_.kind = category_too ? GuessedKind::number_and_category : GuessedKind::number;
     const NumberFacts plain = facts_.plain_numbers();
@@ -93,7 +93,7 @@ class Stater {
     const auto end = facts_.lists.begin() + kListSeparators.size();
     const auto most = std::max_element(facts_.lists.begin(), end,
                                        [](const ListFacts& a, const ListFacts& b) { return a.cells < b.cells; });
-    if (most->cells == 0) refuse(cat("no cell holds several values between one of | ; , / ^ ~ # and blanks"));
+    if (most->cells == 0) refuse(cat("no cell holds several values separated by one of | ; , / ^ ~ # or blanks"));
     return static_cast<size_t>(most - facts_.lists.begin());
   }
 
@@ -129,8 +129,8 @@ void expect_stated_columns(const InitOptions& options, const std::vector<std::st
       if (!has(columns, name)) fail(cat("there is no such column", did_you_mean(name, columns, 3)));
       if (std::count(columns.begin(), columns.end(), name) > 1) fail("several columns have this name");
       if (name == options.label && names != &options.leave_out) fail("it is the label");
-      if (names != &options.leave_out && has(options.leave_out, name)) fail("it is in --leave-out too");
-      if (names != &options.lists && has(options.lists, name)) fail("it is in --list too");
+      if (names != &options.leave_out && has(options.leave_out, name)) fail("it is also in --leave-out");
+      if (names != &options.lists && has(options.lists, name)) fail("it is also in --list");
     }
 }
 

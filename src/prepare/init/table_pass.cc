@@ -27,7 +27,7 @@ void expect_few_bad_rows(const TablePass& pass) {
   if (pass.bad_rows * 1000 <= rows) return;
   throw Error(Kind::data,
               cat(pass.first_bad,
-                  pass.bad_rows == 1 ? "" : cat("; ", pass.bad_rows, " of ", rows, " rows are wrong in such a way")));
+                  pass.bad_rows == 1 ? "" : cat("; ", pass.bad_rows, " of ", rows, " rows have such an error")));
 }
 
 }  // namespace hctr

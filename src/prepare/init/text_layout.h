@@ -21,8 +21,8 @@ struct TextLayout {
 };
 
 /// `start`: the first bytes of the content, which end with a record. `label`: a right guess has a column of that name.
-/// Errors: Error(data) without the file's name, for what is no such text; Error(usage) for a label that is no column,
-/// naming the columns.
+/// Errors: Error(data) without the file's name, for what is not such a text; Error(usage) for a label that is not a
+/// column, naming the columns.
 TextLayout guess_layout(std::string_view start, const std::string& label);
 
 /// Errors: Error(usage), naming the columns and the nearest.

@@ -107,9 +107,10 @@ TextLayout layout_of_eval(const fs::path& path, const std::string& label) {
 
 void expect_same_layout(const fs::path& path, const TextLayout& own, const TextLayout& layout) {
   if (own.header == layout.header && own.delimiter == layout.delimiter) return;
-  throw Error(Kind::data, cat("'", path.string(),
-                              "' of --eval is laid out in another way than the training rows: both need the same "
-                              "separator, and a header or none"));
+  throw Error(
+      Kind::data,
+      cat("'", path.string(),
+          "' of --eval has another layout than the training rows: both need the same separator, and a header or none"));
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
           }
           return;
         }
-        throw Error(Kind::data, cat("'", file.string(), "' line ", line(), ": the columns are not those of '",
+        throw Error(Kind::data, cat("'", file.string(), "' line ", line(), ": its columns differ from those of '",
                                     files[0].string(), "'"));
       }
       if (!problem.empty() || cells.size() != layout.cells()) {
@@ -221,7 +222,7 @@ void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOp
   const bool number_labels = pass.labels.numbers == pass.labels.rows;
   bool header = own.header;
   AddedCells added(path, own);
-  Progress progress(options.progress, "Looking at the rows to evaluate on", "bytes", stream_bytes(path));
+  Progress progress(options.progress, "Looking at the evaluation rows", "bytes", stream_bytes(path));
   const auto check_row = [&](std::string_view record, std::span<const std::string_view> cells,
                              const std::string& problem, const auto& line) {
     if (std::exchange(header, false)) return;
@@ -256,7 +257,7 @@ void check_eval_text(const fs::path& path, const TextLayout& layout, const std::
   for (const std::string& column : used)
     if (std::find(own.columns.begin(), own.columns.end(), column) == own.columns.end())
       throw Error(Kind::data,
-                  cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
+                  cat("'", path.string(), "' of --eval has no column '", column, "', unlike the training rows"));
   expect_same_layout(path, own, layout);
   if (!choice.text || labels.counts.size() > LabelFacts::kMostLabels) return;
   std::string known;
@@ -265,7 +266,7 @@ void check_eval_text(const fs::path& path, const TextLayout& layout, const std::
     if (!labels.counts.contains(text))
       throw Error(Kind::data, cat("'", path.string(), "' of --eval: label '", choice.column, "' has the value '",
                                   text.substr(0, 40), "', which no training row has; theirs are ", known,
-                                  "; both need the same words, so change those of one file"));
+                                  "; both need the same words: change one of the files"));
 }
 
 }  // namespace hctr

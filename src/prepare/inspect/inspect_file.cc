@@ -49,7 +49,7 @@ DataSection section_of_metadata(const fs::path& path) {
   const auto metadata = read_parquet_metadata(path.parent_path());
   if (!metadata)
     throw Error(Kind::usage, cat("there is no ", kParquetMetadata, " in the folder of '", path.string(),
-                                 "'; say with --config which of its columns are what"));
+                                 "'; use --config to define the roles of its columns"));
   DataSection section =
       section_of(static_cast<int64_t>(metadata->labels.size()), static_cast<int64_t>(metadata->conts.size()),
                  static_cast<int64_t>(metadata->cats.size()));
@@ -67,8 +67,7 @@ DataSection section_of_header(const fs::path& path) {
   constexpr int64_t most = 1 << 20;
   if (got < sizeof(formats::NormHeader) || header.label_dim < 0 || header.label_dim > most || header.dense_dim < 0 ||
       header.dense_dim > most || header.slot_num < 0 || header.slot_num > most)
-    throw Error(Kind::usage,
-                cat("'", path.string(), "' has no header of a Norm file; say with --config what its records are like"));
+    throw Error(Kind::usage, cat("'", path.string(), "' has no Norm header; use --config to describe its records"));
   return section_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 

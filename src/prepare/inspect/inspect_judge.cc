@@ -20,7 +20,7 @@ std::string SampleJudge::operator()(const SampleBlock& block, int64_t row) const
     const float value = block.label[static_cast<size_t>(row * shape_.label_dim + i)];
     if (!std::isfinite(value)) return cat("label ", i, " is ", value);
     if (binary_ && value != 0 && value != 1)
-      return cat("label ", i, " is ", value, "; BinaryCrossEntropyLoss wants 0 or 1");
+      return cat("label ", i, " is ", value, "; BinaryCrossEntropyLoss expects 0 or 1");
   }
   for (int64_t i = 0; i < shape_.dense_dim; ++i)
     if (const float value = block.dense[static_cast<size_t>(row * shape_.dense_dim + i)]; !std::isfinite(value))
@@ -42,7 +42,7 @@ std::string SampleJudge::keys(const SampleBlock& block, int64_t row) const {
         const int64_t key = block.keys[static_cast<size_t>(k)];
         const bool counted_on = key >= offset && key < offset + size, counted_anew = key >= 0 && key < size;
         if (!counted_on && !counted_anew)
-          return cat(input.name_of(first, s), " has the key ", key, "; by slot_size_array its keys lie from ", offset,
+          return cat(input.name_of(first, s), " has the key ", key, "; by slot_size_array its keys are from ", offset,
                      " to ", offset + size - 1, ", or below ", size);
       }
     }

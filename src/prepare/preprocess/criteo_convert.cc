@@ -14,11 +14,13 @@ void check_criteo_options(const CriteoOptions& options) {
   check_criteo_style(options.style);
   const bool once = std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end();
   if (once && (options.holdout > 0 || options.min_count > 0))
-    throw Error(Kind::usage, "--holdout and --min-count read the input more than once; the standard input cannot be");
+    throw Error(
+        Kind::usage,
+        "--holdout and --min-count read the input more than once, which the standard input does not allow: name files");
   if (options.inputs.empty()) throw Error(Kind::usage, "no input files");
   if (options.rows_per_file < 1) throw Error(Kind::usage, "--rows-per-file must be at least 1");
   if (!(options.holdout >= 0 && options.holdout < 1))
-    throw Error(Kind::usage, cat("--holdout must lie between 0 and 1, not ", options.holdout));
+    throw Error(Kind::usage, cat("--holdout must be between 0 and 1, not ", options.holdout));
   if (options.min_count < 0 || options.min_count > std::numeric_limits<uint32_t>::max())
     throw Error(Kind::usage, cat("--min-count ", options.min_count, " is out of range"));
 }

@@ -10,7 +10,7 @@ FeatureRows::FeatureRows(const FeatureSpec& spec, const std::string& mapping, co
     : plan_(plan_columns(spec, mapping, wanted)), cutter_(plan_, 0, {}), columns_(wanted.size()) {
   size_t found = 0;
   for (const FeatureGroup& group : plan_.groups) found += group.fields.size();
-  HCTR_EXPECT(found == columns_, "mapping ", mapping, " lacks ", columns_ - found, " of the features wanted");
+  HCTR_EXPECT(found == columns_, "mapping ", mapping, " lacks ", columns_ - found, " of the required features");
 }
 
 bool FeatureRows::next(FeatureBlock& block) {

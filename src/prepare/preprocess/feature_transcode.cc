@@ -50,14 +50,14 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   }
 }
 
-/// Errors: Error(data) naming the first value that is no finite float, or not representable in the written type.
+/// Errors: Error(data) naming the first value that is not a finite float, or not representable in the written type.
 void expect_finite(const FeatureColumn& feature, const FeatureValues& values, int64_t rows_before) {
   const bool half = feature.type == FeatureType::f16;
   for (size_t row = 0; row < values.reals.size(); ++row) {
     const auto value = static_cast<float>(values.reals[row]);
     if (std::isfinite(half ? static_cast<float>(Half(value)) : value)) continue;
     throw Error(Kind::data, cat("row ", rows_before + static_cast<int64_t>(row) + 1, ": feature ", feature.name, ": ",
-                                values.reals[row], " is no finite ", half ? "float16; leave --half out" : "float"));
+                                values.reals[row], " is not a finite ", half ? "float16; remove --half" : "float"));
   }
 }
 
@@ -72,7 +72,7 @@ std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSo
     const std::string& name = spec.features[feature].name;
     if (name.find('/') != std::string::npos || name == "numerical")
       throw Error(Kind::config,
-                  cat("the feature name \"", name, "\" cannot be that of a file; rename it in the specification"));
+                  cat("the feature name \"", name, "\" cannot be a file name; rename it in the specification"));
     chunks.push_back({FeatureChunk::Kind::split_binary, {feature}, {folder / source.name / (name + ".bin")}});
   }
   return chunks;
@@ -150,7 +150,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
         for (const int64_t value : block.columns[i].wholes) {
           if (value < 0)
             throw Error(Kind::data, cat("category ", spec.features[i].name, " of mapping ", source.name, " holds ",
-                                        value, "; ids count from 0: preprocess makes them of any values"));
+                                        value, "; ids start at 0: use preprocess to make them from any values"));
           statistics[i].largest = std::max(statistics[i].largest, value);
         }
         for (const double value : block.columns[i].reals) statistics[i].zeros_and_ones &= value == 0 || value == 1;
@@ -192,7 +192,7 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
   if (options.half_numerical)
     for (const size_t feature : from.channel(kNumericalChannel)) {
       if (is_whole(from.features[feature].type))
-        throw Error(Kind::usage, cat("--half wants numbers with fractions; the type of \"", from.features[feature].name,
+        throw Error(Kind::usage, cat("--half needs numbers with fractions; the type of \"", from.features[feature].name,
                                      "\" is ", name_of(from.features[feature].type)));
       to.features[feature].type = FeatureType::f16;
     }

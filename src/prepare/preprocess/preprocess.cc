@@ -152,35 +152,34 @@ void check_preprocess_options(const PreprocessOptions& options) {
   const auto bad = [](const auto&... parts) { throw Error(Kind::usage, cat(parts...)); };
   const bool raw = options.format == kRawFormat, fraction = options.holdout.by == Holdout::By::position;
   if (options.inputs.empty()) bad("no input files");
-  if (options.slots() == 0) bad("no categories: --categories names the columns that get embeddings");
+  if (options.slots() == 0) bad("no categories: name the columns that get embeddings with --categories");
   for (const auto* files : {&options.inputs, &options.eval_inputs})
     if (std::find(files->begin(), files->end(), "-") != files->end() &&
         ((options.passes == 2 && !options.applied) || fraction || files->size() > 1))
-      bad("the standard input can be read once only: it needs --passes 1 or --apply, no --holdout by position, and no "
-          "other "
-          "input");
+      bad("the standard input can be read only once: it needs --passes 1 or --apply, no --holdout by position, and no "
+          "other input");
   if (!options.eval_inputs.empty() && options.holdout.by != Holdout::By::nothing)
-    bad("--eval-input and --holdout are two ways to say which rows are for evaluation; one of them is enough");
+    bad("--eval-input and --holdout both select the evaluation rows; keep one");
   if ((fraction || options.holdout.by == Holdout::By::random) &&
       !(options.holdout.share > 0 && options.holdout.share < 1))
-    bad("--holdout must lie between 0 and 1, not ", options.holdout.share);
+    bad("--holdout must be between 0 and 1, not ", options.holdout.share);
   if (options.passes == 1 && options.dense.normalize != Normalize::none)
-    bad("--normalize wants the range or the mean of each column, which takes --passes 2");
+    bad("--normalize needs the range or the mean of each column: use --passes 2");
   if (options.passes == 1 && options.dense.fill_with_mean)
-    bad("--fill mean wants the mean of each column, which takes --passes 2");
-  if (options.passes == 1 && options.min_count > 1) bad("--min-count wants values counted, which takes --passes 2");
+    bad("--fill mean needs the mean of each column: use --passes 2");
+  if (options.passes == 1 && options.min_count > 1) bad("--min-count needs the counts of values: use --passes 2");
   if (options.passes == 1 && options.range < 3)
     bad("--range ", options.range, ": each slot needs at least 3 keys: missing, rare, and one more");
   if (raw && !options.float_label_dense &&
       (options.dense.log || options.dense.normalize != Normalize::none || options.dense.fill_with_mean))
-    bad("dense values of Raw data as integers cannot be scaled: the reader takes ln(1 + v); leave --log and "
-        "--normalize out, or write floats");
+    bad("integer dense values of Raw data cannot be scaled: the reader computes ln(1 + v); remove --log and "
+        "--normalize, or write floats");
   if (raw && !options.float_label_dense && !(std::fabs(options.dense.fill) <= std::numeric_limits<int32_t>::max()))
     bad("--fill ", options.dense.fill, ": --integers writes numbers below 2^31");
-  if (raw && options.key_bytes != 4) bad("Raw data has keys of 32 bits");
+  if (raw && options.key_bytes != 4) bad("Raw data have 32-bit keys");
   for (size_t place = 0; place < options.table.categories().size(); ++place) {
     if (raw && options.table.is_list(place))
-      bad("Raw data has one key in each slot; the lists of column \"", options.table.categories()[place],
+      bad("Raw data have one key in each slot; the lists of column \"", options.table.categories()[place],
           "\" need --format Norm or Parquet");
     for (const auto& [a, b] : options.crosses)
       if ((a == place || b == place) && options.table.is_list(place))
@@ -206,9 +205,10 @@ void check_width(const PreprocessOptions& options, const FittedColumns& fitted) 
   const int64_t most =
       options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most)
-    throw Error(Kind::usage, cat("the slots have ", keys,
-                                 " ids, more than keys of 32 bits can tell apart; use --key-bits 64, a larger "
-                                 "--min-count or a smaller --range"));
+    throw Error(
+        Kind::usage,
+        cat("the slots have ", keys,
+            " ids, more than 32-bit keys can represent; use --key-bits 64, a larger --min-count or a smaller --range"));
 }
 
 }  // namespace
@@ -293,7 +293,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
             summary.most_nnz[slot] = std::max(summary.most_nnz[slot], done.most_nnz[slot]);
         });
   }
-  if (summary.train.rows == 0) throw Error(Kind::data, "the input holds no rows for training");
+  if (summary.train.rows == 0) throw Error(Kind::data, "the input has no rows for training");
   bad.report(log);
   summary.train.files = train->finish();
   summary.eval.files = eval->finish();

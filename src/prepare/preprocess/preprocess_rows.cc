@@ -173,7 +173,7 @@ std::string RowEncoder::problem_of(const ParsedRows& rows, size_t row) const {
     if (const double value = rows.numbers[i][row]; !std::isfinite(dense_[i](value)))
       return cat("column ", options_.table.numbers()[i], ": ",
                  std::isnan(value) ? std::string("the value of a missing one") : cat(value),
-                 " is no finite float once it is scaled by the statistics of the training rows");
+                 " is not a finite float after scaling by the statistics of the training rows");
   return "";
 }
 

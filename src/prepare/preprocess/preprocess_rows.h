@@ -22,7 +22,7 @@ class RowEncoder {
   void to_keys(ParsedRows& rows) const;
   /// Returns the record size of row `row` in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
-  /// Appends row `row`, whose codes have been replaced by keys. False: a scaled dense value is no finite float, and
+  /// Appends row `row`, whose codes have been replaced by keys. False: a scaled dense value is not a finite float, and
   /// nothing was appended.
   bool append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
   /// Describes that dense value.

@@ -157,7 +157,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
     throw Error(Kind::usage,
                 cat("the name of the file list, '", options.list.string(), "', needs an ending such as .txt"));
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
-    throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
+    throw Error(Kind::usage, "the number of wide keys and the number of files per list must be at least 0");
   TextSource source({options.input});
   source.expect_readable();  // an error must come before older lists are removed
   const FileLock list_lock(options.list, "the file list"), data_lock(options.prefix + ".", "the prefix");

@@ -110,7 +110,7 @@ NumberStatistics read_statistics(const Json& json) {
 uint64_t checksum_of(std::string_view bytes) { return crc32_of(std::as_bytes(std::span(bytes))); }
 
 void warn_unchecked(const fs::path& path, const Log& log) {
-  log.warning("'", path.string(), "' is from a version that wrote no checksum: damage to it may not be found");
+  log.warning("'", path.string(), "' comes from a version that wrote no checksum: damage to it may not be detected");
 }
 
 /// The vocabularies in a file, without its checksum.
@@ -120,7 +120,7 @@ std::string checked_vocabularies(const fs::path& path, const Log& log) {
     warn_unchecked(path, log);
     return bytes;
   }
-  if (!bytes.starts_with(kMagic)) throw Error(Kind::data, cat("'", path.string(), "' is no file of vocabularies"));
+  if (!bytes.starts_with(kMagic)) throw Error(Kind::data, cat("'", path.string(), "' is not a file of vocabularies"));
   uint64_t expected = 0;
   const size_t end = bytes.size() - std::min(bytes.size() - kMagic.size(), kChecksumBytes);
   std::memcpy(&expected, bytes.data() + end, bytes.size() - end);
@@ -276,7 +276,7 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
   const Json json = read_json_checked_from(kCheckedDescription, path, "", checked);
   if (!checked) warn_unchecked(path, log);
   SavedColumns saved;
-  in_context([&] { return cat("reading '", path.string(), "', which preprocess of this version writes"); },
+  in_context([&] { return cat("reading '", path.string(), "', which this version of preprocess writes"); },
              [&] {
                const Members file{json};
                saved.numbering = file.text("numbering");

@@ -98,7 +98,7 @@ std::string expected_of(const TextColumn& column, SplitCells split) {
 }
 
 std::string hint_of(const TextColumn& column, std::string_view cell) {
-  return column.notation ? std::string() : number_hint(cell, "--number-format and --unit say otherwise");
+  return column.notation ? std::string() : number_hint(cell, "--number-format and --unit are set");
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
         label = column.kind == ColumnKind::label;
         good && as_integers_ && (number || label) &&
         !(number ? is_int32(rows.numbers[column.place][row]) : is_whole_int32(rows.labels[column.place][row])))
-      return cat("column ", column.name, ": --integers writes ", label ? "labels that are whole numbers" : "numbers",
+      return cat("column ", column.name, ": --integers writes ", label ? "integer labels" : "numbers",
                  " below 2^31, found '", cell.substr(0, 40), "'");
     if (!good)
       return cat("column ", column.name, ": expected ", expected_of(column, table_.split_cells), ", found '",

@@ -104,7 +104,8 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
       throw Error(Kind::usage,
                   cat("there is no column \"", name, "\"", hint.empty() ? cat("; there is ", one_of(all)) : hint));
     }
-    if (found->kind != ColumnKind::skip) throw Error(Kind::usage, cat("the column \"", name, "\" was given two roles"));
+    if (found->kind != ColumnKind::skip)
+      throw Error(Kind::usage, cat("the column \"", name, "\" has two roles; expected one"));
     found->kind = kind;
     found->place = place;
   };
@@ -121,9 +122,8 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
         column.kind == ColumnKind::label || column.kind == ColumnKind::number || column.kind == ColumnKind::split;
     const auto own = roles.notations.find(column.name);
     if (own != roles.notations.end() && !number)
-      throw Error(Kind::usage, cat("the column \"", column.name,
-                                   "\" is no label or dense value, and has no notation of "
-                                   "numbers"));
+      throw Error(Kind::usage,
+                  cat("the column \"", column.name, "\" is not a label or dense value, so it has no number format"));
     const NumberNotation notation =
         (own == roles.notations.end() ? NumberNotation() : own->second).within(roles.number_format);
     if (number && !notation.plain()) column.notation = notation;

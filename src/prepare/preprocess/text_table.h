@@ -73,7 +73,7 @@ struct TextRoles {
 /// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
 /// it has a zone. Errors: Error(usage) for any other text.
 double read_split(std::string_view text, SplitCells& cells);
-/// Reads a cell of a split column, numbers in a notation. False if it is no such value.
+/// Reads a cell of a split column, numbers in a notation. False if it is not such a value.
 bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
 
 /// Makes a table with the columns of `names`, a line of CSV, lists, and `partitions`, except those named in it. List

@@ -34,7 +34,7 @@ NormRecordEncoder::NormRecordEncoder(const NormStyle& style, size_t keys, std::v
 }
 
 void NormRecordEncoder::finish() {
-  HCTR_EXPECT(at_ == end_, "a record of ", end_ - begin_, " bytes got ", at_ - begin_);
+  HCTR_EXPECT(at_ == end_, "a record of ", end_ - begin_, " bytes was filled with ", at_ - begin_);
   if (framed_) close_frame(begin_, end_);
 }
 

@@ -49,7 +49,8 @@ struct ParquetFileWriter::State {
     for (size_t s = 0; s < slots.size(); ++s) {
       const auto nnz = load<int32_t>(at);
       at += 4;
-      HCTR_EXPECT(nnz == 1 || style.lists[s], "column '", style.slots[s], "' is no list, and a row has ", nnz, " keys");
+      HCTR_EXPECT(nnz == 1 || style.lists[s], "column '", style.slots[s], "' is not a list, and a row has ", nnz,
+                  " keys");
       for (int32_t k = 0; k < nnz; ++k, at += style.record.key_bytes) {
         if (style.record.key_bytes == 4)
           slots[s].narrow.push_back(load<uint32_t>(at));

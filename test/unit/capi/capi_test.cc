@@ -1,4 +1,4 @@
-// The C interface: the numbers of the C++ classes, and errors as status and message.
+// The C interface: the same numbers as the C++ classes, and errors as status and message.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -88,7 +88,7 @@ TEST(CInterface, HasTheNumbersOfTheClass) {
   EXPECT_EQ(exported.size(), 15u);
 }
 
-// Two ranks, which are threads, each with a part of the samples: the numbers of one set that has all.
+// Two ranks, which are threads, each with a part of the samples: the same numbers as one set with all samples.
 TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
   EmbeddingSet set(
       {.tables = {{.name = "items", .dim = 5}}, .features = {{"item", "items", Pooling::mean}}, .seed = 9});
@@ -194,8 +194,8 @@ TEST(CInterface, ErrorsAreStatusAndMessageOfTheThread) {
   hctr_embedding_destroy(nullptr);
 }
 
-// A struct of an older header is shorter: what it lacks has its default. One of a newer header is longer: what this
-// library does not know must not be set.
+// A struct of an older header is shorter: missing fields have their defaults. One of a newer header is longer: fields
+// that this library does not know must not be set.
 TEST(CInterface, StructsOfOtherHeadersAreRead) {
   OneTable one;
   Handle older, newer;
@@ -264,7 +264,7 @@ TEST(CInterface, DlpackThereAndBack) {
   EXPECT_EQ(std::vector<int64_t>(back.shape, back.shape + 2), shape);
   EXPECT_EQ(std::vector<int64_t>(back.strides, back.strides + 2), strides);
   EXPECT_FALSE(released);
-  // As every consumer of a tensor does: the deleter is after data, device, dims, type, shape, strides and offset.
+  // As consumers of a tensor do: the deleter follows data, device, dims, type, shape, strides and offset.
   struct Layout {
     unsigned char tensor[48];
     void* context;

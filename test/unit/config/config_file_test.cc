@@ -1,4 +1,4 @@
-// Configs that include others, name variables of the environment, and are changed from the command line.
+// Configs that include others, name environment variables, and are changed from the command line.
 #include "config/config_file.h"
 
 #include <gtest/gtest.h>
@@ -52,11 +52,11 @@ TEST_F(ConfigFile, IncludedFilesComeFirst) {
   EXPECT_EQ(read("run.json"), R"({"solver":{"batchsize":64,"seed":2,"gpu":[3],"display":5},"layers":[{"top":"a"}]})");
   write("less.json", R"({"include": "solver.json", "solver": {"gpu": null, "seed": 3}})");
   EXPECT_EQ(read("less.json"), R"({"solver":{"batchsize":64,"seed":3}})");
-  // Also a field that no file has, as the field of a whole new object.
+  // Also for a field that no file has, set as a member of a new object.
   write("none.json", R"({"include": "solver.json", "a": null, "b": {"c": null, "d": {"e": null}}, "f": [null],
                          "solver": {"gpu": {"g": null}, "h": null}})");
   EXPECT_EQ(read("none.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":{}},"b":{"d":{}},"f":[null]})");
-  // Later files replace what earlier ones have.
+  // Later files override earlier ones.
   write("both.json", R"({"include": ["models/wide.json", "solver.json"]})");
   EXPECT_EQ(read("both.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":[0,1]},"layers":[{"top":"a"}]})");
 }

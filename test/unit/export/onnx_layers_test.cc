@@ -1,5 +1,4 @@
-// Every layer of the catalog says in ONNX what it computes: the graph of an exported file gives the outputs of
-// forward().
+// Every layer of the catalog exports its computation to ONNX: the exported graph gives the outputs of forward().
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,9 +24,9 @@ struct OnnxRow {
 };
 void PrintTo(const OnnxRow& row, std::ostream* out) { *out << row.section; }
 
-/// Types without a form in ONNX, with what the error must say.
+/// Types without an ONNX equivalent, with the expected text of the error.
 const std::map<std::string, std::string>& types_without_onnx() {
-  static const std::map<std::string, std::string> types = {{"PReLU_Dice", "PReLU can be exported"}};
+  static const std::map<std::string, std::string> types = {{"PReLU_Dice", "use PReLU"}};
   return types;
 }
 
@@ -142,7 +141,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   };
   const bool lengths = GetParam().section.find("SequenceMask") != std::string::npos;
   for (size_t i = 0; i < computed_with.size(); ++i) {
-    // Lengths, and flags of masks, are on both sides of their thresholds.
+    // Lengths and mask flags on both sides of their thresholds.
     io.in.push_back(tensors.add(cat("in", i), computed_with[i].shape, DType::f32, lengths ? 0 : -2, lengths ? 6 : 2));
     const std::string name = cat("in", i);
     if (is_loss && i > 0) continue;
@@ -181,7 +180,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   files.commit();
   const OnnxArrays computed = evaluate(read_onnx(folder / "layer.onnx"), inputs);
   for (size_t o = is_loss ? 1 : 0; o < spec.outputs.size(); ++o) {
-    if (as_made.outputs[o].shape.elements() == 0) continue;  // tops that nothing reads
+    if (as_made.outputs[o].shape.elements() == 0) continue;  // tops without readers
     const OnnxArray& y = computed.at(cat("out", o));
     EXPECT_EQ(y.dims, dims_of(spec.outputs[o].shape)) << "output " << o;
     const std::vector<double> expected = tensors.numbers(io.out[o]);

@@ -1,4 +1,4 @@
-// Bags of a caller, packed by slot, against a loop over slots and samples.
+// A caller's bags, packed by slot, against a loop over slots and samples.
 #include "infer/bag_packing.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// More bags than one task of the pool takes.
+/// More bags than one task of the pool processes.
 constexpr int64_t kSamples = 9000, kSlots = 3, kCapacity = 9100, kFirst = 2;
 
 struct Bags {
@@ -93,7 +93,7 @@ TEST(BagPacking, NamesTheBagThatDoesNotFit) {
     return message_of(Kind::usage, [&] { BagPacking(threads, view, 0, 1, section, shape); });
   };
   EXPECT_NE(message(falling).find("the offsets of slot 1 of sample 0 decrease"), std::string::npos);
-  EXPECT_NE(message(long_bag).find("slot 1 of sample 0 has 6 keys, and the model takes up to 5"), std::string::npos);
+  EXPECT_NE(message(long_bag).find("slot 1 of sample 0 has 6 keys, but the model accepts up to 5"), std::string::npos);
 }
 
 }  // namespace

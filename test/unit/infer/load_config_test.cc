@@ -1,4 +1,4 @@
-// Fields that --set names must exist; those of the file may be unknown.
+// Fields named by --set must exist; those in the file may be unknown.
 #include "infer/load_config.h"
 
 #include <gtest/gtest.h>
@@ -44,10 +44,9 @@ TEST_F(LoadConfig, AChangeOfAFieldThatTheConfigLeavesOutNamesItsPath) {
 }
 
 TEST_F(LoadConfig, AChangeOfAFieldWithoutEffectNamesThatWithOne) {
-  EXPECT_EQ(
-      refused({"optimizer.learning_rate=0.1"}),
-      "--set: \"learning_rate\" is accepted and has no effect: the rate stands in the *_hparam object; did you mean "
-      "optimizer.adam_hparam.learning_rate?");
+  EXPECT_EQ(refused({"optimizer.learning_rate=0.1"}),
+            "--set: \"learning_rate\" is accepted and has no effect: set the rate in the *_hparam object; did you mean "
+            "optimizer.adam_hparam.learning_rate?");
   EXPECT_EQ(refused({"solver.perf_logging=true"}).find("--set"), std::string::npos);
 }
 

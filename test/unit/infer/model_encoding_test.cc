@@ -16,14 +16,14 @@ void expect_piece(const std::string& text, const std::string& piece) { EXPECT_NE
 TEST(ModelEncoding, ADifferenceIsAnErrorThatNamesWhatHelps) {
   const EncodingChange fields{.fields = "/layers/0/csv/hash_seed was 1 and is 2"};
   expect_piece(refusal(fields),
-               "otherwise than the model 'm' was trained: /layers/0/csv/hash_seed was 1 and is 2. Add "
+               "differs from that of the model 'm': /layers/0/csv/hash_seed was 1 and is 2. Add "
                "--encoding model");
   expect_piece(refusal({.fields = R"(/layers/0/format was "Csv" and is "Raw")"}),
                "name data in the format of the model");
   expect_piece(refusal({.fields = "/layers/0/csv/hash_seed was 1 and /layers/0/parquet/hash_seed is 2"}),
-               "State the fields as the model has them, or add --encoding config");
+               "Set the fields to the model's values, or add --encoding config");
   const EncodingChange files{.files = "/layers/0/csv/slots/0/vocabulary was 2 values and is 3 values"};
-  expect_piece(refusal(files), "Restore the file that the model was trained with, or add --encoding config");
+  expect_piece(refusal(files), "Restore the file with which the model was trained, or add --encoding config");
   expect_piece(refusal(files, EncodingChoice::model), "Restore the file");
   expect_piece(refusal({.fields = fields.fields, .files = files.files}), "and is 2; /layers/0/csv/slots/0/vocabulary");
 }
@@ -37,7 +37,7 @@ TEST(ModelEncoding, OfTheConfigIsNotedWhereItIsWanted) {
   expect_encoding({.fields = "/a was 1 and is 2", .files = "/b was 3 and is 4"}, "the model 'm'",
                   EncodingChoice::config, log);
   EXPECT_EQ(said,
-            "note: the config encodes data otherwise than the model 'm' was trained: /a was 1 and is 2; /b was 3 "
+            "note: the config's encoding differs from that of the model 'm' was trained: /a was 1 and is 2; /b was 3 "
             "and is 4.");
 }
 

@@ -46,7 +46,7 @@ TEST(SavedModel, WithoutTheFileOfATableNamesIt) {
   const Config config = config_of_one_table(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}})");
   EXPECT_EQ(message_of(Kind::io, [&] { find_saved_model(prefix, config, {}, Log::silent()); }),
             cat("the model '", prefix, "_dense_5.model' lacks '", prefix,
-                "0_sparse_5.model', of its table 'vectors': the file is not there"));
+                "0_sparse_5.model', of its table 'vectors': the file is missing"));
 }
 
 TEST(SavedModel, IsUsedWithoutTheOptimizerStatesOfTraining) {

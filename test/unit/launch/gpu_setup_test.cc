@@ -1,4 +1,4 @@
-// Problems of the set-up of GPUs: which are found, their messages and their severity.
+// GPU set-up problems: which are detected, their messages and their severity.
 #include "launch/gpu_setup.h"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,7 @@ TEST(GpuSetup, RanksTellEachOtherWhereTheyAre) {
   RankGroup group(2, nullptr, std::chrono::seconds(30));
   run_ranks(2, [&](int rank) {
     HostComm comm(group, rank);
-    // On the CPU neither has a GPU of its own.
+    // On the CPU neither has its own GPU.
     EXPECT_NE(
         message_of(Kind::comm, [&] { check_gpu_setup(comm, Device{}, {}, log); }).find("ranks 0 and 1 share one GPU"),
         std::string::npos);

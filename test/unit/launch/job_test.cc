@@ -106,7 +106,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
     Job job(std::vector<Device>(2), nullptr, seconds(30), Log::silent(), "training", program_surroundings());
     job.run([](Communicator& comm, Device) {
       if (comm.rank() == 0) throw Error(Kind::io, "the disk is gone");
-      std::this_thread::sleep_for(std::chrono::hours(1));  // such as waiting for a disk
+      std::this_thread::sleep_for(std::chrono::hours(1));  // such as a disk access
     });
   };
   const auto begin = std::chrono::steady_clock::now();
@@ -115,7 +115,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
 }
 
-/// A process of a job of two that notes received messages.
+/// A process of a job of two that records received messages.
 class NotingProcesses : public Processes {
  public:
   int process() const override { return 1; }

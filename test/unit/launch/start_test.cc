@@ -18,9 +18,9 @@ TEST(ThreadsOfRank, ShareTheCoresOfTheHostWithOtherProcesses) {
 }
 
 TEST(ThreadsOfRank, AreAllThatTheLauncherHasGivenToTheProcess) {
-  EXPECT_EQ(threads_of_rank(4, 8, 2, 1), 4);    // bound to half of the host
+  EXPECT_EQ(threads_of_rank(4, 8, 2, 1), 4);    // bound to half of the host's cores
   EXPECT_EQ(threads_of_rank(8, 64, 2, 1), 8);   // a container
-  EXPECT_EQ(threads_of_rank(8, 64, 16, 1), 4);  // one that too many share
+  EXPECT_EQ(threads_of_rank(8, 64, 16, 1), 4);  // overcommitted
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using Groups = std::vector<std::optional<int64_t>>;
 
-/// The value of the metric with this name for these samples, added in two parts.
+/// The value of the named metric for these samples, added in two parts.
 double measured(const std::string& name, const std::vector<float>& predictions, const std::vector<float>& labels) {
   const MetricType* type = find_metric_type(name);
   EXPECT_TRUE(type && type->measure) << name;
@@ -46,7 +46,7 @@ TEST(Metrics, MergedPartsGiveTheValueOfTheWhole) {
     const auto spoiled = type.measure();
     spoiled->add({std::vector<float>{NAN}, std::vector<float>{1}, Groups{1}});
     merged->merge(spoiled->state());
-    EXPECT_TRUE(std::isnan(merged->value())) << type.name << " of a prediction that is no number, elsewhere";
+    EXPECT_TRUE(std::isnan(merged->value())) << type.name << " of a prediction that is not a number, elsewhere";
   }
 }
 

@@ -159,7 +159,7 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
            {{"--colour", "blue"}, "--colour: expected green or red, found \"blue\""},
            {{"--colour", "Red"}, "found \"Red\"; did you mean \"red\"?"}})
     EXPECT_NE(message(words).find(piece), std::string::npos) << message(words) << " without " << piece;
-  EXPECT_NE(message({"--cuont"}).find("; did you mean \"--count\"?; paint --help lists what there is"),
+  EXPECT_NE(message({"--cuont"}).find("; did you mean \"--count\"?; paint --help lists the options"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// Processes end with their exit code and all output, and run exit handlers unless threads are left.
+// Processes end with their exit code and all output, and run exit handlers unless threads still run.
 #include "program/process_end.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-/// Each test runs in a process of its own.
+/// Each test runs in a separate process.
 class ProcessEnd : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

@@ -1,4 +1,4 @@
-// A small limit of the stack is raised, or named.
+// A small stack limit is raised, or reported.
 #include "program/stack_limit.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace hctr::test {
 namespace {
 
-/// The exit code of a process that has these limits and runs `body`, since they are of a process.
+/// The exit code of a process with these limits that runs `body`, since limits apply to processes.
 int code_with_limits(rlim_t soft, rlim_t hard, const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -16,7 +16,7 @@ struct Rows {
   std::vector<float> scores, labels;
 };
 
-/// Rows whose label is 1 with the probability that is their score; `levels` different scores.
+/// Rows whose label is 1 with the probability that is their score; `levels` distinct scores.
 Rows calibrated(int count, int levels) {
   std::mt19937 random(11);
   std::uniform_real_distribution<float> uniform;
@@ -40,7 +40,7 @@ TEST(RocCurve, ItsAreaIsTheMetricAlsoWithTies) {
     const auto metric = find_metric_type("AUC")->measure();
     metric->add({rows.scores, rows.labels, {}});
     EXPECT_NEAR(curve.area, metric->value(), 1e-12) << levels;
-    // The points that are kept make nearly the same area.
+    // The kept points have nearly the same area.
     double area = 0;
     for (size_t i = 1; i < curve.points.size(); ++i)
       area += (curve.points[i].x - curve.points[i - 1].x) * (curve.points[i].y + curve.points[i - 1].y) / 2;

@@ -1,4 +1,4 @@
-// Labels that a loss does not take and keys that are too wide are named with their sample.
+// Labels that a loss does not accept, and keys that are too wide, are reported with their sample.
 #include "score/batch_check.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How the device sees a batch that the reader wrote.
+// The device's view of a batch that the reader wrote.
 #include "score/batch_ring.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(BatchRing, GivesDenseValuesInRowsOfTheStrideOfItsLayout) {
     }
 }
 
-/// Integers up to 99 are the same in each.
+/// Integers up to 99 are the same in each dtype.
 TEST(BatchRing, GivesDenseValuesInTheDtypeOfItsLayout) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f16, DType::bf16}) {
@@ -70,7 +70,7 @@ TEST(BatchRing, GivesDenseValuesInTheDtypeOfItsLayout) {
     }
 }
 
-/// So that the gradient of the first layer's weights is computed with those of the others on Hopper.
+/// So that on Hopper the wgrad of the first layer is computed in one kernel with the others.
 TEST(BatchRing, PaddedDenseValuesAreTakenInTf32AsThoseOfTwoBytesAre) {
   HCTR_SKIP_WITHOUT_GPU();
   constexpr int64_t kOut = 64;

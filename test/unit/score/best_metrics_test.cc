@@ -18,7 +18,7 @@ std::string slice(const std::string& bottom, const std::string& tops, const std:
   return R"({"type": "Slice", "bottom": ")" + bottom + R"(", "top": )" + tops + R"(, "ranges": )" + ranges + "}, ";
 }
 
-/// The truth of three labels, with a different metric for each.
+/// The ground truth of three labels, with a different metric for each.
 BestPossible truth() {
   BestPossible best{.auc = 0.7, .average_loss = 0.2, .samples = 100};
   for (const double n : {0, 1, 2})

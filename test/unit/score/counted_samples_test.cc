@@ -1,4 +1,4 @@
-// A loss has trained on a sample once one had a label and a weight above 0.
+// A loss has trained on a sample once one had a label and a positive weight.
 #include "score/counted_samples.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class Counted : public testing::Test {
     problems.throw_if_any("test.json");
     counted_.emplace(config_, graph_);
   }
-  /// Adds a batch whose samples all have these labels and weight, but one.
+  /// Adds a batch whose samples all have these labels and weight, except one.
   void add(const std::vector<float>& all, const std::vector<float>& one, int64_t valid = 8) {
     const BatchLayout layout({.samples = 8, .label_dim = 3, .dense_dim = 3, .tables = {}});
     std::vector<std::byte> memory(layout.bytes);
@@ -44,9 +44,9 @@ TEST_F(Counted, NeedsALabelAndAWeightInOneSample) {
   add({-1, -1, 0}, {-1, -1, 2});
   EXPECT_EQ(why(), "every label is missing");
   add({-1, 0, 0}, {-1, 1, 0});
-  EXPECT_EQ(why(), "every sample that has a label has weight 0 (\"sample_weight\" is column 'w')");
+  EXPECT_EQ(why(), "every sample with a label has weight 0 (\"sample_weight\" is column 'w')");
   EXPECT_FALSE(loss().counted);
-  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // row 5 is none of the samples
+  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // row 5 is padding
   EXPECT_FALSE(loss().counted);
   add({-1, -1, 0}, {-1, 0, 0.5f});
   EXPECT_TRUE(loss().counted);

@@ -46,7 +46,7 @@ TEST(UnmatchedKeys, ASlotWithManyKeysThatMatchesNothingIsAnError) {
   EXPECT_NE(message.find("--unmatched allow"), std::string::npos) << message;
 }
 
-/// A slot with a vocabulary that lacks some of its values, one of groups, and one of rows alone.
+/// A slot with a vocabulary that lacks some of its values, one for groups, and one with rows only.
 std::vector<SlotMatches> other_kinds(int64_t unlisted, int64_t without_group) {
   return {{.slot = "city", .has_rows = false, .has_vocabulary = true, .values = 300, .unlisted = unlisted},
           {.slot = "user", .keys = 100, .of_groups = true, .samples = 200, .without_group = without_group},
@@ -57,7 +57,7 @@ TEST(UnmatchedKeys, ValuesWithoutALineAndSamplesWithoutAGroupAreNamedToo) {
   const auto slots = other_kinds(75, 50);
   EXPECT_EQ(lines_of(slots), (std::vector<std::string>{
                                  "keys without a row in the model: none", "values that the vocabulary lacks: city 25 %",
-                                 "samples without a group, which GroupedAUC leaves out: user 25 %"}));
+                                 "samples without a group, which GroupedAUC excludes: user 25 %"}));
   Json json(Json::Object{});
   add_matches(slots, json);
   EXPECT_EQ(json.text(), R"({"unmatched_keys":{"user":0.0,"page":0.0},"unlisted_values":{"city":0.25},"without_group":)"
@@ -76,7 +76,7 @@ TEST(UnmatchedKeys, MostValuesWithoutALineAreAWarningAndAllAreAnError) {
   EXPECT_NE(said.find("most values of a slot of 'a.csv' are not in its vocabulary, and share one key: city 99.7 %"),
             said.npos)
       << said;
-  EXPECT_NE(said.find("most samples of 'a.csv' have no group, and GroupedAUC leaves them out: user 50.5 %"), said.npos)
+  EXPECT_NE(said.find("most samples of 'a.csv' have no group, and GroupedAUC excludes them: user 50.5 %"), said.npos)
       << said;
   EXPECT_NO_THROW(expect_matches(other_kinds(299, 200), "a.csv"));
   const std::string message = message_of(Kind::data, [] { expect_matches(other_kinds(300, 0), "a.csv"); });

@@ -14,7 +14,7 @@ MetricList metrics_of(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Adds rows of a prediction, a label and a group each.
+/// Adds rows with a prediction, a label and a group each.
 struct Row {
   float prediction, label;
   std::optional<int64_t> group = {};
@@ -64,7 +64,7 @@ TEST(UndefinedMetrics, NameSamplesThatHaveNoGroup) {
   EXPECT_EQ(scores.facts().without_group, 2);
   EXPECT_EQ(scores.undefined(),
             (std::map<std::string, std::string>{
-                {"GroupedAUC", "no evaluation sample has a group: the slot that \"group_by\" names holds no key"}}));
+                {"GroupedAUC", "no evaluation sample has a group: the slot named by \"group_by\" holds no key"}}));
 }
 
 TEST(UndefinedMetrics, OfSeveralRanksCountTheSamplesOfAll) {

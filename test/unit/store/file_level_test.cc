@@ -131,7 +131,7 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
       FileLevel level(folder / "store");
       const auto a = level.table("a", kDim, 0), b = level.table("b", kDim, 0);
       for (int64_t commit = level.note().empty() ? 1 : std::stoll(level.note()) + 1;; ++commit) {
-        // Of commit n all keys have the row n, but for one in seven, which is gone.
+        // In commit n all keys have the row n, except one in seven, which is removed.
         for (int64_t key = 0; key < kKeys; ++key)
           for (LevelTable* table : {a.get(), b.get()})
             if ((key + commit) % 7 == 0)

@@ -130,7 +130,7 @@ TEST(StoreConfig, WhatTheOriginalLeftUnsaidInAPsJsonIsAnError) {
   EXPECT_TRUE(contains(message_with("hashmap", "hashmup"), "\"hashmup\" is no database"));
   EXPECT_TRUE(contains(message_with("hashmap", "redis\", \"overflow_policy\": \"evict_rndom"), "is no policy"));
   EXPECT_TRUE(contains(message_with("gpucacheper", "gpucachper"), "gpucach"));
-  EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, and there are 2 sparse_files"));
+  EXPECT_TRUE(contains(message_with("[1, 16]", "[1]"), "has 1 values, but there are 2 sparse_files"));
 }
 
 TEST(StoreConfig, AModelMayFollowAStream) {

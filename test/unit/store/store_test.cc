@@ -173,7 +173,7 @@ TEST_P(StoreLevels, ReadersSeeWholeRowsOfTheirVersionDuringUpdatesAndSwaps) {
   store.load({.name = "m", .version = "0", .tables = {source_of("t", 7, table)}});
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, old{0};
-  std::atomic<float> least{0};  // what every row of a new view has at least
+  std::atomic<float> least{0};  // the minimum value of every row in a new view
   const auto read = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<int64_t> keys(64);
@@ -490,7 +490,7 @@ TEST(Store, ADeltaThatBuildsOnOtherRowsOrIsDamagedChangesNothing) {
   Store store({});
   store.load({.name = "m", .version = "1", .run = "r", .iteration = 10, .tables = {source_of("t", 2, table)}});
   EXPECT_NE(message_of(Kind::data, [&] { store.apply_delta("m", prefix + "_delta_20"); })
-                .find("has 2 rows with the update, and that says 7"),
+                .find("has 2 rows with the update, but that says 7"),
             std::string::npos);
   File file(std::fopen(formats::sparse_model_name(prefix + "_delta_21/", 0, 21).c_str(), "r+"));
   std::fputc(9, file.get());

@@ -59,7 +59,7 @@ uint32_t crc_bit_by_bit(const std::string& bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
 }
 
-/// The records of a file, with both checksums of each verified.
+/// The records of a file; verifies both checksums of each.
 std::vector<std::string> records_of(const std::string& file) {
   std::vector<std::string> records;
   for (size_t at = 0; at < file.size();) {

@@ -12,7 +12,7 @@ namespace hctr::test {
 namespace {
 
 using Asked = std::vector<std::pair<int64_t, int32_t>>;
-constexpr std::chrono::seconds kLong(10);  // on any machine
+constexpr std::chrono::seconds kLong(10);  // long enough for any machine
 
 /// A batch of two samples: an input of two slots with bags, and one of two slots with one key each.
 class LookAheadTest : public testing::Test {
@@ -28,7 +28,7 @@ class LookAheadTest : public testing::Test {
     for (int64_t i = 0; i < 5; ++i) batch_.tables[0].set_key(i, -10 - i);
     for (int64_t i = 0; i < 4; ++i) batch_.tables[1].set_key(i, 20 + i);
   }
-  /// The same with this number as its first key.
+  /// The same batch with this number as its first key.
   const BatchView& batch(int64_t number) {
     batch_.tables[0].set_key(0, number);
     batch_.state->first_sample = 2 * number;
@@ -40,7 +40,7 @@ class LookAheadTest : public testing::Test {
   const std::shared_ptr<LookAheadGroup> group_ = std::make_shared<LookAheadGroup>();
 };
 
-/// Notes the numbers of the batches that are asked for.
+/// Records the numbers of the requested batches.
 class Numbers {
  public:
   LookAheadGroup::Ask ask() {
@@ -81,7 +81,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
   EXPECT_EQ(asked[0].size(), 5u);
 }
 
-/// If memory is short a batch is skipped, and the next one is not.
+/// If memory is short, a batch is skipped, but not the next one.
 TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   int calls = 0;
   std::promise<void> second;
@@ -98,7 +98,7 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   EXPECT_EQ(calls, 4);
 }
 
-/// No further ahead of the step than it may be, whatever the reader has filled, and in the order of the steps.
+/// Requests stay within the depth, however many batches the reader has filled, and in the order of the steps.
 TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   Numbers asked;
   LookAhead ahead(asked.ask(), 2, group_);
@@ -115,7 +115,7 @@ TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   EXPECT_EQ(asked.wait(4), (std::vector<int64_t>{2, 1, 3, 4}));
 }
 
-/// The reader does not wait for a slow disk; what comes too late is not asked for.
+/// The reader does not wait for a slow disk; late batches are not requested.
 TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
   Numbers asked;
   std::promise<void> in_call, go_on;
@@ -155,8 +155,8 @@ TEST_F(LookAheadTest, RanksOfAProcessHearOfEachOthersBatches) {
   EXPECT_EQ(asked[1].wait(2), (std::vector<int64_t>{1, 2}));
 }
 
-/// A rank without memory for the keys goes without; a rank that ends waits for the call under way alone, and is not
-/// called again.
+/// A rank without memory for the keys is skipped; a rank that ends waits only for the current call, and is not called
+/// again.
 TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
   Numbers asked;
   std::promise<void> in_call, go_on;
@@ -174,14 +174,14 @@ TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
   EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   go_on.set_value();
   ASSERT_EQ(ended.wait_for(kLong), std::future_status::ready);
-  one.add(batch(2));  // a second call of the other's would set its promise again
+  one.add(batch(2));  // a second call of the other rank would set its promise again
   EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 2}));
   one.stop();
 }
 
 constexpr int64_t kRow = 4096, kWindow = LookAheadDepth::kBatches;
 
-/// After so many times the batches of a decision.
+/// The depth after this many decisions.
 int after(LookAheadDepth& depth, int64_t decisions, int64_t ahead, int64_t again) {
   for (int64_t i = 0; i < decisions * kWindow; ++i) depth.note(ahead, again);
   return depth.depth();
@@ -200,7 +200,7 @@ TEST(LookAheadDepthTest, StaysWhereNothingIsKnown) {
   EXPECT_EQ(after(depth, 9, 1, 100), 2);
 }
 
-/// Each try that fails takes one decision, and doubles the time to the next.
+/// Each failed try takes one decision, and doubles the time to the next.
 TEST(LookAheadDepthTest, TriesAgainLessAndLessOften) {
   LookAheadDepth depth(1);
   EXPECT_EQ(after(depth, 1, kRow, 100 * kRow), 0);

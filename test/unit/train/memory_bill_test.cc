@@ -1,4 +1,4 @@
-// The memory that --check expects is what models take, and its step is what a profile counts.
+// --check predicts the memory that models take, and the work that a profile counts.
 #include "train/memory_bill.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   EXPECT_NE(text_of(report).find("Rows when training on the CPU: 0.75 GiB in memory, "), std::string::npos)
       << text_of(report);
   EXPECT_EQ(text_of(report).find("on a GPU: "), std::string::npos) << "how much that has is not known";
-  EXPECT_NE(text_of(report).find(" GiB on the disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
+  EXPECT_NE(text_of(report).find(" GiB on disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
             std::string::npos)
       << text_of(report);
   config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
@@ -79,20 +79,20 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   const std::vector<std::string> small = budgets_too_small(report.memory, {});
   ASSERT_EQ(small.size(), 1u);
   EXPECT_TRUE(small[0].starts_with("Rows when training on the CPU: ")) << small[0];
-  EXPECT_NE(small[0].find(" GiB for each rank are needed"), std::string::npos) << small[0];
+  EXPECT_NE(small[0].find(" GiB per rank are needed"), std::string::npos) << small[0];
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
   report.memory = memory_bill(config, 1, {});
-  // 8 million rows, each of 192 bytes of numbers, 50 of key, index and marks and one of uses: 1.25 GiB hold 69 % of
-  // them.
+  // 8 million rows, each with 192 bytes of vector and states, 50 of key, index and marks and one access count: 1.25 GiB
+  // hold 69 % of them.
   EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there (0.26 of them keys, index and "
-                                 "statistics), 0.75 GiB in memory of the host, 0.44 GiB on the disk"),
+                                 "statistics), 0.75 GiB in memory of the host, 0.44 GiB on disk"),
             std::string::npos)
       << text_of(report);
-  // A budget of the table's own takes the place of the solver's.
+  // A table's own budget replaces the solver's.
   config.embeddings[0].section.table_memory = OwnTableMemory{.disk = "/own"};
   report.memory = memory_bill(config, 1, {});
   ASSERT_EQ(report.memory.budgets.size(), 1u);
-  EXPECT_NE(text_of(report).find(" GiB on the disk in '/own'"), std::string::npos) << text_of(report);
+  EXPECT_NE(text_of(report).find(" GiB on disk in '/own'"), std::string::npos) << text_of(report);
   config.embeddings[0].section.table_memory->disk = "";
   config.solver.table_memory.gpu = {};
   EXPECT_TRUE(memory_bill(config, 1, {}).budgets.empty());
@@ -105,7 +105,7 @@ TEST(MemoryBill, TablesThatShareAMemoryHavePartsOfIt) {
     config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 33, 0, "8GiB"};
     CheckReport report;
     report.memory = memory_bill(config, 1, {});
-    // A second table like the first, which has the host's memory for itself or not.
+    // A second table like the first, which shares the host's memory or not.
     MemoryBill::Budget second = report.memory.budgets.at(0);
     second.tables = {"other"};
     second.shared.device = !own;
@@ -135,7 +135,7 @@ TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
   config.solver.table_memory.gpu.bytes = int64_t{1} << 28;
   report.memory = memory_bill(config, 1, {});
   EXPECT_NE(text_of(report).find("0.25 GiB there (0.25 of them keys, index and statistics), 0.94 GiB in memory of the "
-                                 "host; 0.49 GiB of rows have no room: that is too little, and \"host\" needs about "),
+                                 "host; 0.49 GiB of rows do not fit: \"host\" needs about "),
             std::string::npos)
       << text_of(report);
 }
@@ -183,7 +183,8 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(bill.bytes_of_unknown_rows[0].second, numbers + index);
   EXPECT_TRUE(memory_bill(unknown, 1, {{700, 200}}).bytes_of_unknown_rows.empty());
 
-  // A growing table begins with room for the 2 keys of 64 samples in each of four batches: here 512, then half more.
+  // A growing table begins with capacity for the 2 keys of 64 samples in each of four batches: here 512, then half
+  // more.
   EXPECT_EQ(part_of(bill.gpus[0], "room for new rows"), 512 * (numbers + index));
   EXPECT_EQ(part_of(memory_bill(unknown, 1, {{300, 100}}).gpus[0], "room for new rows"),
             (512 + 256 - 400) * (numbers + index));
@@ -191,9 +192,8 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
 }
 
-/// On each of two ranks 2 keys of 32 samples are sent and one of 64 is received, and as many vectors: of the three
-/// stations of those that are sent, and once of those that are received, with their lists and messages, and in training
-/// with what adds up gradients.
+/// Each of two ranks sends 2 keys of 32 samples, receives one of 64, and as many vectors. Counts the three buffers of
+/// sent and the one of received vectors, with lists and messages, and in training the buffers that sum gradients.
 TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   const int64_t keys = 2 * 32, vector = 16 * 4;
   CheckReport report;
@@ -231,8 +231,8 @@ TEST(StepWork, CountsWhatAProfileCounts) {
     EXPECT_DOUBLE_EQ(part.work.bytes, counted[name].bytes) << name;
     compared += part.work.flops > 0;
   }
-  // Forward of both layers, weights of fc1, which reads data, and backward of fc2, which has one output: its weights'
-  // gradient is part of that.
+  // The forward pass of both layers, the wgrad of fc1, which reads data, and the backward pass of fc2, which has one
+  // output and includes its wgrad.
   EXPECT_EQ(compared, 4);
 }
 
@@ -260,7 +260,7 @@ TEST(StepForecast, TakesTheLongerOfBytesAndProductsAndGrowsWithTheBatch) {
     return step;
   };
   EXPECT_GT(step_at(slow_copy, 64).tables, 0.0);
-  // Products of [samples, 32] and [32, 1]: forward, backward and of the weights, each 64 FLOP a sample.
+  // GEMMs of [samples, 32] and [32, 1]: forward, dgrad and wgrad, each 64 FLOP per sample.
   EXPECT_NEAR(step_at(slow_product, 1000).layers, 3 * 64 * 1000 / 1e9 / 0.75, 1e-6);
   EXPECT_GT(step_at(slow_copy, 4096).seconds, 2 * step_at(slow_copy, 1024).seconds);
 }
@@ -275,7 +275,7 @@ TEST(ExchangeForecast, IsWhatFourGpusSendOverTheirLinks) {
   };
   EXPECT_EQ(exchange_of(1, 0).in_step, 0);
   const ExchangeForecast alone = exchange_of(4, 0);
-  // Two slots on four ranks: an owner sends three quarters of 64 vectors of 16 numbers, and keys are not counted.
+  // Two slots on four ranks: an owner sends three quarters of 64 vectors of 16 numbers; keys are not counted.
   const double vectors = 64 * 16 * 4 * 0.75 / (0.7 * 450e9);
   EXPECT_NEAR(alone.vectors, vectors + 15e-6, 1e-9);
   EXPECT_NEAR(alone.gradients, alone.vectors, 1e-12);

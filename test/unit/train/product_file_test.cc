@@ -37,7 +37,7 @@ TEST(ProductFile, IsReadAsItWasWritten) {
 TEST(ProductFile, OfAnotherDeviceIsNotRead) {
   const std::string text = product_text("a GPU, cuBLASLt 1", two_products());
   EXPECT_EQ(message_of(Kind::data, [&] { products_of_text(text, "a GPU, cuBLASLt 2"); }),
-            "it is of a GPU, cuBLASLt 1, and this is a GPU, cuBLASLt 2");
+            "it is of a GPU, cuBLASLt 1, but this is a GPU, cuBLASLt 2");
 }
 
 TEST(ProductFile, WithAnyChangedOrMissingByteIsNotRead) {
@@ -49,8 +49,7 @@ TEST(ProductFile, WithAnyChangedOrMissingByteIsNotRead) {
     EXPECT_THROW(products_of_text(text.substr(0, i), "a GPU"), Error) << i;
   }
   EXPECT_THROW(products_of_text(text + "\n", "a GPU"), Error);
-  EXPECT_EQ(message_of(Kind::data, [] { products_of_text("{}", "a GPU"); }),
-            "it does not hold algorithms of matrix products");
+  EXPECT_EQ(message_of(Kind::data, [] { products_of_text("{}", "a GPU"); }), "it does not contain GEMM algorithms");
 }
 
 TEST(ProductFile, LiesInTheCacheOfTheUser) {
@@ -70,7 +69,7 @@ TEST(ProductChoice, DoesNothingOnTheCpu) {
   EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", {}, Log::silent()), "");
 }
 
-/// Two products by the library, recorded as a step is. One adds a matrix.
+/// Two library GEMMs, recorded like a step. One adds a matrix.
 class RecordedProduct {
  public:
   explicit RecordedProduct(Runtime& runtime) : runtime_(runtime), memory_(runtime.device(), 4 * kBytes) { record(); }
@@ -114,7 +113,7 @@ TEST(ProductChoice, IsMeasuredOnceAndThenReadFromTheFile) {
   EXPECT_FALSE(fs::exists(file)) << "nothing was measured";
   write_text(file, "broken");
   TestLog log;
-  log.expect("it does not hold algorithms of matrix products; matrix products are measured again");
+  log.expect("it does not contain GEMM algorithms; GEMMs are measured again");
   choose("", log.log());
   EXPECT_NE(read_text(file, "file"), "broken");
 }

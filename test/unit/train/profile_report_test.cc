@@ -1,4 +1,4 @@
-// The report of a profile: sums of spans, what runs beside the step, and the sentence about the bottleneck.
+// The report of a profile: sums of spans, overlapping parts, and the sentence about the bottleneck.
 #include "train/profile_report.h"
 
 #include <gtest/gtest.h>
@@ -62,12 +62,12 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
   EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for it
   EXPECT_DOUBLE_EQ(share(3), 3);
-  EXPECT_DOUBLE_EQ(share(4), 1);  // nothing runs on the GPU
+  EXPECT_DOUBLE_EQ(share(4), 1);  // the GPU is idle
   EXPECT_DOUBLE_EQ(times.idle, 1);
   EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);
   ASSERT_EQ(times.parts[2].beside.size(), 3u);
-  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // the longest first
+  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // longest first
   EXPECT_DOUBLE_EQ(times.parts[2].beside[0].seconds, 2);
   ASSERT_EQ(times.streams.size(), 2u);
   EXPECT_EQ(times.streams[0].on, Span::On::prepare);
@@ -80,10 +80,10 @@ TEST(ProfileReport, SaysWhatRunsBesideWhat) {
       lines_of(times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3),
                          span(Span::On::exchange, "forward", "embedding", "all tables", 5e-3, 9e-3)},
                         1, 10e-3, true));
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), "Beside each other: 3.00 ms forward fc1 | forward all tables"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "Overlapping parts: 3.00 ms forward fc1 | forward all tables"), 1);
 }
 
-/// A part that is hidden is no bottleneck, however long it runs.
+/// A hidden part is no bottleneck, however long it runs.
 TEST(ProfileReport, NamesTheBottleneckByShares) {
   EXPECT_EQ(bottleneck(times_of({span(Span::On::prepare, "upload", "batch", "", 0, 9e-3),
                                  span(Span::On::compute, "forward", "ReLU", "relu1", 1e-3, 8e-3)},
@@ -98,26 +98,25 @@ TEST(ProfileReport, NamesTheBottleneckByShares) {
 TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
   EXPECT_EQ(bottleneck_of({.flops = 0.72e9}),
             "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 90 % of the rate of large "
-            "products on this machine: little is left there but fewer or cheaper multiplications.");
+            "GEMMs on this machine: only fewer or cheaper multiplications would help.");
   EXPECT_EQ(bottleneck_of({.flops = 0.16e9}),
             "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at only 20 % of the rate of "
-            "large products on this machine: the code is the limit there, not the machine.");
-  EXPECT_EQ(
-      bottleneck_of({.bytes = 64e6}),
-      "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 80 % of the speed of a copy "
-      "on this machine: little is left there but fewer bytes to move.");
+            "large GEMMs on this machine: the code is the limit, not the machine.");
+  EXPECT_EQ(bottleneck_of({.bytes = 64e6}),
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 80 % of the speed of a "
+            "copy on this machine: only moving fewer bytes would help.");
   EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
 }
 
 TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
   EXPECT_EQ(bottleneck_of({.flops = 0.16e9, .launches = 2000}, true),
             "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), in 2000 kernels of 4.0 us: "
-            "starting so short ones is the limit there, and a larger batch would use the GPU better.");
+            "launching such short kernels is the limit, and a larger batch would use the GPU better.");
   EXPECT_NE(bottleneck_of({.flops = 0.16e9, .launches = 1000}, true).find("the code is the limit"), std::string::npos);
-  EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("little is left"), std::string::npos);
+  EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("would help"), std::string::npos);
 }
 
-/// The prepared keys are hidden for the most part, and of no interest.
+/// The prepared keys are mostly hidden, and omitted.
 TEST(ProfileReport, TheSentenceGoesByWhatIsNotHidden) {
   const std::string sentence =
       bottleneck(times_of({span(Span::On::compute, "update", "embedding", "all tables", 0, 4e-3, {.bytes = 32e6}),
@@ -134,12 +133,12 @@ TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
   };
   // 0.4 GFLOP take 2 ms of FP8 or 4 ms of other types.
   const std::string some = sentence({.flops = 0.8e9, .fp8_flops = 0.4e9}), none = sentence({.flops = 0.8e9});
-  EXPECT_NE(some.find("at 75 % of the rate of large products"), std::string::npos) << some;
-  EXPECT_NE(none.find("at 100 % of the rate of large products"), std::string::npos) << none;
+  EXPECT_NE(some.find("at 75 % of the rate of large GEMMs"), std::string::npos) << some;
+  EXPECT_NE(none.find("at 100 % of the rate of large GEMMs"), std::string::npos) << none;
 }
 
 TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
-  // 2 ms of products and 6 ms of bytes: the bytes decide.
+  // 2 ms of GEMMs and 6 ms of memory traffic: memory is the limit.
   const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
   EXPECT_NE(sentence.find("at 75 % of the speed of a copy"), std::string::npos) << sentence;
 }
@@ -182,13 +181,12 @@ TEST(ProfileReport, SaysWhatTracingDoesToTheStepOrWhyThereIsNone) {
   EXPECT_EQ(lines_of(times)[1].find("On this machine"), 0u);
   times.unmeasured = 3.6e-3;
   EXPECT_EQ(lines_of(times)[1],
-            "Steps took 11 % more while they were traced than in training just before: the figures are those of traced "
-            "steps.");
+            "Steps took 11 % more while traced than in training just before: the figures are those of traced steps.");
   times.traced = false;
   times.not_traced = "libcupti.so.13 was not found";
   EXPECT_EQ(lines_of(times)[1],
             "Kernels were not traced: libcupti.so.13 was not found. Parts are measured by events instead, which "
-            "lengthen those of a few microseconds.");
+            "lengthen parts of a few microseconds.");
 }
 
 TEST(ProfileReport, TheStartOfKernelsIsABottleneckOfItsOwn) {

@@ -30,7 +30,7 @@ TEST(PrometheusFile, HoldsTheLastNumbersInTheTextFormat) {
         "huge_ctr_table{run=\"r1\",table=\"emb\",count=\"rows\"} 3\n", "huge_ctr_time_seconds{run=\"r1\"} 8\n",
         "huge_ctr_ended{run=\"r1\"} 0\n"})
     EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in\n" << text;
-  // Every line is a comment or "name{labels} number", and every name has its help and its type before it.
+  // Every line is a comment or "name{labels} number", and every name is preceded by its help and its type.
   EXPECT_EQ(text.find("# HELP huge_ctr_loss"), text.rfind("# HELP huge_ctr_loss"));
   file.add(line(R"({"kind":"end","iteration":20})"), 9);
   EXPECT_NE(read_file(folder / "run.prom").find("huge_ctr_ended{run=\"r1\"} 1\n"), std::string::npos);
@@ -42,7 +42,7 @@ TEST(PrometheusFile, HoldsTheLastNumbersInTheTextFormat) {
 TEST(PrometheusFile, FailsAtTheStartAndWarnsOnceLater) {
   const TemporaryFolder folder;
   TestLog log;
-  log.expect("of --metrics-file: No such file or directory; training goes on without it");
+  log.expect("of --metrics-file: No such file or directory; training continues without it");
   PrometheusFile never(folder / "no/run.prom", "r", log.log());
   EXPECT_NE(message_of(Kind::io, [&] { never.add(line(R"({"kind":"start"})"), 1); }).find("no/run.prom"),
             std::string::npos);

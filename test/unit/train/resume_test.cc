@@ -19,7 +19,7 @@ class ResumedConfig : public testing::Test {
     write_file(folder_ / "config.json", text);
     return load_config(folder_ / "config.json", false, Log::silent());
   }
-  /// The message when a run of small_config() continues with another config; its log otherwise.
+  /// The error when a run of small_config() resumes with another config; otherwise its log.
   std::string outcome(const std::string& changed) {
     const Config before = load(small_config());
     const ResumePoint point{
@@ -50,7 +50,7 @@ TEST_F(ResumedConfig, MayChangeWhatDecidesNoNumber) {
             "The config has changed: /solver/max_iter was 60 and is 90.\n");
   EXPECT_EQ(change("\"display\": 20", "\"display\": 5"), "The config has changed: /solver/display was 20 and is 5.\n");
   EXPECT_EQ(change("\"gpu\": [0]", "\"gpu\": [0, 1]"), "The config has changed: /solver/gpu was [0] and is [0,1].\n");
-  EXPECT_NE(change("\"snapshot\": 1000000", R"("checkpoint": {"every": 5})").find("/solver/checkpoint was left out"),
+  EXPECT_NE(change("\"snapshot\": 1000000", R"("checkpoint": {"every": 5})").find("/solver/checkpoint was not set"),
             std::string::npos);
   EXPECT_NE(change("\"eval_interval\": 30", "\"eval_interval\": 7").find("/solver/eval_interval"), std::string::npos);
   EXPECT_NE(change("\"seed\": 7", "\"seed\": 7, \"dense_model_file\": \"x\"").find("without effect"),
@@ -60,31 +60,30 @@ TEST_F(ResumedConfig, MayChangeWhatDecidesNoNumber) {
 }
 
 TEST_F(ResumedConfig, WarnsOfAnotherLearningRate) {
-  EXPECT_EQ(
-      change("\"learning_rate\": 0.01", "\"learning_rate\": 0.02"),
-      "warning: the learning rate has changed: /optimizer/adam_hparam/learning_rate was 0.01 and is 0.02; the run "
-      "goes on with the new one\n");
+  EXPECT_EQ(change("\"learning_rate\": 0.01", "\"learning_rate\": 0.02"),
+            "warning: the learning rate has changed: /optimizer/adam_hparam/learning_rate was 0.01 and is 0.02; the "
+            "run continues with the new one\n");
 }
 
 TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
   for (const auto& [from, to, field] : std::vector<std::array<std::string, 3>>{
            {"\"seed\": 7", "\"seed\": 8", "/solver/seed was 7 and is 8"},
            {"\"batchsize\": 128", "\"batchsize\": 64", "/solver/batchsize was 128 and is 64"},
-           {"\"max_iter\": 60", "\"num_epochs\": 2", "/solver/max_iter was 60 and is left out"},
+           {"\"max_iter\": 60", "\"num_epochs\": 2", "/solver/max_iter was 60 and is not set"},
            {"\"num_output\": 16", "\"num_output\": 17", "/layers/6/fc_param/num_output was 16 and is 17"},
            {"\"beta1\": 0.9", "\"beta1\": 0.8", "/optimizer/adam_hparam/beta1 was 0.9 and is 0.8"},
            {"\"seed\": 7", "\"seed\": 7, \"mixed_precision\": true", "/solver/mixed_precision was \"fp32\""},
            {"\"update_type\": \"Global\"", "\"update_type\": \"Local\"", "/optimizer/update_type was"},
            {"\"check\": \"Sum\"", "\"check\": \"Sum\", \"shuffle\": 100",
-            "/layers/0/shuffle was left out and is 100"}}) {
+            "/layers/0/shuffle was not set and is 100"}}) {
     const std::string message = change(from, to);
-    EXPECT_TRUE(message.starts_with("error: the config is not that of the checkpoint 'ckpt/iteration_000010'"))
+    EXPECT_TRUE(message.starts_with("error: the config differs from that of the checkpoint 'ckpt/iteration_000010'"))
         << message;
     EXPECT_NE(message.find("\n  " + field), std::string::npos) << message;
   }
 }
 
-/// Each field has a value of its own.
+/// Each field has a distinct value.
 [[gnu::noinline]] RunProgress progress_of_every_field() {
   return {.finished = true,
           .iterations = 12,

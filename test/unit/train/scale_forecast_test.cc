@@ -1,4 +1,4 @@
-// What a step on many GPUs is expected to take, by hand for a model of two tables' slots.
+// The predicted time of a step on many GPUs, computed by hand for a model of two slots.
 #include "train/scale_forecast.h"
 
 #include <gtest/gtest.h>
@@ -28,13 +28,13 @@ ScaleForecast forecast(const std::string& cluster, const std::vector<MeasuredSte
 }
 
 TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
-  // Half of the samples are those of the other host. Each slot has its owner on one host, and each key is different.
+  // Half of the samples are on the other host. Each slot has its owner on one host, and all keys are distinct.
   const double half = kSamples / 2.0, keys = 2 * half * 8 / 2, vectors = half * kDim * 4, sums = kParameters * 4;
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5").bytes_between, keys + 2 * vectors + sums);
-  // By key each host owns half of the rows of both slots: as many vectors.
+  // Sharded by key, each host owns half of the rows of both slots: as many vectors.
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5", {}, "distributed").bytes_between, keys + 2 * vectors + sums);
   EXPECT_EQ(forecast("hosts=1,gpus=2").bytes_between, 0);
-  // At 1 GB/s these bytes decide; the exchange takes them one way, and the time until it begins.
+  // At 1 GB/s these bytes dominate: the exchange takes their time one way plus its latency.
   const ScaleForecast slow = forecast("hosts=2,gpus=1,network=0.001:5");
   EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
   EXPECT_EQ(slow.bound, "vectors between hosts");
@@ -42,7 +42,7 @@ TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
 }
 
 TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
-  // 100 and 3000 rows: of one slot the places of keys take a byte, of the other two.
+  // 100 and 3000 rows: a place takes one byte in the first slot, two in the other.
   const Config config =
       one_table(kSamples, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
                 R"("type": "LocalizedSlotSparseEmbeddingHash", "sparse_embedding_hparam": {"embedding_vec_size": 16,
@@ -52,7 +52,7 @@ TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
   ASSERT_LE(few, 100);
   ASSERT_GT(many, 256);
   ASSERT_LT(many, half);
-  // Each slot has its owner on one host; that of more vectors counts.
+  // Each slot has its owner on one host; the slot with more vectors counts.
   const double keys = ((few + many) * 8 + half + 2 * half) / 2, vectors = many * kDim * 4;
   EXPECT_DOUBLE_EQ(forecast_scale(config, cluster_from("hosts=2,gpus=1,network=10:5"),
                                   expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, {})
@@ -82,10 +82,10 @@ TEST(ScaleForecast, WordsOfAClusterAreRead) {
   EXPECT_DOUBLE_EQ(cluster_from("hosts=2,network=45:20").between.seconds, 20e-6);
   const std::pair<const char*, const char*> wrong[] = {
       {"hosts=2", "several hosts need network="},
-      {"hosts=0,network=ib400", "'0' is no number above 0"},
-      {"hosts=1.5,network=ib400", "no whole number"},
+      {"hosts=0,network=ib400", "'0' is not a number above 0"},
+      {"hosts=1.5,network=ib400", "not a whole number"},
       {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
-      {"hosts=2,network=ibfast", "'fast' is no number above 0"},
+      {"hosts=2,network=ibfast", "'fast' is not a number above 0"},
       {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
       {"gpus=2,links=wire", "lacks microseconds"}};
   for (const auto& [text, says] : wrong)

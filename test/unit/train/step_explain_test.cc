@@ -1,4 +1,4 @@
-// The plans of the samples: those that are stored, and those of the models once they are bound.
+// The plans of the samples: the stored ones, and those of the bound models.
 #include "train/step_explain.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ std::string stored_name(std::string sample, const Variant& variant) {
   return cat(sample, ".", variant.name, ".txt");
 }
 
-/// A plan that changes changes what overlaps what: is it meant, and measured? Then store it: the message has the
+/// Changing a plan changes which work overlaps: is it intended, and measured? Then store it: the message has the
 /// command.
 TEST(ExplainStep, OfTheSamplesIsThePlanThatIsStored) {
   for (const std::string name : kSampleConfigs)
@@ -63,7 +63,7 @@ TEST(ExplainStep, OfTheSamplesIsThePlanThatIsStored) {
     }
 }
 
-/// The plan of the model of a rank on the CPU.
+/// The plan of one rank's model on the CPU.
 StepPlan bound_plan(const Config& config, Communicator& comm) {
   const int64_t samples = samples_of_rank(config.solver.batchsize, comm.size());
   Runtime runtime(
@@ -104,7 +104,7 @@ TEST(ExplainStep, SaysItsRulesWithReasonAndFigure) {
       << text;
   EXPECT_NE(text.find("skip known before the wgrads\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Measured: H100, DLRM in fp16"), std::string::npos) << text;
-  EXPECT_NE(text.find("behind the prefetch point of step k"), std::string::npos) << text;
+  EXPECT_NE(text.find("after the prefetch point of step k"), std::string::npos) << text;
 }
 
 }  // namespace

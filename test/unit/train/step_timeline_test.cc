@@ -1,4 +1,4 @@
-// One step from samples in which few parts were timed: parts take what they take without events, and none is lost.
+// One step combined from samples in which few parts were timed: parts take their time without events, and none is lost.
 #include "train/step_timeline.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double us = 1e-6;
 
-/// A part as it runs without events.
+/// The true duration of a part, without events.
 struct True {
   Span::On on;
   std::string name;
@@ -22,7 +22,7 @@ struct True {
   std::optional<size_t> waits_for{};  // a part before it
 };
 
-/// 24 parts of the compute stream, most as short as an event, of which two wait for a side stream; and preparation of
+/// 24 parts of the compute stream, most as short as an event, two of which wait for a side stream; and preparation of
 /// the next batch.
 std::vector<True> step_of_short_parts() {
   std::vector<True> parts = {{Span::On::prepare, "unpack", 6 * us}, {Span::On::prepare, "sort", 50 * us}};
@@ -74,7 +74,7 @@ class Gpu {
     double end = 0;
     for (const auto& [on, at] : clock)
       if (on != Span::On::prepare) end = std::max(end, at);
-    sample.period = end + kTail;  // the event at the begin of both steps comes as late
+    sample.period = end + kTail;  // the event at the begin of both steps is equally late
     for (Span& span : sample.recorded) {
       span.begin -= *origin;
       span.end -= *origin;
@@ -82,11 +82,12 @@ class Gpu {
     return sample;
   }
 
-  /// Of the step without events.
+  /// Seconds of the step without events.
   double seconds() const {
     Gpu still(parts_, 0);
     const StepSample sample = still.run(&kNone);
-    return sample.period - kCost.around - kCost.between;  // those of the first part, for which nothing waits here
+    // the events of the first part, for which no stream waits here
+    return sample.period - kCost.around - kCost.between;
   }
 
   std::vector<StepSample> samples(size_t most) {
@@ -102,7 +103,7 @@ class Gpu {
   std::mt19937 random_{7};
 };
 
-/// The length of each part, in all its pieces.
+/// The total length of each part, over all its pieces.
 std::map<std::string, double> lengths_of(const StepTimeline& timeline) {
   std::map<std::string, double> lengths;
   for (const Span& span : timeline.spans) lengths[std::string(span.name)] += span.end - span.begin;
@@ -144,7 +145,7 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
     for (const True& part : parts) work += part.on == Span::On::compute ? part.seconds : 0;
     EXPECT_NEAR(idle_of_compute(timeline, step), step - work, 0.05 * step);
     EXPECT_NEAR(named(timeline, "layer22").begin - named(timeline, "layer21").end, 21.2 * us, 5 * us) << "a wait";
-    // Layer 5 waits for less than two events take: that cannot be told from them.
+    // Layer 5 waits for less than the cost of two events, which cannot be distinguished.
     EXPECT_DOUBLE_EQ(named(timeline, "layer7").begin, named(timeline, "layer6").end);
   }
 }
@@ -185,7 +186,7 @@ TEST(StepTimeline, NeighboursAreTimedTogetherInEachRound) {
   }
 }
 
-/// A run may end before all samples are there.
+/// A run may end before all samples are taken.
 TEST(StepTimeline, APartThatNoOtherSampleHasIsThatOfTheFirstOne) {
   const std::vector<True> parts = step_of_short_parts();
   Gpu gpu(parts);
@@ -203,7 +204,7 @@ const std::vector<True> kFewParts = {
     {Span::On::prepare, "sort", 30 * us}, {Span::On::compute, "a", 40 * us}, {Span::On::compute, "b", 56 * us}};
 constexpr double kPeriod = 100 * us;
 
-/// The preparation of a batch may run into the next step, in which that of the one before ends.
+/// The preparation of a batch may extend into the next step, in which the previous batch's ends.
 TEST(StepTimeline, AStepRepeats) {
   Gpu gpu(kFewParts, 0);
   StepSample sample = gpu.run(nullptr);

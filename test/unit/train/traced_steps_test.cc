@@ -1,4 +1,4 @@
-// Steps from the records of their kernels: parts and idle time are the step, whatever overlaps.
+// Steps from the records of their kernels: parts and idle time add up to the step, whatever overlaps.
 #include "train/traced_steps.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Traced trace_of(std::vector<TracedWork> all, std::vector<Span> queued = {}) {
 
 constexpr int64_t kSteps = 4, kSeriesOf = kSteps + 1 + kIrregularFirst + kIrregularLast;
 
-/// Equal steps that take `period`; `one(launch, begin)` has the work of each.
+/// Equal steps of length `period`; `one(launch, begin)` creates the work of each.
 template <class One>
 std::vector<TracedWork> series_of(double period, const One& one) {
   std::vector<TracedWork> all;
@@ -101,7 +101,7 @@ TEST(TracedSteps, WhatRunsBesideTheComputeStreamIsHidden) {
   EXPECT_EQ(traced.times.idle, 2);
 }
 
-/// Its blocks are on multiprocessors, and wait.
+/// Its blocks occupy multiprocessors, and wait.
 TEST(TracedSteps, AKernelThatStartedEarlyHasNoTimeBeforeTheOneInFrontEnds) {
   const Traced traced = trace_of(series_of(8, [](uint32_t launch, double at) {
     return std::vector<TracedWork>{work(kForward, launch, at, at + 4), work(kBackward, launch, at + 2, at + 7)};

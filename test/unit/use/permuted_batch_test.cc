@@ -8,7 +8,7 @@
 namespace hctr::test {
 namespace {
 
-/// A batch of 6 rows, of which 5 are samples: two dense values, and an input of three slots with 0 to 2 keys each.
+/// A batch of 6 rows, 5 of which are samples: two dense values, and an input of three slots with 0 to 2 keys each.
 struct Batch {
   Batch() : layout(shape()), bytes(layout.bytes) {
     const BatchView view(layout, bytes.data());

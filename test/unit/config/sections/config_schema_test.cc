@@ -13,8 +13,8 @@
 namespace hctr::test {
 namespace {
 
-/// As much of JSON Schema as the program writes. Returns the JSON pointer of the first value that does not fit, with
-/// the keyword that it fails; empty if all do.
+/// Checks the subset of JSON Schema that the program writes. Returns the JSON pointer of the first value that does not
+/// fit, with the keyword that it fails; empty if all do.
 std::string misfit(const Json& schema, const Json& value, const std::string& at) {
   if (schema.boolean()) return *schema.boolean() ? "" : at + " false";
   const auto fails = [&](const char* keyword) { return at + " " + keyword; };

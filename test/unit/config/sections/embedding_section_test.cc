@@ -125,7 +125,7 @@ TEST(EmbeddingSectionTest, TheLimitIsThereWhenAskedFor) {
       read_section(R"({"max_vocabulary_size_per_gpu": 10, "grow": false, "embedding_vec_size": 4, "combiner": 0})");
   EXPECT_EQ(r.section.table_spec({.optimizer = adam()}).row_limit, 10);
   EXPECT_EQ(first_error(read_section(R"({"grow": false, "embedding_vec_size": 4, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/grow: a table that may not grow needs its size: "
+            "/layers/1/sparse_embedding_hparam/grow: a table that must not grow needs its size: "
             "\"max_vocabulary_size_per_gpu\"");
 }
 
@@ -162,16 +162,12 @@ TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {
     return first_error(read_section("{" + fields + R"(, "embedding_vec_size": 4, "combiner": 0})"));
   };
   const std::string place = "/layers/1/sparse_embedding_hparam";
+  EXPECT_EQ(error(R"("when_full": "ignore")"),
+            place + "/when_full: needs a row limit: set \"max_vocabulary_size_per_gpu\"");
   EXPECT_EQ(
-      error(R"("when_full": "ignore")"),
-      place +
-          "/when_full: a table is full when it has so many rows: say how many with \"max_vocabulary_size_per_gpu\"");
-  EXPECT_EQ(error(R"("min_count": 2, "admit_probability": 0.5)"),
-            place +
-                "/admit_probability: keys get rows by their count or by chance: \"min_count\" stands there too, leave "
-                "one out");
-  EXPECT_EQ(error(R"("max_candidates": 2)"),
-            place + "/max_candidates: limits the keys that \"min_count\" counts, which is not there");
+      error(R"("min_count": 2, "admit_probability": 0.5)"),
+      place + "/admit_probability: \"min_count\" is also set; keys get rows either by count or at random: keep one");
+  EXPECT_EQ(error(R"("max_candidates": 2)"), place + "/max_candidates: limits the keys that \"min_count\" counts");
   EXPECT_EQ(error(R"("min_count": 0)"),
             place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
 }
@@ -195,10 +191,10 @@ TEST(EmbeddingSectionTest, LaterCombinersAndTheNameOfTheLengths) {
   EXPECT_EQ(tops(R"(["items", "lengths"])").section.tops.names, (std::vector<std::string>{"items", "lengths"}));
   EXPECT_EQ(tops(R"(["items", "lengths"])").section.table_spec({.optimizer = adam()}).name, "items");
   EXPECT_EQ(first_error(tops(R"(["a", "b", "c"])")),
-            "/layers/1/top: names 3 tensors; an embedding makes one, or two: the vectors and the lengths");
+            "/layers/1/top: names 3 tensors; an embedding has one or two: the vectors and the lengths");
   EXPECT_EQ(first_error(tops("3")), "/layers/1/top: expected a string or an array of strings, found the integer 3");
   EXPECT_EQ(first_error(tops("[]")),
-            "/layers/1/top: names 0 tensors; an embedding makes one, or two: the vectors and the lengths");
+            "/layers/1/top: names 0 tensors; an embedding has one or two: the vectors and the lengths");
 }
 
 TEST(EmbeddingSectionTest, WrongValuesAreNamed) {
@@ -234,13 +230,12 @@ TEST(EmbeddingSectionTest, SlotSizesGiveEveryKeyARowWhereTheyAreAPromiseOrItIsAs
                   .section.table_spec({.optimizer = adam()})
                   .direct.empty());
   EXPECT_EQ(first_error(read_section(R"({"index": "direct", "embedding_vec_size": 2, "combiner": 0})")),
-            "/layers/1/sparse_embedding_hparam/index: a direct index needs the keys there are: \"slot_size_array\"");
+            "/layers/1/sparse_embedding_hparam/index: a direct index needs the number of keys: \"slot_size_array\"");
   EXPECT_EQ(
       first_error(read_section(
           R"({"index": "direct", "expire_after": 9, "slot_size_array": [3, 4], "embedding_vec_size": 2, "combiner": 0})")),
-      "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, so that none "
-      "can be let in, or leave: "
-      "use \"hash\"");
+      "/layers/1/sparse_embedding_hparam/index: a direct index has a row for every key from the start, which excludes "
+      "admission and eviction: use \"hash\"");
   EXPECT_EQ(
       first_error(
           read_section(R"({"index": "derict", "slot_size_array": [3], "embedding_vec_size": 2, "combiner": 0})")),
@@ -271,7 +266,7 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
     EXPECT_TRUE(section(type, "slot_and_key").table_spec({.optimizer = adam()}).identity_by_slot);
     EXPECT_FALSE(section(type, "key").table_spec({.optimizer = adam()}).identity_by_slot);
-    // The owner of a row that slots share depends on its key; a row of a slot may be owned by key or by slot.
+    // The owner of a row that slots share depends on its key; a row of one slot may be owned by key or by slot.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
     EXPECT_EQ(section(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid
@@ -310,9 +305,8 @@ TEST(EmbeddingSectionTest, PlacementMayBeLeftToThePlan) {
     EXPECT_EQ(read_section(hparam, R"(, "placement": "distributed")", type).section.placement_rule(),
               PlacementRule::distributed);
     EXPECT_EQ(first_error(read_section(by_key, R"(, "placement": "localized")", type)),
-              "/layers/1/placement: rows belong to keys alone here and have one owner whatever the slot: use "
-              "\"distributed\" or \"auto\", or "
-              "\"identity\": \"slot_and_key\"");
+              "/layers/1/placement: rows belong to keys alone here and have one owner for all slots: use "
+              "\"distributed\" or \"auto\", or \"identity\": \"slot_and_key\"");
   }
 }
 
@@ -359,20 +353,18 @@ TEST(EmbeddingSectionTest, WhichRowsEveryRankHas) {
     return first_error(read_section(vectors + more + "}", placed(word), type));
   };
   EXPECT_EQ(error("", "data_parallel"),
-            "/layers/1/placement: ranks can have all rows of 'wide' alike where the keys are known: \"index\": "
+            "/layers/1/placement: ranks can replicate all rows of 'wide' only if the keys are known: \"index\": "
             "\"direct\" with \"slot_size_array\"");
   EXPECT_EQ(error(R"(, "min_count": 2)", "hybrid"),
-            "/layers/1/placement: rows that every rank has cannot leave, wait to be let in, or be counted towards a "
-            "limit: leave out the fields of 'wide' "
-            "that ask for it, or take \"localized\" or \"distributed\"");
+            "/layers/1/placement: replicated rows exclude eviction, admission and row limits: remove the fields of "
+            "'wide' for these, or use \"localized\" or \"distributed\"");
   for (const std::string word : {"hybrid", "data_parallel"})
     EXPECT_EQ(error(sizes + R"(, "count_keys": true)", word),
-              "/layers/1/placement: the rank that owns a row counts its key, and no rank owns rows that all have: "
-              "leave out the \"count_keys\" of 'wide', "
-              "or take \"localized\" or \"distributed\"");
+              "/layers/1/placement: the owner rank of a row counts its key, and replicated rows have no owner: remove "
+              "\"count_keys\" of 'wide', or use \"localized\" or \"distributed\"");
   EXPECT_EQ(error(R"(, "frequent_keys": "keys.json")", "localized"),
             "/layers/1/sparse_embedding_hparam/frequent_keys: names keys for \"placement\": \"hybrid\", which this "
-            "table has not");
+            "table does not have");
 }
 
 TEST(PlacementTest, EveryKeyHasOneOwner) {

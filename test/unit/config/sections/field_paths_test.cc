@@ -1,4 +1,4 @@
-// The field that an unknown path most likely means, from the declarations: also one that the config leaves out.
+// The field that an unknown path most likely means, from the declarations, also if the config omits it.
 #include "config/sections/field_paths.h"
 
 #include <gtest/gtest.h>

@@ -70,10 +70,10 @@ TEST(KeyRanges, WhereTheCountIsNotKnownOrInDoubtRowsAreFoundByHashAndANoteSaysWh
     EXPECT_FALSE(hash.any_error());
   };
   expect("",
-         "the keys of \"deep\" follow those of \"wide\", whose number is not known; \"slot_size_array\" of the "
-         "Data layer says it");
+         "the keys of \"deep\" follow those of \"wide\", whose number is unknown; set \"slot_size_array\" of the Data "
+         "layer");
   expect(R"("slot_size_array": [5, 6, 10, 20, 31], )",
-         "its sizes are not those that another part of the config gives the slots of \"deep\"");
+         "its sizes differ from those that another part of the config gives the slots of \"deep\"");
 }
 
 }  // namespace

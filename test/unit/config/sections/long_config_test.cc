@@ -1,4 +1,4 @@
-// Configs of many layers: no step takes stack, or time, that grows faster than they do.
+// Configs of many layers: no step's stack or time grows faster than their number.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace hctr::test {
 namespace {
 
-/// A product, then ReLUs, then a loss, which reads "label"; the last layer first where `reversed`.
+/// A GEMM, then ReLUs, then a loss, which reads "label"; with `reversed`, the last layer first.
 Json chain(int layers, bool reversed) {
   Json::Array chained;
   chained.emplace_back(Json::Object{

@@ -28,7 +28,7 @@ Read read(const std::string& json) {
   return r;
 }
 
-/// A section of each type: its object's name, and the constants that it must have.
+/// A section of each type: its object's name, and its required constants.
 struct Example {
   std::string type, object, constants;
   ops::Optimizer::Kind kind;
@@ -176,7 +176,7 @@ TEST(OptimizerSection, KindsOfDecayFollowTheirFormula) {
     Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.5, "warmup_steps": 10, )", fields, "}}"));
     EXPECT_EQ(r.text(), "");
     resolve_schedule(r.section.hyper, 110);
-    // The saved config of a run states the same.
+    // The saved config of a run reads the same.
     const Read again = read(optimizer_schema().effective(r.section).text());
     EXPECT_EQ(optimizer_schema().effective(again.section).text(), optimizer_schema().effective(r.section).text());
     return r.section.hyper;
@@ -238,7 +238,7 @@ TEST(OptimizerSection, OlderSpellings) {
   const Read r = read(R"({"type": "Adam", "learning_rate": true, "global_update": false,
                           "adam_hparam": {"alpha": 0.005, "beta1": 0.9, "beta2": 0.999, "epsilon": 0.000001}})");
   EXPECT_EQ(r.text(),
-            "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: the rate stands in the "
+            "note /optimizer/learning_rate: \"learning_rate\" is accepted and has no effect: set the rate in the "
             "*_hparam object\n");
   EXPECT_EQ(r.section.hyper.learning_rate, 0.005);
   EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0, "atomic_update": true}})").text(), "")

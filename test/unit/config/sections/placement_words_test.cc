@@ -1,4 +1,4 @@
-// The solver's placement: it applies to embeddings without a placement of their own, under the same rules.
+// The solver's placement: it applies to embeddings without their own placement, under the same rules.
 #include <gtest/gtest.h>
 
 #include "config/sections/config.h"
@@ -24,11 +24,11 @@ const std::string kEverywhere = R"(, "placement": "data_parallel")", kHybrid = R
                   kWhole = R"(, "placement": "localized")";
 
 TEST(PlacementWords, TheSolversAreHeldToTheRulesOfATablesOwn) {
-  EXPECT_EQ(first_error(kEverywhere).substr(0, 46), "/solver/placement: ranks can have all rows of ");
-  EXPECT_EQ(first_error("", "", kEverywhere).substr(0, 48), "/layers/1/placement: ranks can have all rows of ");
+  EXPECT_EQ(first_error(kEverywhere).substr(0, 46), "/solver/placement: ranks can replicate all rows of ");
+  EXPECT_EQ(first_error("", "", kEverywhere).substr(0, 48), "/layers/1/placement: ranks can replicate all rows of ");
   EXPECT_EQ(first_error(kEverywhere, R"(, "index": "direct", "slot_size_array": [4, 5])"), "");
   EXPECT_EQ(first_error(kHybrid, R"(, "min_count": 2)").substr(0, 52),
-            "/solver/placement: rows that every rank has cannot l");
+            "/solver/placement: replicated rows exclude evictio");
   EXPECT_EQ(first_error(kHybrid, R"(, "min_count": 2)", kWhole), "") << "its own word comes first";
 }
 

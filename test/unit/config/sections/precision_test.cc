@@ -81,7 +81,7 @@ TEST(MixedPrecision, AScaleThatIsAPowerOfTwoChangesNothingWhileGradientsFit) {
   for (int i = 0; i < 5; ++i) {
     plain.train();
     scaled.train();
-    // The loss scale adds digits to gradients that are subnormal in f16; there are none here.
+    // The loss scale adds digits to gradients that are subnormal in f16; here none are.
     EXPECT_EQ(plain.loss(Phase::train), scaled.loss(Phase::train)) << "step " << i;
   }
 }

@@ -1,4 +1,4 @@
-// Slots of a key space share the vectors of a table, or the config says why not.
+// Slots of a key space share the vectors of a table, or the config is an error that says why.
 #include "config/sections/shared_keys.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(SharedKeys, OneTableThatReadsTwoOfTheSlotsIsEnough) {
 TEST(SharedKeys, AWarningSaysWhyNoVectorIsShared) {
   EXPECT_EQ(problems_of(kShared, {1, 1, 1}, "Distributed"),
             "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: no embedding reads two of its "
-            "slots, which have to be slots of one sparse input\n");
+            "slots; these must be slots of one sparse input\n");
   EXPECT_EQ(
       problems_of(kShared, {1, 2}, "Localized"),
       "warning /layers/0/csv/slots: slots of the key space \"s\" share no vectors: rows of the embedding /layers/2 "
@@ -100,9 +100,10 @@ TEST(SharedKeys, TheSavedConfigStatesThem) {
 
 TEST(SharedKeys, ATableOfKeysOverSlotsThatHaveNoneInCommonIsNoted) {
   const std::string key = R"(, "identity": "key")";
-  EXPECT_EQ(problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "buckets": 9}])", {3}, "Distributed", key),
-            "note /layers/1/sparse_embedding_hparam/identity: equal values of two slots share no vector, since each "
-            "slot hashes or numbers its values apart; slots with the same \"key_space\" share them\n");
+  EXPECT_EQ(
+      problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "buckets": 9}])", {3}, "Distributed", key),
+      "note /layers/1/sparse_embedding_hparam/identity: equal values of two slots do not share a vector, since each "
+      "slot hashes or numbers its values separately; give both slots the same \"key_space\" to share them\n");
   EXPECT_EQ(problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "keys": "number"}])", {3}, "Distributed", key),
             "");
   EXPECT_EQ(problems_of(kOneColumnEach, {1, 1, 1}, "Distributed", key), "");

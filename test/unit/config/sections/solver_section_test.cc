@@ -54,7 +54,7 @@ TEST(SolverSection, EveryWordIsKnown) {
   EXPECT_EQ(said(R"("learning_rate": 0.1)"),
             "error /solver/learning_rate: \"learning_rate\" is not supported: it belongs to the optimizer section\n");
   EXPECT_EQ(said(R"("is_dlrm": true)"),
-            "note /solver/is_dlrm: \"is_dlrm\" is accepted and has no effect: the layers say what the model is\n");
+            "note /solver/is_dlrm: \"is_dlrm\" is accepted and has no effect: the layers define the model\n");
   EXPECT_EQ(effective(read_solver(R"(, "vvgpu": [[0, 1], [2]])")), effective(read_solver(R"(, "gpu": [[0, 1], [2]])")));
 }
 
@@ -65,10 +65,8 @@ TEST(SolverSection, SplitsFp32ProductsWhenAsked) {
   EXPECT_TRUE(split.section.tf32x3());
   EXPECT_NE(effective(split).find(R"("fp32_products":"tf32x3")"), std::string::npos) << effective(split);
   EXPECT_EQ(effective(read_solver("")).find("fp32_products"), std::string::npos) << "checkpoints of before go on";
-  EXPECT_EQ(
-      read_solver(R"(, "fp32_products": "tf32x3", "mixed_precision": "bf16")").text,
-      "error /solver/fp32_products: fp32_products is for fp32 matrix products, which mixed_precision replaces; keep "
-      "one\n");
+  EXPECT_EQ(read_solver(R"(, "fp32_products": "tf32x3", "mixed_precision": "bf16")").text,
+            "error /solver/fp32_products: fp32_products is for fp32 GEMMs, which mixed_precision replaces; keep one\n");
 }
 
 TEST(SolverSection, SearchesAlgorithmsOfRecordedSteps) {
@@ -102,7 +100,7 @@ TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AUC:0.7"])").text,
             differ("auc_threshold", "eval_metrics"));
   EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AverageLoss"])").text,
-            "error /solver/auc_threshold: \"eval_metrics\" does not name the AUC, whose threshold this is\n");
+            "error /solver/auc_threshold: this is a threshold of AUC, which \"eval_metrics\" does not contain\n");
 }
 
 TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
@@ -113,11 +111,10 @@ TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
 
 TEST(SolverSection, OptimizerStatesBelongToModelFiles) {
   EXPECT_EQ(read_solver(R"(, "dense_opt_states_file": "a")").text,
-            "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\", which is not "
-            "there\n");
-  EXPECT_EQ(read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
-            "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; one for each is "
-            "needed\n");
+            "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\"\n");
+  EXPECT_EQ(
+      read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
+      "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; expected one for each\n");
   for (const char* empty : {"\"\"", "[]", "[\"\"]"})
     EXPECT_EQ(read_solver(std::string(R"(, "dense_opt_states_file": "", "sparse_opt_states_file": )") + empty).text,
               "");

@@ -1,4 +1,4 @@
-// Spoils each field of a valid section, based on the declaration of the fields.
+// Creates invalid variants of each field of a valid section, based on the declaration of the fields.
 #pragma once
 
 #include <algorithm>

@@ -94,14 +94,14 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
   };
   EXPECT_EQ(problems_of(R"({"disk_limit": "1GB"})", of_solver), "");
   EXPECT_NE(problems_of(R"({"disk_limit": "1GB"})", {})
-                .find("/layers/1/table_memory/disk_limit: limits rows on a disk, "
-                      "and no \"disk\" is named"),
+                .find("/layers/1/table_memory/disk_limit: limits rows on disk, "
+                      "but no \"disk\" is set"),
             std::string::npos);
-  EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps those of this table in memory"),
+  EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps this table's rows in memory"),
             std::string::npos);
 }
 
-/// The budget of one table, with that of the run, whose tiers it has where it says nothing of them.
+/// The budget of one table, together with the run's, from which it takes the tiers that it does not set.
 struct OwnRowMemory {
   OwnRowMemory(const std::string& solver, const std::string& own) {
     Problems problems;

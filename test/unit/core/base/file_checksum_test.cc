@@ -1,4 +1,4 @@
-// Checksums of files: those of the bytes as a whole, however many threads read them.
+// Checksums of files equal those of their bytes, however many threads read them.
 #include "core/base/file_checksum.h"
 
 #include <gtest/gtest.h>

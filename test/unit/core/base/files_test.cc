@@ -143,7 +143,7 @@ TEST(Files, ReadsMoreThanABlock) {
   EXPECT_EQ(read_text(folder / "a", "", 200'001), text);
 }
 
-/// A file that is mostly a hole has any size; what a shell passes may never end.
+/// A sparse file has any size; a pipe from a shell may never end.
 TEST(Files, ReadsNoTextThatWouldTakeTheMemory) {
   const TemporaryFolder folder;
   write_text(folder / "a", "x");

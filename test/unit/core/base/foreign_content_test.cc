@@ -1,4 +1,4 @@
-// Every reader names files of other formats, with the way to make rows of them.
+// Every reader names the format of a foreign file, and how to convert it.
 #include "core/base/foreign_content.h"
 
 #include <gtest/gtest.h>
@@ -34,24 +34,24 @@ const std::string kRows = "y,a\n1,2\n0,3\n1,4\n";
 
 TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
   const std::pair<std::string, const char*> kinds[] = {
-      {"BZh91AY&SY\x12\x34", "it is packed with bzip2, which is not read; unpack it: bunzip2"},
-      {"\xFD\x37zXZ\0\0\4"s, "it is packed with xz, which is not read; unpack it: unxz"},
+      {"BZh91AY&SY\x12\x34", "it is packed with bzip2, which is not supported; unpack it: bunzip2"},
+      {"\xFD\x37zXZ\0\0\4"s, "it is packed with xz, which is not supported; unpack it: unxz"},
       {"\x04\x22\x4D\x18\x64"s, "packed with lz4"},
       {"7z\xBC\xAF\x27\x1C\0\4"s, "packed with 7-Zip"},
       {"PK\x03\x04\x14"s, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it"},
-      {"PAR1\x15"s, "it is a Parquet file; say \"format\": \"Parquet\""},
+      {"PAR1\x15"s, "it is a Parquet file; set \"format\": \"Parquet\""},
       {tar_of(kRows), "it is a tar archive; unpack it: tar xf"},
       {"\xFF\xFE" + wide(kRows, true), "it is UTF-16; save it as UTF-8"},
       {wide(kRows, true), "it is UTF-16"},
       {wide(kRows, false), "it is UTF-16"},
       {std::string(16, '\0') + "\1\2\3\4", "it is binary data"},
-      {"<!DOCTYPE HTML>\n<html>", "a page of HTML"},
+      {"<!DOCTYPE HTML>\n<html>", "an HTML page"},
       {"{\"y\": 1, \"a\": 2}\n{\"y\": 0, \"a\": 3}\n", "it is JSON"},
       {"[{\"y\": 1},\n{\"y\": 0}]\n", "it is JSON"},
       {"\xFF\xFE\0\0y\0\0\0"s, "it is UTF-32"},
-      {"sep=;\ny;a\n1;2\n", "its first line 'sep=;' tells Excel the delimiter and is no row"},
-      {"\xEF\xBB\xBFSEP=,\r\ny,a\r\n", "tells Excel the delimiter"},
-      {"y,a\r1,2\r0,3\r", "its lines end with a carriage return alone"}};
+      {"sep=;\ny;a\n1;2\n", "its first line 'sep=;' sets Excel's delimiter and is not a row"},
+      {"\xEF\xBB\xBFSEP=,\r\ny,a\r\n", "sets Excel's delimiter"},
+      {"y,a\r1,2\r0,3\r", "its lines end with a only a carriage return"}};
   for (const auto& [start, what] : kinds) EXPECT_NE(why_no_rows(start).find(what), std::string::npos) << what;
 }
 
@@ -84,11 +84,11 @@ TEST(ForeignContent, EveryReaderOfTextsNamesFileAndKind) {
     write(tar_of(kRows));
     expect_named("a tar archive");
     write("y,a\r1,2\r0,3\r");
-    expect_named("carriage return alone");
+    expect_named("only a carriage return");
     write("\xFF\xFE" + wide(kRows, true));
     expect_named("UTF-16");
     write("BZh91AY&SY\x12\x34");
-    expect_named("packed with bzip2, which is not read; unpack it: bunzip2");
+    expect_named("packed with bzip2, which is not supported; unpack it: bunzip2");
     write("PK\x03\x04\x14 and so on");
     expect_named("zip file");
   }

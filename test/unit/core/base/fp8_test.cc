@@ -29,7 +29,7 @@ struct Definition {
 };
 constexpr Definition kE4M3{4, 3, 448}, kE5M2{5, 2, 57344};
 
-/// The nearest code, by search; of two at one distance the even one.
+/// The nearest code, by search; ties to even.
 int nearest(const Definition& format, const std::vector<double>& values, double x) {
   const auto above = std::lower_bound(values.begin(), values.end(), x);
   if (above == values.end()) return format.largest_code();
@@ -59,7 +59,7 @@ void expect_format(const Definition& format) {
     EXPECT_EQ(std::signbit(x), code >= 128) << code;
     EXPECT_EQ(T(x).bits, code) << x;
   }
-  // Numbers of every order of magnitude; those next to a border between two codes follow below.
+  // Numbers of every order of magnitude; numbers next to a border between two codes follow below.
   for (uint64_t bits = 0; bits < 0x7f800000u; bits += 8191)
     for (const uint32_t sign : {0u, 0x80000000u}) {
       const auto x = std::bit_cast<float>(static_cast<uint32_t>(bits) | sign);

@@ -1,4 +1,4 @@
-// Lines for people, and who gets them.
+// Log lines and their receivers.
 #include "core/base/log.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Log, OfSeveralThreadsDoesNotMixLinesAndOneSinkDoesNotHoldAnotherUp) {
   std::vector<std::string> lines;
   const Log log([&](Level, std::string_view line) { lines.emplace_back(line); });
   const Log held([&](Level, std::string_view) {
-    std::thread([&] { log.info("beside"); }).join();  // with one lock for all it would never end
+    std::thread([&] { log.info("beside"); }).join();  // a single lock would deadlock
   });
   held.info("x");
   std::vector<std::thread> threads;

@@ -33,7 +33,7 @@ TEST(Progress, UnitPrefixes) {
   EXPECT_EQ(with_unit_prefix(7e12), "7.00 T");
 }
 
-/// Notes what it is asked to show.
+/// Records the calls.
 class NotedProgress : public ProgressView {
  public:
   explicit NotedProgress(std::string& notes) : notes_(notes) {}

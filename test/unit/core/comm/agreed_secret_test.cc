@@ -1,5 +1,5 @@
-// The secret that processes make when they first join, where none was set: who has it at the next join, and what
-// becomes of those that do not. Processes are threads of one here.
+// The secret on which processes agree when they first join without a given one: which processes have it at the next
+// join, and how those without it fail. Processes are threads of one process here.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -44,7 +44,7 @@ class AgreedSecrets : public testing::Test {
             .address = "127.0.0.1",
             .port = port_};
   }
-  /// `lost`: after a restart.
+  /// `lost`: time after a restart until missing processes count as lost.
   void join(const std::vector<Kept*>& all, std::optional<milliseconds> lost = {}) {
     std::vector<std::thread> threads;
     const auto now = TcpClock::now();
@@ -77,7 +77,7 @@ class AgreedSecrets : public testing::Test {
     EXPECT_EQ(at(0).secret.text().size(), AgreedSecret::kCharacters);
     EXPECT_TRUE(at(0).secret.known_to_all());
   }
-  /// As one that was killed after the first message which process 0 sends to all, or before.
+  /// Behaves like a process killed before or after the first message from process 0 to all.
   TcpSocket connect_without_answering(int process, ConnectionKind kind) {
     const auto end = TcpClock::now() + seconds(10);
     TcpSocket socket = connect_as_member("127.0.0.1", port_, "process 0", {}, kind, end, seconds(5));
@@ -115,21 +115,21 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
         << error.what();
   }
   others.join();
-  // The others continue without the process, as if it had not come back, and log why.
+  // The others continue without the process, as if it had not returned, and log why.
   expect_joined({&at(0), &at(1)});
-  EXPECT_NE(lines_.find("process 2 has not come back in time after the restart"), std::string::npos) << lines_;
-  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its other end is another program, belongs to another job, or does "
+  EXPECT_NE(lines_.find("process 2 has not returned in time after the restart"), std::string::npos) << lines_;
+  EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its peer is another program, belongs to another job, or does "
                         "not know the secret that the processes made when they first joined"),
             std::string::npos)
       << lines_;
   EXPECT_NE(lines_.find("set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts"), std::string::npos) << lines_;
   EXPECT_EQ(stranger.secret.text(), "");
-  join(all(), seconds(10));  // its owner comes back at the next restart
+  join(all(), seconds(10));  // its owner returns at the next restart
   expect_joined(all());
 }
 
 TEST_F(AgreedSecrets, AreNotAskedForUntilAllHaveSaidThatTheyKeepThem) {
-  // Process 2 ends with the table in its hands: the others have the secret, or not.
+  // Process 2 dies while it holds the table: the others may or may not have the secret.
   std::thread others([&] { join({&at(0), &at(1)}); });
   {
     const TcpSocket data = connect_without_answering(2, ConnectionKind::data);

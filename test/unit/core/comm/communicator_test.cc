@@ -100,7 +100,7 @@ TEST(CommunicatorTest, ReceiveBufferOfARankThatFailsWithinARoundOutlivesTheWrite
   EXPECT_EQ(std::string(group.failure()->error.what()), "a rank that leaves");
 }
 
-/// Each rank's call on one float; its message when it throws.
+/// Each rank's call on one float; the message of its error, if any.
 std::vector<std::string> messages_of_ranks(int ranks, seconds limit,
                                            const std::function<void(int rank, HostComm&, Context&, Tensor)>& body) {
   RankGroup group(ranks, nullptr, limit);

@@ -79,7 +79,7 @@ TEST(Handshake, NothingIsSaidTwice) {
 }
 
 TEST(Handshake, AnAnswerThatIsSentBackProvesNothing) {
-  // A process that does not know the secret sends each message of the other one back to it.
+  // A process without the secret returns each message of the other one to it.
   const JobKey key{"a secret that all know"};
   const TcpListener listener(0, "127.0.0.1");
   const auto end = TcpClock::now() + seconds(10);

@@ -1,4 +1,4 @@
-// Texts of other processes, which may be anything.
+// Texts from other processes, which may contain anything.
 #include "core/comm/join_text.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(JoinText, ATableNamesTheLineThatIsWrong) {
   const auto why = [](const std::string& text) { return message_of(Kind::comm, [&] { table_from(text, 1, 4); }); };
   const std::string first = "members\n0 0 a a\n";
   EXPECT_EQ(why("members"), "the table of processes cannot be read: line 2 is missing");
-  EXPECT_NE(why("nothing").find("line 1 is no title"), std::string::npos);
+  EXPECT_NE(why("nothing").find("line 1 is not the title"), std::string::npos);
   EXPECT_NE(why(first).find("line 3 is missing, that of process 1"), std::string::npos);
   EXPECT_NE(why("members\n1 5 a a\n").find("line 2 has no number"), std::string::npos);
   EXPECT_NE(why(first + "1 5 a a\n1 5 a a").find("line 4 has no number of a process, or not the next"),

@@ -31,7 +31,7 @@ TEST(Launcher, AloneIsAlone) {
   EXPECT_FALSE(launch_of({}));
   EXPECT_FALSE(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
   EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
-  // In the script of sbatch, and in the shell of salloc.
+  // In an sbatch script, and in the shell of salloc.
   EXPECT_FALSE(launch_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -82,13 +82,13 @@ TEST(Launcher, Srun) {
   EXPECT_EQ(launch->processes, 4);
   EXPECT_EQ(launch->address, "gpu07");
   EXPECT_EQ(launch->job, "4711.0");
-  // All processes of a job find the same port, those of other jobs another one.
+  // All processes of a job derive the same port; other jobs derive another one.
   Variables other = srun;
   other["SLURM_PROCID"] = "3";
   EXPECT_EQ(launch_of(other)->port, launch->port);
   other["SLURM_JOB_ID"] = "4712";
   EXPECT_NE(launch_of(other)->port, launch->port);
-  // Any number of a job that Slurm makes gives a port: of arrays and federations these are large.
+  // Every job number that Slurm makes gives a valid port: numbers of arrays and federations are large.
   for (const char* job : {"306783379", "2147483648", "4294967294", "9223372036854775807"}) {
     other["SLURM_JOB_ID"] = job;
     const auto large = launch_of(other);
@@ -129,7 +129,7 @@ TEST(Launcher, MpirunCountsFirst) {
   EXPECT_EQ(launch->processes, 4);
   EXPECT_EQ(launch->local_process, 1);
   EXPECT_EQ(launch->local_processes, 2);
-  // Where MPI cannot be loaded it starts and numbers them all the same.
+  // If MPI cannot be loaded, its launcher still starts and numbers the processes.
   EXPECT_FALSE(launch_of(both, true)->by_mpi);
   EXPECT_EQ(launch_of(both, true)->process, 1);
   EXPECT_EQ(launch_of(both, true)->port, 5);
@@ -185,7 +185,8 @@ TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
   using fs::perms;
   for (const perms open : {perms::group_read, perms::others_read, perms::others_write}) {
     fs::permissions(file, perms::owner_read | open);
-    EXPECT_NE(why_not(variables).find("others than its owner may read or change it: chmod 600"), std::string::npos);
+    EXPECT_NE(why_not(variables).find("users other than its owner can read or change it: use chmod 600"),
+              std::string::npos);
   }
   fs::permissions(file, perms::owner_read | perms::owner_write);
   EXPECT_EQ(launch_of(variables)->secret, "a secret of some length");
@@ -193,7 +194,7 @@ TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
   fs::permissions(file, perms::owner_read);
   EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET_FILE has a secret of 5 characters"), std::string::npos);
   variables["HCTR_JOB_SECRET_FILE"] = folder.path().string();
-  EXPECT_NE(why_not(variables).find("is no file"), std::string::npos);
+  EXPECT_NE(why_not(variables).find("is not a file"), std::string::npos);
 }
 
 TEST(Launcher, NodeLists) {

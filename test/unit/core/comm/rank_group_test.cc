@@ -23,7 +23,7 @@ Transfer equal_pieces(std::vector<std::byte>& send, std::vector<std::byte>& rece
   return transfer;
 }
 
-/// Processes whose exchange fails as where memory is refused.
+/// Processes whose exchange fails as if memory were refused.
 class RefusingProcesses : public Processes {
  public:
   int process() const override { return 0; }
@@ -36,7 +36,7 @@ class RefusingProcesses : public Processes {
   void abort(int) noexcept override { std::terminate(); }
 
  private:
-  int calls_ = 0;  // the first one is that of the constructor
+  int calls_ = 0;  // the constructor makes the first call
 };
 
 TEST(RankGroup, MemoryRefusedInAnExchangeEndsEveryRankWithThatReason) {
@@ -60,8 +60,8 @@ TEST(RankGroup, MemoryRefusedInAnExchangeEndsEveryRankWithThatReason) {
   EXPECT_NE(std::string(group.failure()->error.what()).find("out of memory"), std::string::npos);
 }
 
-/// A rank fails while others are in an exchange, again and again: none of them reads memory of one that has left. The
-/// buffers go away with the exchange, so that the address sanitizer sees it.
+/// A rank fails while others are in an exchange, repeatedly: none of them may read memory of the failed rank. The
+/// buffers are freed with the exchange, so that the address sanitizer detects it.
 TEST(RankGroup, ARankThatFailsTakesNoMemoryAwayThatOthersRead) {
   constexpr int kRanks = 4, kFailing = 2;
   for (int round = 0; round < 50; ++round) {

@@ -1,5 +1,4 @@
-// Processes that join over TCP, here as threads of one process: which of them gets which error when one does not
-// belong.
+// Processes that join over TCP, here as threads of one process: which error each gets when one does not belong.
 #include "core/comm/tcp_join.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// One process: how it is started, and what came of it.
+/// One process: its arguments, and its result.
 struct Process {
   Launch launch;
   std::string version = "1";
@@ -60,7 +59,7 @@ std::vector<Process> with_secret(std::vector<Process> all) {
   return all;
 }
 
-/// Each sends each of the others a word and receives theirs.
+/// Each process sends each other process a word and receives theirs.
 void expect_connected(const std::vector<Process>& all) {
   const auto end = TcpClock::now() + seconds(5);
   for (size_t a = 0; a < all.size(); ++a)
@@ -140,7 +139,7 @@ TEST(TcpJoin, TheSecretMustBeTheSame) {
                 std::string::npos)
           << all[1].error;
       EXPECT_NE(all[0].error.find("process 1 has not reported"), std::string::npos) << all[0].error;
-      EXPECT_NE(all[0].error.find("1 connection, from 127.0.0.1, was closed: its other end "), std::string::npos)
+      EXPECT_NE(all[0].error.find("1 connection, from 127.0.0.1, was closed: its peer "), std::string::npos)
           << all[0].error;
       for (const Process& process : all)
         for (const std::string& secret : secrets)
@@ -164,7 +163,8 @@ TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
     join(others);
     host.join();
     for (const Process* process : {&first[0], &others[0], &others[1]}) EXPECT_EQ(process->error, "");
-    EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));  // 5 s would be one's own limit
+    // 5 s would be a process's own timeout
+    EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));
   }
 }
 
@@ -174,7 +174,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   all.erase(all.begin());
   std::thread guest([&] { join(all, milliseconds(500)); });
   const auto end = TcpClock::now() + seconds(5);
-  // It says what one without a secret would say, and that the answer is right.
+  // Behaves like a process without a secret, and accepts any answer.
   const TcpSocket socket = listener.accept(end);
   const Challenge challenge;
   socket.send_bytes(challenge.text(), end);
@@ -187,7 +187,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   char more = 0;
   EXPECT_THROW(socket.receive_bytes({&more, 1}, end), Error) << "it has said more to a stranger";
   guest.join();
-  EXPECT_NE(all[0].error.find("a program answers that does not know the job's secret"), std::string::npos)
+  EXPECT_NE(all[0].error.find("a program answered that does not know the job's secret"), std::string::npos)
       << all[0].error;
 }
 
@@ -217,7 +217,7 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
 }
 
 TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
-  // At an address for documents, which no interface has, it listens at all of them.
+  // With an address reserved for documentation, which no interface has, it listens on all interfaces.
   for (const char* address : {"127.0.0.1", "localhost", "203.0.113.9"})
     for (const bool has_secret : {false, true})
       for (const bool again : {false, true}) {
@@ -235,9 +235,9 @@ TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
           EXPECT_THROW(join_job(all[0].launch, "1", soon, log), Error);
         }
         const bool open = address[0] == '2';
-        EXPECT_EQ(lines.find("1anybody who reaches port ") != std::string::npos, open && !has_secret && !again)
+        EXPECT_EQ(lines.find("1any process that reaches port ") != std::string::npos, open && !has_secret && !again)
             << lines;
-        EXPECT_EQ(lines.find("at all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
+        EXPECT_EQ(lines.find("on all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
                       std::string::npos,
                   open)
             << lines;
@@ -304,7 +304,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
-  // Strangers that know how to begin, as anybody can where there is no secret.
+  // Strangers that know how to begin, as anybody does without a secret.
   const auto talker = [&](ConnectionKind kind) {
     TcpSocket socket = stranger();
     EXPECT_TRUE(prove_membership(socket, {}, kind, end));
@@ -318,7 +318,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
         "process 1\nprocesses 2\nport 1\nhost a b\nversion 1", "process 1\nprocesses 2\nport 70000\nhost a\nversion 1",
         "process 1\nprocess 1\nprocesses 2\nport 1\nhost a\nversion 1"})
     talker(ConnectionKind::data).send_text(greeting, end);
-  // Not a kind of connection that process 0 takes.
+  // Process 0 does not accept this kind of connection.
   talker(ConnectionKind::peer).send_text(text_of(Greeting{1, 2, 5, "a", "1"}), end);
   other[0].launch.job = "another job";
   join(other, seconds(1));

@@ -1,4 +1,4 @@
-// Processes that MPI has joined connect their watches, here as threads of one process.
+// Processes joined by MPI connect their watchdogs, here as threads of one process.
 #include "core/comm/watch_join.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A process that is ended by another one's message.
+// A process that another one's message ends.
 #include "core/comm/watch.h"
 #include "program/program_surroundings.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Process 0 of two, to which the other one says `text`.
+/// Process 0 of two, which receives `text` from the other one.
 [[noreturn]] void watch_one_that_says(const std::string& text) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::_Exit(99);
@@ -49,7 +49,7 @@ TEST(Watch, SaysNothingThatATerminalObeys) {
   EXPECT_STREQ(failure->what(), "\\x1b[31mred");
 }
 
-/// Process 1 of two whose process 0 says or does something.
+/// Process 1 of two, whose process 0 sends or does something.
 struct WatchedPeer {
   explicit WatchedPeer(const Surroundings& around) {
     int ends[2] = {-1, -1};
@@ -80,7 +80,7 @@ TEST(Watch, CallsBackForALostPeerAndTheProcessLives) {
   peer.watch.reset();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(said, failure->what());
-  EXPECT_NE(said.find("process 0 on a has ended before the others"), std::string::npos) << said;
+  EXPECT_NE(said.find("process 0 on a ended before the others"), std::string::npos) << said;
 }
 
 TEST(Watch, AnswersWhoIsToldToEndWithAnErrorWhereNothingEndsTheProcess) {
@@ -88,7 +88,7 @@ TEST(Watch, AnswersWhoIsToldToEndWithAnErrorWhereNothingEndsTheProcess) {
   peer.other->send_text("abort 4", TcpClock::now() + seconds(5));
   const auto failure = peer.watch->failure_soon();
   ASSERT_TRUE(failure);
-  EXPECT_STREQ(failure->what(), "process 0 on a has told the others to end: its own messages say why");
+  EXPECT_STREQ(failure->what(), "process 0 on a ended the others: its own messages give the reason");
 }
 
 TEST(Watch, EndsTheProcessByTheCallbackAlone) {

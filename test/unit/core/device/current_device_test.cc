@@ -1,4 +1,4 @@
-// The device that is current in a caller's thread.
+// The current device of a caller's thread does not change.
 #include "core/device/current_device.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Memory that is held for what must not fail.
+// Memory held in reserve for operations that must not fail.
 #include "core/device/held_memory.h"
 
 #include <gtest/gtest.h>

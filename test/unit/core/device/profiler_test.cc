@@ -32,7 +32,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
       return Tensor(memory.data() + i * 256, TensorSpec(DType::f32, {rows, columns}), device);
     };
     Profiler profiler(runtime);
-    for (int times = 0; times < 2; ++times) {  // the second start() forgets the first
+    for (int times = 0; times < 2; ++times) {  // the second start() discards the spans of the first
       profiler.start();
       {
         const ProfiledPart part(ctx, "forward", "InnerProduct", "fc1", {.bytes = 10});
@@ -69,7 +69,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
   }
 }
 
-/// The time of many short parts, each of which is measured, over that of the same work measured as one.
+/// The time of many short measured parts, relative to the same work measured as one part.
 double time_of_parts(Device device) {
   Runtime& runtime = runtime_of(device);
   Context ctx(runtime, runtime.compute_stream());
@@ -90,7 +90,7 @@ double time_of_parts(Device device) {
   return each / together;
 }
 
-/// Each of two events takes a microsecond or two of a GPU's time. Other programs may take some of it too: not in every
+/// Each of two events takes a microsecond or two of a GPU's time. Other programs may also take some, but not in every
 /// round.
 TEST(Profiler, GivesPartsTheTimeThatTheyHaveTogether) {
   for (const Device device : devices()) {
@@ -144,7 +144,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
       EXPECT_TRUE(profiler.spans().empty());
       const std::vector<Span>& parts = profiler.recorded(7);
       ASSERT_EQ(parts.size(), 4u);
-      const bool timed[] = {true, true, false, true};  // the first of the stream, and the second and fourth
+      const bool timed[] = {true, true, false, true};  // the first of the stream, the second and the fourth
       for (size_t p = 0; p < 4; ++p) {
         EXPECT_EQ(parts[p].timed, timed[p]) << p;
         EXPECT_EQ(parts[p].part, "forward") << "nothing runs in the others";
@@ -162,7 +162,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
   }
 }
 
-/// By the driver's records: no part has events, and each kernel or copy leads to its part.
+/// With the driver's records: no part has events, and each kernel or copy maps to its part.
 TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;
@@ -205,7 +205,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
     }
     profiler.end_recording();
     runtime.set_profiler(nullptr);
-    for (int times = 0; times < 2; ++times) {  // the second start() forgets the first
+    for (int times = 0; times < 2; ++times) {  // the second start() discards the spans of the first
       profiler.start();
       for (int steps = 0; steps < 3; ++steps) {
         {

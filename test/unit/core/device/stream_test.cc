@@ -80,7 +80,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   }
 }
 
-/// Adds the order of calls to `log`, for a body with two works in its first piece and one in its second.
+/// Appends the order of calls to `log`, for a body with two calls in its first piece and one in its second.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {
@@ -108,7 +108,7 @@ struct OfPieces {
   Context ctx;
   Buffer memory;
   std::vector<Tensor> numbers;
-  float known = 2;  // with the batch only
+  float known = 2;  // known only with the batch
   std::string log;
 };
 
@@ -119,13 +119,13 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       Program program(of.ctx.stream(), record, [&](Recording& recording) { of.body(recording); });
       const bool in_graphs = record && device.is_cuda();
       EXPECT_EQ(of.log, in_graphs ? "first second third " : "");
-      EXPECT_EQ(program.pieces(), in_graphs ? 2 : 0);  // a piece without work is none
+      EXPECT_EQ(program.pieces(), in_graphs ? 2 : 0);  // a piece without work is dropped
       of.log.clear();
       program.run();
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // 1 += 2 * 0; 2 += 1; in whole pieces 2 += 10 * 0 comes before 3 += 2 * 2, else after it.
+      // 1 += 2 * 0; 2 += 1. With whole pieces 2 += 10 * 0 precedes 3 += 2 * 2, otherwise it follows.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);
@@ -182,7 +182,7 @@ TEST(Program, PiecesAndWorkOutsideWaitForEachOthersEvents) {
     for (const float value : {3.0f, 5.0f, 7.0f}) {
       known = value;
       program.run();
-      other.synchronize();  // the next run writes what it reads
+      other.synchronize();  // the next run overwrites the data that it reads
       EXPECT_EQ(to_host<float>(main, part(3)), std::vector<float>(kMany, 1 + 2 * value));
     }
   }

@@ -30,7 +30,7 @@ TEST(DiskPlaces, AreHandedOutInOrderAndSegmentsAgainOnceTheyAreEmpty) {
   EXPECT_EQ(places.free(), 0);
 }
 
-/// A segment that is being filled, and one of which a hole was taken, are not empty.
+/// A segment being filled, and one with a reused hole, are not empty.
 TEST(DiskPlaces, NoPlaceIsTakenTwice) {
   DiskPlaces places(4);
   places.take_in_order(8, 8);

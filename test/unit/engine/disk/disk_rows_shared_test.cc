@@ -1,4 +1,4 @@
-// Two tables with rows on a disk that share a budget, while a checkpoint reads those of one or of both.
+// Two tables with rows on disk and a shared budget, while a checkpoint reads the rows of one or of both.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -58,7 +58,7 @@ RowMemoryLimits shared_limits(const TemporaryFolder& folder, int64_t places, int
       .host = host, .host_setting = "\"host\"", .disk_folder = folder.path().string(), .disk = places * kSharedRecord};
 }
 
-/// A thread reads a snapshot and releases it while this one continues.
+/// A thread reads a snapshot and releases it while the caller continues.
 class ReadLater {
  public:
   explicit ReadLater(std::shared_ptr<DiskSnapshot> snapshot)
@@ -76,7 +76,7 @@ class ReadLater {
   std::thread thread_;
 };
 
-/// Ranks wait for each other no longer than a time limit: bytes promised to one table are not available to another.
+/// Ranks wait for each other only until a timeout: bytes reserved by one table are not available to another.
 TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, shared_limits(folder, 7 * kSharedRows / 2, 1 << 20));
@@ -116,7 +116,7 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   EXPECT_EQ(budget.host_room(), budget.limits().host);
 }
 
-/// Disk space that one table holds because of its snapshot is available to the other when that has ended.
+/// Disk space that one table holds because of its snapshot becomes available to the other when that ends.
 TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   for (const bool has_ended : {false, true}) {
     SCOPED_TRACE(has_ended);
@@ -155,10 +155,10 @@ TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   }
 }
 
-/// The same of memory of the host, where a map grows.
+/// The same for host memory, when a map grows.
 TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   const TemporaryFolder folder;
-  constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // the first of each table
+  constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // the first map of each table
   RowMemory budget(Device{}, shared_limits(folder, 100 * kSharedRows, 5 * kMap));
   SharingTable one(budget, "one"), other(budget, "other");
   one.add(0, kSharedRows);
@@ -175,7 +175,7 @@ TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   other.expect_whole(2 * kSharedRows);
 }
 
-/// Tables that train on while checkpoints of both read their rows, with little free disk space.
+/// Tables continue to train while checkpoints of both read their rows, with little free disk space.
 TEST(TablesThatShareADisk, TrainOnWhileCheckpointsOfBothAreWritten) {
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);

@@ -157,7 +157,7 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
 }
 
 TEST_F(HybridKeys,
-       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // in a batch; vectors are exchanged as f32
+       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // occurrences in a batch; vectors are exchanged as f32
   const ReplicatedCase replicated{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // by slot and key
   const ShardedRun run = replicated.run(5);
@@ -219,7 +219,7 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
     all = at == all.npos ? all : all.substr(at + 10);
     return all.substr(0, all.find("\n"));
   };
-  EXPECT_EQ(message("{}").substr(0, 25), " names no frequent keys: ");
+  EXPECT_EQ(message("{}").substr(0, 25), " lists no hot keys: ");
   EXPECT_EQ(message(R"({"hottest": [{"key": 3}]})"), R"(: entry 0 of "hottest" has no "slot" that is a whole number)");
   EXPECT_EQ(message(R"({"hottest": [{"slot": 4, "key": 3}]})"),
             R"(: entry 0 of "hottest": slot 4 does not exist; there are 4)");

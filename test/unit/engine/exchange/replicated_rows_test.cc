@@ -29,7 +29,7 @@ class SavedReplicatedRows : public ::testing::Test {
     spec.identity_by_slot = true;
     return frequent_rows_spec(spec, 3);
   }
-  /// Rows resumed from a checkpoint of these, with inconsistent lists.
+  /// Loads rows from a checkpoint with inconsistent lists.
   void load(const Keys& assigned, const std::vector<int32_t>& seen, ReplicatedRows& into) {
     ReplicatedRows rows(runtime_, comm_, spec(), 2);
     rows.assign_rows(keys_.keys, keys_.slots, true);
@@ -69,26 +69,27 @@ TEST_F(SavedReplicatedRows, AreFoundByTheirKeys) {
 }
 
 TEST_F(SavedReplicatedRows, OfListsThatDoNotFitEachOtherAreRefused) {
-  expect_in("3 replicated rows, and slots of 2 of them", why({{3, 9, 3}, {0, 0}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, and slots of 4 of them", why({{3, 9, 3}, {0, 0, 1, 1}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, and slots of 0 of them", why({{3, 9, 3}, {}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, and says of 3 whether", why(keys_, {0, 1, 1}));
-  expect_in("3 replicated rows, and says of 0 whether", why(keys_, {}));
-  expect_in("4 replicated rows, and this run has memory for 3", why({{3, 9, 3, 4}, {0, 0, 1, 1}}, {0, 1, 1, 1, 1}));
-  expect_in("of which that of key 3 at place 1 is no next one", why({{9, 3, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
-  expect_in("of which that of key 3 at place 1 is no next one", why({{3, 3, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots of 2 of them", why({{3, 9, 3}, {0, 0}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots of 4 of them", why({{3, 9, 3}, {0, 0, 1, 1}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but slots of 0 of them", why({{3, 9, 3}, {}}, {0, 1, 1, 1}));
+  expect_in("3 replicated rows, but the field of occurrences has 3 whether", why(keys_, {0, 1, 1}));
+  expect_in("3 replicated rows, but the field of occurrences has 0 whether", why(keys_, {}));
+  expect_in("4 replicated rows, but this run has memory for only 3",
+            why({{3, 9, 3, 4}, {0, 0, 1, 1}}, {0, 1, 1, 1, 1}));
+  expect_in("but key 3 at place 1 is out of order", why({{9, 3, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
+  expect_in("but key 3 at place 1 is out of order", why({{3, 3, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
 }
 
 TEST_F(SavedReplicatedRows, OfOtherKeysThanTheTableHasAreRefused) {
-  expect_in("has 3 replicated rows, which are not those of its 3 keys", why({{3, 8, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
-  expect_in("has 3 replicated rows, which are not those of its 3 keys", why({{3, 9, 3}, {0, 1, 2}}, {0, 1, 1, 1}));
-  expect_in("has 3 replicated rows, which are not those of its 2 keys", why({{3, 9}, {0, 0}}, {0, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from those of its 3 keys", why({{3, 8, 3}, {0, 0, 1}}, {0, 1, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from those of its 3 keys", why({{3, 9, 3}, {0, 1, 2}}, {0, 1, 1, 1}));
+  expect_in("has 3 replicated rows, which differ from those of its 2 keys", why({{3, 9}, {0, 0}}, {0, 1, 1}));
 }
 
 TEST_F(SavedReplicatedRows, OfAnotherFileOfFrequentKeysAreRefused) {
   ReplicatedRows rows(runtime_, comm_, spec(), 2);
   rows.assign_rows({3, 10}, {0, 0}, false);
-  expect_in("the file that names them has changed", message_of(Kind::data, [&] { load(keys_, {0, 1, 1, 1}, rows); }));
+  expect_in("the file that lists them has changed", message_of(Kind::data, [&] { load(keys_, {0, 1, 1, 1}, rows); }));
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
 
 TEST(ShardedEmbedding, LongVectorsAreAsOnOneRank) {
   for (const Where where : {Where::by_slot, Where::cut_whole})
-    for (const int64_t slots : {5, 6})  // 6 are spread evenly
+    for (const int64_t slots : {5, 6})  // 6 divide evenly
       compare_placed({.where = where, .slots = slots, .most_keys = 1, .is_long = true}, true,
                      cat("long, ", slots, " slots ", name_of_place(where)));
   compare_placed({.combiner = ops::Combiner::none, .is_long = true}, false, "long sequences");
@@ -159,7 +159,7 @@ TEST(ShardedEmbedding, CopyEnginesSendGradientsThatGoWholeToOneOwner) {
 TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
   const auto compare_ways = [](ShardedRun run, bool possible, const std::string& what) {
     for (const int ranks : {2, 3}) {
-      if (kSanitized && ranks == 2) continue;  // the same code
+      if (kSanitized && ranks == 2) continue;  // another case runs the same code
       SCOPED_TRACE(what + " on " + std::to_string(ranks) + " ranks");
       run.go = VectorsGo::straight;
       const ShardedOutcome straight = run_sharded(ranks, run);
@@ -189,7 +189,7 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum),
                      kNames[c] + ", " + name_of_place(where));
         if (run.spec.combiner != ops::Combiner::none &&
-            where < Where::cut) {  // frequent keys can be combined with these only
+            where < Where::cut) {  // hot keys can be combined only with these
           run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
           compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of_place(where));
         }
@@ -266,7 +266,7 @@ TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
   std::string message;
   try {
     run_sharded(2, run);
-  } catch (const Error& error) {  // from that rank, or from the one it was reported to
+  } catch (const Error& error) {  // thrown by that rank, or by the one it was reported to
     message = error.what();
   }
   EXPECT_NE(message.find("key 1000 of slot 2 is outside the 40 keys from 80 to 119"), std::string::npos) << message;

@@ -24,16 +24,17 @@
 
 namespace hctr::test {
 
-/// How ranks exchange vectors and gradients: straight: written to the final memory, where possible; to_parts: written
-/// to memory of each sender and combined there; sent: by all_to_all; to_hosts: packed, as between hosts of two ranks;
-/// to_ranks: likewise, where every rank is a host; to_uneven_hosts: ranks 1 to 3 are one host, every other is one.
+/// How ranks exchange vectors and gradients: straight: written directly to the final memory, if possible; to_parts:
+/// written to memory of each sender and combined there; sent: by all_to_all; to_hosts: packed, as between hosts of two
+/// ranks; to_ranks: likewise, with every rank as a host; to_uneven_hosts: ranks 1 to 3 are one host, every other rank
+/// is a separate one.
 enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks, to_uneven_hosts };
 
-/// Changes what a rank has received by its all_to_all number `call`.
+/// Modifies the data that a rank has received by all_to_all call number `call`.
 using Damage = std::function<void(int rank, int call, Tensor received)>;
 
-/// Ranks as threads, which can also exchange like ranks of different hosts. They may share a GPU; what they exchange by
-/// all_to_all, all that is needed between hosts, then goes through memory of the host.
+/// Ranks as threads, which can also exchange like ranks of different hosts. They may share a GPU; all_to_all, the only
+/// exchange between hosts, then goes through host memory.
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go, Damage damage = {})
@@ -87,11 +88,11 @@ struct ShardedRun {
   std::vector<std::vector<float>> dys{};
   Bags evaluated{};
   float loss_scale = 1;
-  int64_t skipped = -1;  ///< a step whose update is skipped
+  int64_t skipped = -1;  ///< the step whose update is skipped
   VectorsGo go = VectorsGo::straight;
   std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
   Device device = kCpu;                               ///< of all ranks
-  Damage damage{};                                    ///< of the messages between them
+  Damage damage{};                                    ///< changes to messages between them
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -277,7 +278,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
         throw;
       }
     });
-  } catch (const Error&) {  // of whichever rank was joined first
+  } catch (const Error&) {  // from the rank that was joined first
     throw Error(group.failure()->error);
   }
   return outcome;

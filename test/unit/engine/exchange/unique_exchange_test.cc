@@ -1,5 +1,5 @@
-// Ranks on several hosts: what crosses between hosts are unique keys and their vectors, byte by byte as computed from
-// the data, and vectors, rows and counts are those of ranks on one host, bit by bit.
+// Ranks on several hosts: only unique keys and their vectors cross between hosts, byte by byte as computed from the
+// data; vectors, rows and counts equal those of ranks on one host, bit by bit.
 #include "engine/exchange/unique_exchange.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kManyRanks = 6;
 constexpr int64_t kSamplesOfRank = 96;
 
-/// Keys whose frequencies fall as those of a power law: about 1 / key. `least`: keys of a bag.
+/// Keys with power-law frequencies: about 1 / key. `least`: minimum keys per bag.
 ShardedRun power_law_run(PlacementRule kind, int least, int most, int64_t vocabulary, int64_t dim = 16) {
   ShardedRun run{.kind = kind, .spec = small_spec(dim, 7, kManyRanks * kSamplesOfRank), .most_keys = most};
   run.spec.identity_by_slot = kind == PlacementRule::localized;
@@ -44,10 +44,10 @@ using UniqueExchangeOnDevice = OnDevice;
 
 struct ExpectedBytes {
   int64_t unique = 0;       // unique keys and their vectors
-  int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and a vector for each bag
+  int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and one vector per bag
 };
 
-/// Counted from the data. `per_host`: ranks of a host. With `sums`, gradients are added up by key.
+/// Computed from the data. `per_host`: ranks per host. With `sums`, gradients are summed by key.
 ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = false) {
   ExpectedBytes bytes;
   const Placement placement = run.placement(kManyRanks);
@@ -149,7 +149,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
     for (const RowPolicy& policy : all) {
       ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
       run.spec.policy = policy;
-      // Capacity of a rank: fewer rows than keys; for an eviction, more than those of a batch.
+      // Capacity of a rank: fewer rows than keys; for an eviction, more rows than a batch has.
       if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
       const ShardedOutcome one_host = run_sharded(kManyRanks, run);
       EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),
@@ -166,7 +166,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
 TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
   for (const auto kind : {PlacementRule::localized, PlacementRule::distributed}) {
     ShardedRun run = power_law_run(kind, 0, 3, 40);
-    run.spec.slots = 2;  // of which four ranks have none, where slots are whole
+    run.spec.slots = 2;  // four ranks include two without any, if slots are whole
     for (Bags& bags : run.batches) bags.resize(2);
     run.batches[1] = empty_bags(run.spec, run.spec.samples);
     run.evaluated.resize(2);
@@ -179,7 +179,7 @@ TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
   }
 }
 
-/// On a GPU gradients are added up in their host, as they may be on the CPU too.
+/// On a GPU, hosts sum gradients before sending them; on the CPU this is optional.
 TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
   struct Row {
     int least, most;
@@ -224,8 +224,8 @@ TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
   }
 }
 
-/// Messages that a rank received for the keys of the first batch, by its call of all_to_all: counts in the host, keys,
-/// their bags, sizes between hosts, messages.
+/// Modifies messages that a rank received for the keys of the first batch, by call of all_to_all: counts within the
+/// host, keys, their bags, sizes between hosts, messages.
 TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
   ShardedRun run = power_law_run(PlacementRule::localized, 1, 3, 80);
   run.device = GetParam();

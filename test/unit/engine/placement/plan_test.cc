@@ -1,4 +1,4 @@
-// The planner: balance, capacity, ties, spread slots, and plan files.
+// The planner: balance, capacity, ties, sharded slots, and plan files.
 #include "engine/placement/plan.h"
 
 #include <gtest/gtest.h>
@@ -149,8 +149,8 @@ TEST(PlanTest, MemoryDecidesBeforeTime) {
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({0}));
 }
 
-TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks; one table is larger
-                                                           // than the memory of a rank
+TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks; one table exceeds
+                                                           // the memory of a rank
   PlanTable dlrm = table({}, PlacementRule::automatic);
   for (const int64_t rows :
        {159000000, 156000, 69000, 30000, 81000, 12, 28000,     6000,      250,       154000000, 11800000, 1600000, 40,
@@ -262,7 +262,7 @@ TEST(PlanTest, SharesAddUpToTheTables) {
     slots += share.slots.size();
     EXPECT_EQ(share.spread_slots, 1);
   }
-  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // the ranks' parts of 31 rows are rounded up
+  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // the ranks' shares of 31 rows are rounded up
   EXPECT_EQ(slots, 2u);
 }
 
@@ -300,24 +300,23 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       plan_from_json(Json::parse(R"({"schema": 1, "ranks": 2, "tables": [)" + good + "]}", "p.json"), "p.json", of));
   const std::pair<std::string, std::string> cases[] = {
       {message(good, R"("schema": 2, "ranks": 2)"), "is of schema 2"},
-      {message(good, R"("schema": 1, "ranks": 4)"), "is for 4 ranks, and this is a run on 2"},
+      {message(good, R"("schema": 1, "ranks": 4)"), "is for 4 ranks, but this run is on 2"},
       {message(good, R"("schema": 1)"), "has no \"ranks\""},
       {message(""), "has no table 'a'"},
-      {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, and the config 1"},
+      {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, but the config 1"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0]})"),
-       "has 1 owners for table 'a', and the config's slots need 2"},
+       "has 1 owners for table 'a', but the config's slots need 2"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"),
        "gives a slot of table 'a' to 2; an owner is a rank from 0 to 1, or \"all\""},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "some"]})"), "to \"some\""},
-      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, and they share rows"},
-      {message(R"({"name": "a", "owners": "every rank"})"),
-       "on every rank, which its \"placement\" or its index does not allow"},
+      {message(good, R"("schema": 1, "ranks": 2)", false), "to different owners, although they share rows"},
+      {message(R"({"name": "a", "owners": "every rank"})"), "which its \"placement\" or its index does not allow"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, "every rank"]})"),
-       "slots of table 'a' on every rank, which its \"placement\" or its index does not allow"},
+       "slots of table 'a', which its \"placement\" or its index does not allow"},
       {of_known(R"({"name": "a", "pieces": 1, "owners": ["every rank", "every rank"]})"),
-       "\"owners\": \"every rank\" says that"},
+       "write \"owners\": \"every rank\" instead"},
       {of_known(R"({"name": "a", "pieces": 2, "owners": ["every rank", 1, 1, 0]})"),
-       "some pieces of slot 0 of table 'a' on every rank, and others not"},
+       "some pieces of slot 0 of table 'a', but not all"},
       {message(R"({"name": "a", "pieces": 2, "owners": [0, 1, 1, 0]})"), "into 2 pieces, and they cannot be cut"},
   };
   for (const auto& [got, expected] : cases) {

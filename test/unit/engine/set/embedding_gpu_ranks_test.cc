@@ -1,4 +1,4 @@
-// A set of embeddings on two GPUs gives the numbers of one GPU that has the samples of both.
+// An EmbeddingSet on two GPUs gives the same numbers as on one GPU with the samples of both.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGpus = 2;
 
-/// Page-locked memory, which every GPU reads and writes.
+/// Page-locked memory, which every GPU can read and write.
 template <class T>
 class Locked {
  public:

@@ -1,4 +1,4 @@
-// Where a set takes its memory: from the caller's allocator, which gets all of it back; and what recorded work keeps.
+// The memory of a set: it comes from the caller's allocator and is all freed, except while recorded work needs it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace hctr::test {
 namespace {
 
-/// Counts what a set takes and gives back, and fills memory with what no set expects.
+/// Counts allocations and frees, and fills new memory with garbage.
 struct CountedMemory {
   std::map<void*, size_t> taken{};
   int64_t bytes = 0, calls = 0, frees = 0;
@@ -65,13 +65,13 @@ TEST(EmbeddingSetMemory, TheCallersAllocatorGivesItAndGetsAllBack) {
   EXPECT_EQ(other.allocated_bytes(), 0);
   {
     EmbeddingSet set(options);
-    for (const int64_t samples : {3, 5000, 20}) {  // the second takes more memory
+    for (const int64_t samples : {3, 5000, 20}) {  // the second needs more memory
       const RankSamples of = random_samples(options, samples, random);
       run_step(set, of, {.learning_rate = 0.1f}, numbers);
       run_step(other, of, {.learning_rate = 0.1f}, with_driver);
       EXPECT_EQ(set.allocated_bytes(), memory.bytes);
     }
-    // Rows of a table with row numbers are among it, with the states of the optimizer.
+    // It includes rows of a table with row numbers, with the optimizer states.
     EXPECT_GE(memory.bytes, set.memory("days").device_bytes);
     EXPECT_GE(set.memory("days").device_bytes, 5000 * 3 * 4 * 3);
     EXPECT_TRUE(std::ranges::any_of(memory.taken, [](const auto& one) { return one.second >= 5001 * 3 * 4; }));
@@ -99,7 +99,7 @@ TEST(EmbeddingSetMemory, WhatAnAllocatorRefusesIsAnErrorAndTheSetGoesOn) {
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), Kind::device) << error.what();
-      EXPECT_NE(std::string(error.what()).find("the caller's allocator refuses"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("the caller's allocator refused"), std::string::npos) << error.what();
     }
     memory.most = INT64_MAX;
     run_step(set, small, {}, numbers);
@@ -129,7 +129,7 @@ TEST(EmbeddingSetMemory, LookUpsTakeNoneOnceItIsReserved) {
   EXPECT_THROW(set.reserve_lookup(0, counts), Error);
 }
 
-// Recorded work points to memory of batches and look-ups: what grows later takes other memory, and leaves it that.
+// Recorded work points to memory of batches and look-ups: later growth allocates new memory, and keeps the old one.
 TEST(EmbeddingSetMemory, MemoryOfRecordedWorkStays) {
   CountedMemory memory;
   const auto allocator = std::make_shared<DeviceAllocator>();
@@ -157,7 +157,7 @@ TEST(EmbeddingSetMemory, MemoryOfRecordedWorkStays) {
   }
 }
 
-/// The error of a call, which names no field of a config.
+/// The error of a call, whose message names options, not config fields.
 std::string error_with_options(const std::function<void()>& call) {
   try {
     call();
@@ -206,7 +206,7 @@ TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
   changed.disk = folder.path();
   changed.disk_bytes = 1 << 30;
   changed.tables[0].optimizer.rows = EmbeddingOptimizer::Rows::global;
-  expect_said("use local or lazy_global; or leave out disk", [&] { step(changed); });
+  expect_said("use local or lazy_global; or remove disk", [&] { step(changed); });
   expect_said("key 5001 is outside the rows 0 to 4999", [&] {
     EmbeddingSet set(options);
     const int64_t key = 5001;

@@ -1,4 +1,4 @@
-// Errors of a set of embeddings on several ranks: all throw them, and nobody waits.
+// Errors of an EmbeddingSet on several ranks: all ranks throw them, and no rank hangs.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ TEST(EmbeddingRankErrors, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
     if (rank == 2) wrong.offsets[0].back() += 1;
     RankVectors vectors(options, wrong);
     expect_error_of(Kind::usage,
-                    "offsets of feature 'item' are of 8 keys, and there are 7\n  while using embeddings on rank 2 of 3",
+                    "offsets of feature 'item' are of 8 keys, but there are 7\n  while using embeddings on rank 2 of 3",
                     [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
     RankSamples outside = steps[2][r];
     if (rank == 0) outside.keys[1][0] = 40;
@@ -79,14 +79,14 @@ TEST(EmbeddingRankErrors, OptionsThatDifferAreRefusedOnAllRanks) {
     options.rank = ranks[static_cast<size_t>(rank)];
     if (rank == 1) options.tables[1].dim = 5;
     expect_error_of(Kind::usage,
-                    "rank 0 has another set: there 'dim' of table '\"days\"' is 3, and here 5\n  while using "
+                    "rank 0 has another set: on rank 0 'dim' of table '\"days\"' is 3, and here 5\n  while using "
                     "embeddings on rank 1 of 2",
                     [&] { EmbeddingSet set(options); });
     options.tables[1].dim = 3;
     options.tables[0].placement = {PlaceOfRows::replicated};
     expect_error_of(Kind::usage, "'items': a replicated table needs row numbers", [&] { EmbeddingSet set(options); });
     options.tables[0].placement = {PlaceOfRows::whole, 2};
-    expect_error_of(Kind::usage, "the ranks are 0 to 1", [&] { EmbeddingSet set(options); });
+    expect_error_of(Kind::usage, "expected 0 to 1", [&] { EmbeddingSet set(options); });
   });
 }
 

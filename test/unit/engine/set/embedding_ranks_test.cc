@@ -1,4 +1,4 @@
-// A set of embeddings on several ranks gives the numbers of one rank that has the samples of all.
+// An EmbeddingSet on several ranks gives the same numbers as on one rank with the samples of all.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -89,7 +89,7 @@ TEST(EmbeddingRanks, PoliciesCountTheKeysOfAllRanks) {
   expect_same_as_one(options, uneven_steps(options, 6, 4));
 }
 
-// One thousand equal keys: sums of gradients are made of pieces, whose borders do not depend on ranks.
+// One thousand equal keys: gradients are summed in pieces, whose boundaries do not depend on ranks.
 TEST(EmbeddingRanks, SumsOfManyGradientsKeepTheirOrder) {
   EmbeddingOptions options = set_of_ranks();
   std::mt19937_64 random(4);
@@ -163,10 +163,10 @@ TEST(EmbeddingRanks, GradientsOfRowsAreOfTheRowsOfEachRank) {
       rows += of[t].size();
     }
   EXPECT_EQ(one, all);
-  EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row on one rank
+  EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row is on one rank
 }
 
-// The limit is found on the rank that has the rows; the others throw the same, and the batch has ended everywhere.
+// The owner rank of the rows detects the limit; the others throw the same error, and the batch has ended everywhere.
 TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
   EmbeddingOptions options = set_of_ranks();
   options.tables.push_back({.name = "hours", .dim = 2, .rows = 24, .placement = {PlaceWhere::replicated}});
@@ -191,7 +191,7 @@ TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
     const auto go_on = [&](EmbeddingSet& set, int rank) {
       set.load(folder.path() / "saved");
       for (size_t i = 0; i < after.size(); ++i) {
-        // The samples of three ranks: the last of fewer ranks has those of the others.
+        // The samples of three ranks; if there are fewer, the last rank also has the samples of the missing ones.
         std::vector<RankSamples> own;
         for (int r = rank; r < (rank + 1 == ranks ? kSetRanks : rank + 1); ++r)
           own.push_back(after[i][static_cast<size_t>(r)]);
@@ -237,7 +237,7 @@ TEST(EmbeddingRanks, RowsOfAllComeToRankZeroAndImportedOnesGoToTheirRanks) {
       const int64_t outside = 41;
       set.import_rows("days", {{&outside, 1}, {}});
     });
-    // What the receiver of rows throws, all ranks do, and go on.
+    // An error of the receiver of rows is thrown by all ranks, and they remain usable.
     expect_error_of(Kind::interrupted, "enough", [&] {
       set.export_rows("items", false, [](const TableRows&) { throw Error(Kind::interrupted, "enough"); });
     });
@@ -295,7 +295,7 @@ TEST(EmbeddingRanks, TablesAreBalanced) {
   add("stated", 300, {PlaceWhere::whole, 0});
   const std::vector<TablePlace> places = places_of(options, 3);
   EXPECT_EQ(places[0], (TablePlace{PlaceWhere::spread}));
-  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // more than a third of all
+  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // more than a third of all rows
   EXPECT_EQ(places[2], (TablePlace{PlaceWhere::whole, 1}));
   EXPECT_EQ(places[3], (TablePlace{PlaceWhere::whole, 2}));
   EXPECT_EQ(places[4], (TablePlace{PlaceWhere::whole, 2}));

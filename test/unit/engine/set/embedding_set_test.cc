@@ -1,4 +1,5 @@
-// EmbeddingSet against its documents in double: every pair of its options, batches that differ, and what ends a batch.
+// EmbeddingSet against a reference in double: every pair of its options, batches of different sizes, and every way to
+// end a batch.
 #include "hctr/embedding.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ using Formula = EmbeddingOptimizer::Formula;
 using SetRows = EmbeddingOptimizer::Rows;
 using SetFormat = EmbeddingTableOptions::Format;
 
-/// Memory of the set's device with some values.
+/// Memory of the set's device, with given values.
 template <class T>
 class Copied {
  public:
@@ -55,7 +56,7 @@ class Copied {
   Buffer buffer_;
 };
 
-/// The keys of one feature as a caller has them: in a type, with offsets that begin anywhere.
+/// The keys of one feature in a caller's form: any key type, offsets that begin anywhere.
 class GivenKeys {
  public:
   GivenKeys(Device device, const PlainBags& bags, ElementType type, ElementType offsets_type, int64_t first_offset,
@@ -98,7 +99,7 @@ class GivenKeys {
   std::optional<Copied<float>> weights_;
 };
 
-/// A set, and the same in double beside it.
+/// A set, and a reference in double that makes the same calls.
 class Twins {
  public:
   Twins(EmbeddingOptions options, Device device, uint64_t seed)
@@ -113,14 +114,14 @@ class Twins {
   PlainSet& plain() { return plain_; }
   std::mt19937_64& random() { return random_; }
 
-  /// How calls give their arrays.
+  /// The form of the arguments.
   struct Given {
     ElementType keys = ElementType::i64, offsets = ElementType::i64;
     bool side_by_side = true;  // vectors of all features in one array
     bool one_key_each = false;
   };
 
-  /// A batch of these samples, with few different keys, some of which are new.
+  /// A batch of these samples, with few distinct keys, some of which are new.
   void make_batch(int64_t samples, const Given& given, int64_t vocabulary = 40) {
     samples_ = samples;
     bags_.clear();
@@ -146,7 +147,7 @@ class Twins {
     for (const GivenKeys& one : given_) views.push_back(one.view());
     return views;
   }
-  /// Rows that the plain set lacks get the values that a set like this gives to keys that it sees first.
+  /// Gives missing rows of the plain set the values that an equal EmbeddingSet gives to new keys.
   void learn_new_rows() {
     for (size_t f = 0; f < bags_.size(); ++f) {
       const std::string& table = options_.features[f].table;
@@ -225,7 +226,7 @@ class Twins {
     }
   }
 
-  /// Gradients of all vectors, which f32 holds exactly.
+  /// Gradients of all vectors, exactly representable in f32.
   std::vector<PlainSet::Vectors> random_gradients() {
     std::vector<PlainSet::Vectors> all;
     for (size_t f = 0; f < options_.features.size(); ++f) {
@@ -307,7 +308,7 @@ class Twins {
       if (of.name == table && of.rows > 0) return number % of.rows;
     switch (type) {
       case ElementType::i32:
-        return static_cast<int32_t>(number * 97'003'171) - 5;  // negative ones, too
+        return static_cast<int32_t>(number * 97'003'171) - 5;  // including negative ones
       case ElementType::u32:
         return static_cast<uint32_t>(number * 97'003'171);
       default:
@@ -318,7 +319,7 @@ class Twins {
     if (const auto& of = *std::find_if(options_.tables.begin(), options_.tables.end(),
                                        [&](const EmbeddingTableOptions& one) { return one.name == table; });
         of.rows == 0)
-      first_values_.import_rows(table, {keys, {}});  // rows without vectors get their first values
+      first_values_.import_rows(table, {keys, {}});  // rows without vectors get initial values
     const std::set<int64_t> wanted(keys.begin(), keys.end());
     first_values_.export_rows(table, false, [&](const TableRows& rows) {
       const size_t dim = rows.vectors.size() / std::max<size_t>(1, rows.keys.size());
@@ -351,8 +352,8 @@ void expect_error(Kind kind, const std::string& text, const std::function<void()
 class EmbeddingSetTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(EmbeddingSetTest);
 
-// Two tables: the first has two features, which may differ in pooling; batches differ in samples and keys. Each case is
-// four steps with vectors, wgrads and all rows compared.
+// Two tables: the first has two features, which may differ in pooling; batches differ in samples and keys. Each case
+// compares four steps: vectors, wgrads and all rows.
 TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
   const std::vector<EmbeddingOptimizer> optimizers = every_optimizer();
   const std::vector<Pooling> poolings = {Pooling::sum, Pooling::mean, Pooling::sqrtn, Pooling::max, Pooling::none};
@@ -385,9 +386,9 @@ TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
                                    .threads = 1 + 2 * c[threads],
                                    .seed = 5};
     Twins twins(options, GetParam(), 100 + i);
-    // Rounded at random: each step moves an element by up to a neighbour.
+    // Stochastic rounding: each step moves an element by up to one neighbour.
     const double tolerance = table.format == SetFormat::f32 ? 2e-4 : table.format == SetFormat::f16 ? 8e-3 : 6e-2;
-    // Which row has the largest element is as good as random where rows differ by less than that: one step then.
+    // If rows differ by less than that, which row has the largest element is random; so compare one step only.
     const bool any_max = a == Pooling::max || b == Pooling::max;
     const bool alike = table.format != SetFormat::f32 || table.initial.kind == EmbeddingStart::Kind::constant;
     const int64_t steps = any_max && alike ? 1 : 4;
@@ -422,7 +423,7 @@ EmbeddingOptions small_set(Pooling pooling = Pooling::mean) {
   return {.tables = {table}, .features = {{"item", "items", pooling, false}}, .seed = 3};
 }
 
-// The gradients of rows are those of update(): whoever applies them by the same formula has the same rows.
+// row_gradients() returns the gradients that update() applies: applying them with the same formula gives the same rows.
 TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   EmbeddingOptions options = small_set(Pooling::mean);
   options.features.push_back({"seen", "items", Pooling::max, false});
@@ -453,11 +454,11 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
       for (size_t e = 0; e < 8; ++e)
         EXPECT_NEAR(static_cast<double>(have[r * 8 + e]), expected.at(have_keys[r])[e], 1e-4);
     }
-    twins.expect_tables(0);  // rows stay as they are
+    twins.expect_tables(0);  // rows are unchanged
   }
 }
 
-// Keys of a batch given early have their rows with the vectors that the updates in between have left.
+// The rows of a prefetched batch have the vectors that the updates in between have written.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {
@@ -530,7 +531,7 @@ TEST_P(EmbeddingSetTest, LookUpsAddNoRows) {
   }
 }
 
-// A state that is saved and loaded continues bit for bit, whatever the optimizer keeps.
+// A saved and loaded set continues bit for bit, with every optimizer.
 TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
   const TemporaryFolder folder;
   for (const SetRule rule : {SetRule::adam, SetRule::adagrad, SetRule::sgd}) {
@@ -569,7 +570,7 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
     Twins first(options, GetParam(), 21);
     steps(first, 6);
     first.set().save(folder / "set");
-    first.set().save(folder / "set");  // in place of itself
+    first.set().save(folder / "set");  // overwrites itself
     steps(first, 6);
     Twins second(options, GetParam(), 21);
     second.random().discard(0);
@@ -593,7 +594,7 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
   }
 }
 
-// More keys, samples and rows than there was memory for: results are those of a set that had room from the start.
+// More keys, samples and rows than were reserved: results equal those of a set with enough memory from the start.
 TEST_P(EmbeddingSetTest, BatchesOfAnySizeFollowEachOther) {
   for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::none}) {
     Twins twins(small_set(pooling), GetParam(), 8);
@@ -625,7 +626,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
     const auto dy = twins.random_gradients();
     const auto gradients = twins.memory_for(true, &dy);
     twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
-    if (i % 4 == 3) {  // look-ups reach rows that have left memory
+    if (i % 4 == 3) {  // look-ups include evicted rows
       twins.make_batch(60, {}, 3000);
       const auto found = twins.memory_for(true);
       twins.set().lookup(60, twins.keys(), found.views);
@@ -643,7 +644,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
   return rows;
 }
 
-// Rows that memory of the device has no room for continue to the host and to a disk: the same numbers.
+// Rows for which device memory has no room are in host memory or on disk, with the same results.
 TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
   const TemporaryFolder folder;
   for (const Pooling pooling : {Pooling::mean, Pooling::none}) {
@@ -651,7 +652,7 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
     options.tables[0].dim = 256;
     const auto expected = rows_after_steps(options, GetParam(), 24);
     EXPECT_GT(expected.size(), 1000u);
-    options.most_keys = 512;  // of a batch: all of its rows are in memory
+    options.most_keys = 512;  // per batch: all of its rows are in memory
     EmbeddingMemory memory;
     options.device_bytes = GetParam().is_cuda() ? 64 << 20 : 2 << 20;
     options.host_bytes = 64 << 20;
@@ -667,7 +668,7 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
   }
 }
 
-/// Arrays of one feature that stay where they are, with other values for each step.
+/// Arrays of one feature at fixed addresses, with new values for each step.
 struct FixedArrays {
   FixedArrays(Device device, int64_t samples, int64_t most_keys, int64_t vectors, int64_t dim)
       : keys(device, static_cast<size_t>(most_keys) * sizeof(int64_t)),
@@ -841,22 +842,22 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
     return set.forward(2, both, outputs);
   };
   expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
-  expect_error(Kind::usage, "are of 2 keys, and there are 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::usage, "are of 2 keys, but there are 3", [&] { with(keys, few, keys); });
   expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
                [&] { with(keys, offsets, outside); });
   EXPECT_EQ(set.rows("items"), 0);
   const EmbeddingSet::Batch first = with(keys, offsets, keys), second = with(keys, offsets, keys);
-  expect_error(Kind::usage, "there may be 2", [&] { with(keys, offsets, keys); });
+  expect_error(Kind::usage, "expected at most 2", [&] { with(keys, offsets, keys); });
   expect_error(Kind::usage, "comes first", [&] { set.release(second); });
-  expect_error(Kind::usage, "while a batch is between", [&] { (void)set.rows("items"); });
+  expect_error(Kind::usage, "cannot be accessed between", [&] { (void)set.rows("items"); });
   set.release(first);
   set.release(second);
-  expect_error(Kind::usage, "has ended, or never was", [&] { set.release(second); });
+  expect_error(Kind::usage, "has ended, or never existed", [&] { set.release(second); });
   EXPECT_EQ(set.rows("items"), 3);
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
 
-// The batch that is too much ends, and those before it continue.
+// The rejected batch ends, and earlier ones continue.
 TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   EmbeddingOptions options = small_set(Pooling::sum);
   options.tables[0].most_rows = 2;
@@ -873,7 +874,7 @@ TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   const FeatureVectors<const float> dy{vectors.data()};
   set.update(first, {&dy, 1}, {.learning_rate = 0.1f});
   EXPECT_EQ(set.updates(), 1);
-  (void)set.memory("items");  // no batch is under way
+  (void)set.memory("items");  // no batch is in progress
 }
 
 TEST(EmbeddingSetOnCpu, ListsNoGradientsWhereATableHasNoMemoryForThem) {
@@ -901,9 +902,9 @@ TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
     expect_error(Kind::usage, text, [&] { const EmbeddingSet set(options); });
   };
   refuses("two embedding tables", [](auto& o) { o.tables.push_back(o.tables[0]); });
-  refuses("which is not among the tables", [](auto& o) { o.features[0].table = "item"; });
+  refuses("which does not exist", [](auto& o) { o.features[0].table = "item"; });
   refuses("dim is 0", [](auto& o) { o.tables[0].dim = 0; });
-  refuses("when_full without most_rows",
+  refuses("when_full needs most_rows",
           [](auto& o) { o.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru; });
   refuses("row numbers", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
   refuses("lazy_global", [](auto& o) { o.tables[0].optimizer.rows = SetRows::lazy_global; });

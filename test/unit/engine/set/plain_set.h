@@ -1,4 +1,4 @@
-// A set of embeddings as its documents describe it: maps of rows, with every formula in double.
+// The reference of EmbeddingSet: maps of rows, with every formula in double.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class PlainSet {
     return out;
   }
 
-  /// The gradient of the weight of each key, given those of the vectors.
+  /// The gradient of the weight of each key, given the gradients of the vectors.
   std::vector<double> weight_gradients(size_t feature, const PlainBags& bags, const Vectors& dy) {
     const EmbeddingFeature& of = options_.features[feature];
     std::vector<double> out;
@@ -165,7 +165,7 @@ class PlainSet {
     }
     return best;
   }
-  /// Adam that catches up: what global updates would have done since the row's last one, then the new moments.
+  /// Adam that catches up: the global updates skipped since the row's last one, then the new moments.
   static void update_lazily(const ops::Optimizer& rule, Row& row, const std::vector<double>& g, double rate,
                             int64_t t) {
     const double b1 = static_cast<double>(rule.beta1), b2 = static_cast<double>(rule.beta2);

@@ -1,4 +1,4 @@
-// A set on several ranks, which are threads, and the same on one rank that has the samples of all.
+// A set on several ranks, which are threads, and the same set on one rank with the samples of all.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace hctr::test {
 struct RankSamples {
   int64_t samples = 0;
   std::vector<std::vector<int64_t>> keys, offsets;       // of each feature
-  std::vector<std::vector<float>> weights, gradients{};  // likewise; gradients one vector behind the other
+  std::vector<std::vector<float>> weights, gradients{};  // of each feature; gradients are contiguous
 
   std::vector<FeatureKeys> views(const EmbeddingOptions& options) const {
     std::vector<FeatureKeys> all;
@@ -40,7 +40,7 @@ inline int64_t dim_of_feature(const EmbeddingOptions& options, size_t f) {
   return 0;
 }
 
-/// Samples whose keys are few, so that ranks share them.
+/// Samples with few distinct keys, so that ranks share them.
 inline RankSamples random_samples(const EmbeddingOptions& options, int64_t samples, std::mt19937_64& random,
                                   int64_t vocabulary = 40) {
   RankSamples out{.samples = samples, .keys = {}, .offsets = {}, .weights = {}};
@@ -104,10 +104,10 @@ inline std::vector<FeatureVectors<const float>> gradients_of(const EmbeddingOpti
   return views;
 }
 
-/// What steps have given: vectors and gradients of weights, of each step and feature.
+/// The results of steps: vectors and weight gradients, by step and feature.
 using RankNumbers = std::vector<std::vector<std::vector<float>>>;
 
-/// One step. Appends what it gives.
+/// Runs one step. Appends its results.
 inline void run_step(EmbeddingSet& set, const RankSamples& of, const UpdateStep& step, RankNumbers& numbers) {
   const EmbeddingOptions& options = set.options();
   RankVectors vectors(options, of);
@@ -122,7 +122,7 @@ inline void run_step(EmbeddingSet& set, const RankSamples& of, const UpdateStep&
   numbers.push_back(weights);
 }
 
-/// The numbers of all ranks as one rank would have them.
+/// The results of all ranks, in the form of one rank's results.
 inline RankNumbers joined(const std::vector<RankNumbers>& ranks) {
   RankNumbers all = ranks.front();
   for (size_t r = 1; r < ranks.size(); ++r)
@@ -132,7 +132,7 @@ inline RankNumbers joined(const std::vector<RankNumbers>& ranks) {
   return all;
 }
 
-/// All rows of all tables, with the states of the optimizer.
+/// All rows of all tables, with the optimizer states.
 using AllRows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
 inline AllRows all_rows(EmbeddingSet& set) {
   AllRows all;
@@ -178,7 +178,7 @@ inline EmbeddingOptions set_of_ranks(Pooling pooling = Pooling::sum) {
           .seed = 3};
 }
 
-/// The samples of each rank in each of some steps: of different numbers, and sometimes none.
+/// The samples of each rank in several steps: different numbers, sometimes none.
 inline std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions& options, int64_t steps,
                                                           uint64_t seed) {
   std::mt19937_64 random(seed);

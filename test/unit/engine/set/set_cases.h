@@ -1,4 +1,4 @@
-// Cases of sets of embeddings: values for each way in which they differ.
+// Test cases for EmbeddingSets: values for each option.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace hctr::test {
 
-/// Values for each way in which cases differ, such that every two values of two ways occur together in some case.
+/// Combinations of option values, such that every two values of two options occur together in some combination.
 inline std::vector<std::vector<int>> all_pairs(const std::vector<int>& sizes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::set<std::array<int, 4>> open;
@@ -47,7 +47,7 @@ inline std::vector<std::vector<int>> all_pairs(const std::vector<int>& sizes, ui
   return cases;
 }
 
-/// A rule with constants for which each term matters in few steps.
+/// A rule with constants that make each term count within few steps.
 inline EmbeddingOptimizer example(EmbeddingOptimizer::Rule rule, EmbeddingOptimizer::Formula formula) {
   return {.rule = rule,
           .formula = formula,

@@ -69,7 +69,7 @@ Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
   return bags;
 }
 
-/// All of a table by slot and key, each row as bytes.
+/// The whole table by slot and key, each row as bytes.
 std::map<std::pair<int32_t, int64_t>, std::string> rows_by_slot_and_key(TableRig& rig) {
   std::map<std::pair<int32_t, int64_t>, std::string> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
@@ -148,9 +148,8 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     std::string what;
   };
   const std::string advice =
-      ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or "
-      "have "
-      "rows found whatever their keys: \"index\": \"hash\"";
+      ". Keys are numbered through all slots, each slot after the slots before it. Correct the sizes, or allow any "
+      "keys: \"index\": \"hash\"";
   const Case cases[] = {
       {true,
        {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}},
@@ -167,7 +166,7 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     spec.identity_by_slot = one.by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::sgd;
     TableRig rig(GetParam(), direct_spec(spec)), without(GetParam(), direct_spec(spec));
-    Bags rest = one.bags;  // the same without the keys that have no row
+    Bags rest = one.bags;  // the same without keys that have no row
     for (size_t s = 0; s < 3; ++s)
       for (auto& bag : rest[s])
         std::erase_if(bag,

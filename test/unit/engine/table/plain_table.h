@@ -95,7 +95,7 @@ class PlainTable {
     return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
   }
 
-  /// Offset in y of the vector of key i of slot s of sample b.
+  /// The offset in y of the vector of key i of slot s of sample b.
   size_t place(size_t s, size_t b, size_t i) const {
     size_t at = s;
     if (spec_.combiner == ops::Combiner::none) {
@@ -171,8 +171,7 @@ inline void expect_near(const std::vector<float>& got, const std::vector<double>
         << what << ", element " << i;
 }
 
-/// Compares the whole table with the reference. Where the table stores rounded numbers, the reference continues from
-/// these.
+/// Compares the whole table with the reference. If the table stores rounded numbers, the reference continues from them.
 inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
   const TableSpec& spec = rig.spec();
   ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size() - plain.rows.count(PlainTable::kShared)));

@@ -1,4 +1,4 @@
-// How many bits of row numbers are sorted: a recording must suffice for later rows.
+// The number of bits by which rows are sorted: a recorded sort must suffice for later rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ TEST(RowBits, FollowTheRowsThatHaveMemory) {
   EXPECT_EQ(rows.recorded_bits(), 16);
 }
 
-// Memory grows in bring_rows(), when the sort of the batch is recorded already.
+// Memory grows in bring_rows(), after the sort of the batch was recorded.
 TEST(RowBits, AreThoseOfAllRowsWithADisk) {
   const TemporaryFolder folder;
   RowMemoryLimits limits{.device = 0, .host = int64_t{1} << 32, .host_setting = "\"host\""};

@@ -73,7 +73,7 @@ class RowStoreLoad {
     EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end()) << name << ": a key has two rows";
     EXPECT_EQ(store_.tiers().finished_rows(), known_) << name;
   }
-  /// Checks that exactly the expected rows have memory, up to one growth.
+  /// Checks that memory is reserved for exactly the expected rows, up to one growth.
   void check_capacity() const {
     const int64_t expected = rows_with_memory(known_, 0, batch_, 4);
     EXPECT_GE(store_.rows().arrays().capacity(), known_ == 0 ? expected : expected / 3 * 2) << known_ << " rows";

@@ -1,4 +1,4 @@
-// Tables with direct keys whose rows do not all fit in memory: the same bytes as where they do.
+// Tables with direct keys whose rows do not all fit in memory: the same bytes as tables in memory.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
@@ -61,7 +61,7 @@ class TableDiskDirectTest : public testing::Test {
 
 TEST_F(TableDiskDirectTest, EveryTableGivesTheSameBytes) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which < 2) continue;  // the same code
+    if (kSanitized && which < 2) continue;  // another case runs the same code
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which % 2 == 1);
     if (which == 2) spec.storage = spec.state_storage = DType::bf16;  // rounding depends on the key of a row
@@ -93,10 +93,10 @@ TEST_F(TableDiskDirectTest, RowsThatFitHaveNoIndex) {
   EXPECT_EQ(rig.table->disk_use().written, 0);
 }
 
-/// Whole ones and increments, read and written by both.
+/// Full checkpoints and increments, each read and written by both tables.
 TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // the same code
+    if (kSanitized && !by_slot) continue;  // another case runs the same code
     const TemporaryFolder of_plain, of_split;
     TableSpec spec = this->spec(by_slot);
     spec.marks_changes = true;
@@ -122,7 +122,7 @@ TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
     EXPECT_TRUE(on_disk.bytes() == plain.bytes());
     for (int t = 0; t < 6; ++t) step({&plain, &split, &in_memory, &on_disk}, random, 3000);
     for (TableRig* rig : {&split, &in_memory, &on_disk}) EXPECT_TRUE(rig->bytes() == plain.bytes());
-    // The base trains on: an increment of the loaded table equals that of the other.
+    // The saved table trains on: an increment of the loaded table equals that of the saved one.
     save_table(plain, of_plain.path(), 4, 1);
     save_table(on_disk, of_split.path(), 4, 1);
     EXPECT_TRUE(bytes_of(of_plain / "iteration_000004" / "rank_0.state") ==

@@ -1,4 +1,4 @@
-// Checkpoints of tables with rows on a disk that are written while the table trains on.
+// Checkpoints of tables with rows on disk that are written while the table continues to train.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -45,10 +45,10 @@ class TableDiskLaterTest : public testing::Test {
   std::mt19937_64 random_{3};
 };
 
-/// Every row moves several times before the rows of the disk are read, or while they are.
+/// Every row moves several times before or while rows on disk are read.
 TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   for (const int which : {0, 1, 2, 3, 4}) {
-    if (kSanitized && which == 0) continue;  // the same code
+    if (kSanitized && which == 0) continue;  // another case runs the same code
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which == 1);
     if (which == 2) spec.identity_by_slot = true;
@@ -60,7 +60,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
     for (int t = 0; t < 12; ++t) step({&plain, &split});
     for (const int64_t iteration : {1, 2, 3, 4}) {
-      if (kSanitized && iteration == 4) continue;  // the same code
+      if (kSanitized && iteration == 4) continue;  // another case runs the same code
       SCOPED_TRACE(iteration);
       const std::optional<int64_t> base = iteration > 1 ? std::optional<int64_t>(1) : std::nullopt;
       save_table(split, folder_ / "now", iteration, base);
@@ -149,7 +149,7 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
   }
 }
 
-/// Other ranks wait for a step no longer than a time limit.
+/// Other ranks wait for a step only until a timeout.
 TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   TableSpec spec = this->spec();
   spec.ranks = 2;
@@ -158,7 +158,7 @@ TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   for (int t = 0; t < 24; ++t) step({&split}, 3000);
   const TableSavedLater later(split, folder_.path(), 1, {});
   EXPECT_TRUE(later.later().rows.empty());
-  EXPECT_NE(later.later().refused.find("rows that leave meanwhile may need "), std::string::npos)
+  EXPECT_NE(later.later().refused.find("rows evicted until then may need "), std::string::npos)
       << later.later().refused;
   for (int t = 0; t < 6; ++t) step({&split}, 3000);
 }

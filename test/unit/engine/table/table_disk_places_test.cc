@@ -1,5 +1,4 @@
-// Rows that come from a disk, and new ones, take the places of rows that left. The numbers are those of a table in
-// memory.
+// Fetched and new rows reuse the slots of evicted rows. Row numbers equal those of a table in memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// Trains both, and counts the steps in which rows left.
+/// Trains both, and counts the steps with evictions.
 class TablesInStep {
  public:
   TablesInStep(Device device, const TableSpec& spec, const RowMemoryLimits& limits)
@@ -34,7 +33,7 @@ class TablesInStep {
 
 constexpr int64_t kManyKeys = 40000;
 
-/// A sixteenth of the rows in memory is more than a step brings, so that some places stay free between steps.
+/// A sixteenth of the rows in memory is more than a step fetches, so that some slots stay free between steps.
 class TableDiskPlacesTest : public DiskTiers {
  protected:
   RowMemoryLimits roomy(const TableSpec& spec) const {
@@ -49,7 +48,7 @@ HCTR_ON_EACH_DEVICE(TableDiskPlacesTest);
 
 TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   for (const bool marks : {false, true}) {
-    if (kSanitized && !marks) continue;  // the same code
+    if (kSanitized && !marks) continue;  // another case runs the same code
     TableSpec spec = this->spec();
     spec.marks_changes = spec.identity_by_slot = marks;
     TablesInStep tables(GetParam(), spec, roomy(spec));
@@ -72,8 +71,7 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// Whether a key gets a row is decided after the search for rows that come: new rows are after all others then, and
-/// gaps are closed.
+/// With admission, new rows are known only after the search for fetched rows: they are appended, and gaps are closed.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;
@@ -84,7 +82,7 @@ TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   EXPECT_TRUE(tables.split.bytes() == tables.plain.bytes());
 }
 
-/// Files, statistics and checkpoints between steps that leave free places.
+/// Files, statistics and checkpoints between steps that leave free slots.
 TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();
@@ -125,7 +123,7 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   for (const int64_t times : walks_over) EXPECT_GT(times, 2);
 }
 
-/// Searches for absent keys end at an empty entry: as keys come and go, marks must not fill all entries.
+/// Searches for absent keys end at an empty entry: as rows come and go, tombstones must not fill all entries.
 TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   const TableSpec spec = this->spec();
   TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));
@@ -139,14 +137,14 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
-  keys = std::max(keys, 7 * places / 4);  // fewer keys than entries find the marks that they left
+  keys = std::max(keys, 7 * places / 4);  // fewer keys than entries, so that they reuse tombstones
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
 }
 
-/// Rows that leave are copied, and their places taken, while steps that are queued may still be computed: rows of these
-/// stay, though others have been used more often.
+/// Evicted rows are copied, and their slots reused, while queued steps may still run: rows of these steps stay, even if
+/// other rows were accessed more often.
 TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   constexpr int kRing = 3;
   const TableSpec spec = this->spec();
@@ -163,7 +161,7 @@ TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
       for (auto& bag : slot) bag = {next++};
     return bags;
   };
-  // Old rows have many uses, those of the last steps one.
+  // Old rows have many accesses, those of the last steps one.
   std::vector<Bags> old;
   for (int t = 0; t < 60 && split.table->disk_use().written == 0; ++t) {
     old.push_back(new_keys());
@@ -189,7 +187,7 @@ TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   EXPECT_TRUE(split.bytes() == plain.bytes());
 }
 
-/// Another table, or another rank, has refused the batch: its new keys have had no step.
+/// Another table or rank has refused the batch: its new keys had no step.
 TEST_P(TableDiskPlacesTest, NewRowsOfARefusedBatchGo) {
   const TableSpec spec = this->spec();
   TablesInStep tables(GetParam(), spec, roomy(spec));

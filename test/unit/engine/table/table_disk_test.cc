@@ -1,4 +1,4 @@
-// Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
+// Tables with rows on disk: the same bytes as tables whose rows are all in memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -46,7 +46,7 @@ void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, in
   EXPECT_LE(split.runtime.row_memory().host_bytes(), split.runtime.row_memory().limits().host);
 }
 
-/// Each row has left the memory twice on average.
+/// Each row was evicted twice on average.
 void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
   const DiskUse use = rig.table->disk_use();
   EXPECT_GT(use.rows, 300);
@@ -61,7 +61,7 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // the same code
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // another case runs the same code
       TableSpec spec = disk_spec();
       spec.optimizer.kind = rule;
       spec.update = update;
@@ -81,11 +81,11 @@ std::vector<ops::RowOwner> owners_of(const Bags& bags) {
   return owners;
 }
 
-/// Rows are asked for when they are in memory, on the disk, nowhere, and while they leave, change and leave again: what
-/// was read ahead is never older than the row.
+/// Look-ahead asks for rows in memory, on disk, nonexistent, and during eviction, change and another eviction:
+/// prefetched data are never older than the row.
 TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   for (const bool by_slot : {false, true}) {
-    if (kSanitized && !by_slot) continue;  // the same code
+    if (kSanitized && !by_slot) continue;  // another case runs the same code
     TableSpec spec = disk_spec();
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
@@ -105,10 +105,10 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   }
 }
 
-/// Rows that come and go leave holes in the file. It never has many more than twice as many places as it has rows.
+/// Rows that come and go leave holes in the file. It never has many more than twice as many places as rows.
 TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
   TableSpec spec = disk_spec();
-  spec.dim = 512;  // 42 rows lie together
+  spec.dim = 512;  // 42 rows per block
   TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
   for (int t = 0; t < 60; ++t) {
@@ -122,7 +122,7 @@ TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
   EXPECT_LT(split.runtime.row_memory().disk_bytes(), use.bytes * 23 / 10);
 }
 
-/// A batch with these keys one after the other, over and over.
+/// A batch that cycles through these keys.
 Bags bags_of_keys(const TableSpec& spec, int64_t first, int64_t keys) {
   Bags bags(static_cast<size_t>(spec.slots), std::vector<std::vector<int64_t>>(static_cast<size_t>(spec.samples)));
   int64_t next = 0;
@@ -131,16 +131,16 @@ Bags bags_of_keys(const TableSpec& spec, int64_t first, int64_t keys) {
   return bags;
 }
 
-/// Rows that every tenth batch has stay, while rows that one batch has come and go; by the last step alone they would
-/// leave each time. And they leave when batches have others in their place.
+/// Rows in every tenth batch stay, while rows of a single batch come and go; by last access alone they would be evicted
+/// each time. When batches stop using them, they are evicted.
 TEST_F(TableDiskTest, RowsThatAreUsedOftenStayAndWhatWasUsedLongAgoLeaves) {
-  TableSpec spec = small_spec(384, 3, 32, 32 * 3 * 3);  // rows so large that the map of all on the disk is small
+  TableSpec spec = small_spec(384, 3, 32, 32 * 3 * 3);  // rows so large that the map of rows on disk is small
   spec.optimizer.kind = DiskRule::adam;
   TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 1.1));
   std::mt19937_64 random(3);
   const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
-  int64_t next = 10'000;  // a key that no batch has had
-  /// Returns how many rows have come from the disk.
+  int64_t next = 10'000;  // a key that has not occurred
+  /// Returns the number of rows fetched from disk.
   const auto step = [&](int64_t first, int64_t keys) {
     const Bags bags = bags_of_keys(spec, first, keys);
     const int64_t before = split.table->disk_use().brought;
@@ -187,14 +187,15 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
-/// With the rows of this budget, and those of the batches under way, the index is as full as it may be: the rows that
-/// come back and those that leave for them are never there at the same time.
+/// With the rows of this budget and of the batches in progress, the index has its maximum load: fetched rows and the
+/// rows evicted for them are never in it at the same time.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
   RowMemoryLimits memory = limits(spec);
-  // 7680 rows and 4 * 1152 keys are 12,288, three quarters of 2^14: memory for them, for blocks of 288 rows on their
-  // way and for rounding, but not for twice the index. A quarter of the budget is kept for the map of rows on the disk.
+  // 7680 rows and 4 * 1152 keys are 12,288, three quarters of 2^14: enough memory for them, for blocks of 288 rows in
+  // transfer and for rounding, but not for an index of twice the size. A quarter of the budget is reserved for the map
+  // of rows on disk.
   memory.host =
       4 * (7680 * (number_bytes_of_row(spec) + 12) + 3 * 288 * number_bytes_of_row(spec) + (1 << 14) * 16 + (9 << 16)) /
       3;
@@ -203,7 +204,7 @@ TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   EXPECT_GT(split.table->disk_use().read, 200);
 }
 
-/// Short rows, many of them: their map needs more than the budget of the host has for everything.
+/// Many short rows: their map exceeds the whole host budget.
 TEST_F(TableDiskTest, AMapThatOutgrowsTheHostGoesOnOnTheDisk) {
   TableSpec spec = disk_spec();
   spec.dim = 4;
@@ -235,7 +236,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
-      if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;  // the same code
+      if (kSanitized && (which == 0 || by_slot == (which % 2 == 0))) continue;  // another case runs the same code
       SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
       TableSpec spec = disk_spec();
       spec.identity_by_slot = by_slot;
@@ -264,7 +265,7 @@ TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
 }
 
 TEST_F(TableDiskTest, KeysBeyondALimitEndTheRunWithTheRowsOfItsSteps) {
-  for (const int64_t limit : {400, 1800}) {  // fewer than a batch has, and more than memory has room for
+  for (const int64_t limit : {400, 1800}) {  // fewer than a batch has, and more than memory holds
     TableSpec spec = disk_spec();
     spec.row_limit = limit;
     TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
@@ -338,7 +339,7 @@ StateArray array_of(const Manifest& manifest, const std::string& name) {
 
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
   for (const auto& [marks, limited] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-    if (kSanitized && marks != limited) continue;  // the same code
+    if (kSanitized && marks != limited) continue;  // another case runs the same code
     SCOPED_TRACE(cat(marks ? "increments" : "whole", limited ? ", limited" : ""));
     const TemporaryFolder folder;
     TableSpec spec = disk_spec();
@@ -377,7 +378,7 @@ TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
     EXPECT_TRUE(in_memory.bytes() == split.bytes());
     EXPECT_TRUE(on_disk.bytes() == split.bytes());
     if (!marks) continue;
-    // Few rows change before the next increment; some have come back from the disk, and some have expired.
+    // Few rows change before the next increment; some were fetched from disk, and some have expired.
     save_table(on_disk, folder.path(), 3, 1);
     const fs::path next = folder / "iteration_000003";
     const StateArray vectors = array_of(read_manifest(next), "vectors");
@@ -420,7 +421,7 @@ TEST_F(TableDiskTest, IncrementsHoldTheRowsThatHaveChanged) {
   EXPECT_GT(split.table->disk_use().read, 1000);
 }
 
-/// The files without a name that this process has in a folder.
+/// The unnamed files that this process has open in a folder.
 std::vector<std::string> scratch_files_in(const fs::path& folder) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -436,7 +437,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   spec.ranks = 2;
   TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
-  for (int t = 0; t < 10; ++t) {  // one after the other: which arguments come first is the compiler's choice
+  for (int t = 0; t < 10; ++t) {  // in sequence: the evaluation order of arguments is unspecified
     const auto gradients = random_floats(spec.samples * spec.columns() * spec.dim, random);
     rig.step(random_bags(spec, spec.samples, 3, 4000, random), gradients);
   }
@@ -454,14 +455,14 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   }
   std::vector<ops::RowOwner> all;
   for (int64_t key = 0; key < 4000; ++key) all.push_back({key, 0});
-  rig.table->look_ahead(all);  // says nothing of it
+  rig.table->look_ahead(all);  // raises no error
   EXPECT_GT(rig.table->disk_use().ahead, 500);
   const std::string message = message_of(Kind::io, [&] { rig.bytes(); });
   EXPECT_NE(message.find("table 'small' on rank 0"), std::string::npos) << message;
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
-  // Other ranks wait for vectors, so a lookup continues without the row, and the error is raised when all ranks meet.
+  // Other ranks wait for vectors, so a look-up continues without the row, and the error is raised when all ranks meet.
   rig.table->check_keys();
   for (int64_t key = 0; key < 4000;) {
     Bags bags = empty_bags(spec, spec.samples);
@@ -472,13 +473,13 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(
       message_of(Kind::io, [&] { rig.table->check_keys(); }).find(" rows of table 'small' on rank 0 from the disk"),
       std::string::npos);
-  while (rig.table->disk_use().unwritten) std::this_thread::yield();  // rows that left would make the file longer again
+  while (rig.table->disk_use().unwritten) std::this_thread::yield();  // evictions would make the file longer again
   fs::resize_file(files[0], 1000);
   EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is shorter"), std::string::npos);
 }
 
 TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
-  // Rows leave in one piece, or in several of which the first still fit.
+  // Rows are evicted in one piece, or in several of which the first still fit.
   for (const auto& [dim, disk] : {std::pair(int64_t{64}, int64_t{500'000}), {2048, 20'000'000}}) {
     SCOPED_TRACE(dim);
     TableSpec spec = disk_spec();
@@ -519,7 +520,7 @@ TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
   expect_equal_with_disk(plain, enough);
 }
 
-/// The shared row never leaves, so that a batch of different keys needs room for one row more.
+/// The shared row is never evicted, so that a batch of distinct keys needs room for one more row.
 TEST_F(TableDiskTest, TheLeastBudgetHasRoomForABatchAndTheSharedRow) {
   TableSpec spec = disk_spec();
   spec.policy.when_full = WhenFull::ignore;
@@ -562,7 +563,7 @@ TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
-      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // the same code
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // another case runs the same code
       TableSpec spec = this->spec(rule);
       spec.update = update;
       TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));
@@ -589,7 +590,7 @@ TEST_P(TableDiskTiersTest, PoliciesSlotsAndTwoByteRowsGiveTheSameBytes) {
   }
 }
 
-/// Keys of the second batch are looked up while the step of the first has been queued and may be computed still.
+/// Keys of the second batch are looked up while the first step is queued and may still run.
 TEST_P(TableDiskTiersTest, ABatchIsPreparedWhileTheOneBeforeIsComputed) {
   const TableSpec spec = this->spec();
   TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 3, true, DType::f32, limits(spec));
@@ -603,7 +604,7 @@ TEST_P(TableDiskTiersTest, ABatchIsPreparedWhileTheOneBeforeIsComputed) {
   expect_all_tiers(split);
 }
 
-/// Rows leave and come back before those of the disk are read for the checkpoint. The disk has little room for more.
+/// Rows are evicted and fetched before the checkpoint reads rows on disk. The disk has little free space.
 TEST_P(TableDiskTiersTest, ACheckpointThatIsWrittenLaterHasTheRowsOfItsStep) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();

@@ -15,12 +15,12 @@ using MemoryRule = ops::Optimizer::Kind;
 class TableMemoryTest : public OnDevice {
  protected:
   static int64_t granule() { return static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity()); }
-  /// A table's device memory besides rows at the start, this many granules of rows there, and plenty of host memory.
-  /// All rows may swap after every step.
+  /// A table's initial device memory besides rows, this many granules of rows there, and plenty of host memory. All
+  /// rows may swap after every step.
   static RowMemoryLimits limits(const TableSpec& spec, int64_t granules, int64_t host = int64_t{1} << 30) {
     RowMemoryLimits limits{
         .host = host, .move_every = 1, .swap_always = true, .device_setting = "\"gpu\"", .host_setting = "\"host\""};
-    // A GPU's granules are large: what moves rows may grow by some bytes, which must not cost one of them.
+    // A GPU's granules are large: buffers for moving rows may grow by some bytes, which must not take one of them.
     const int64_t spare = GetParam().is_cuda() ? granule() / 2 : 0;
     limits.device = least_device(GetParam(), spec, limits, 2) + granules * granule() + spare;
     return limits;
@@ -77,10 +77,11 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
     for (const MemoryRule rule : {MemoryRule::sgd, MemoryRule::adagrad, MemoryRule::adam}) {
       if (update == UpdateType::lazy_global && rule != MemoryRule::adam) continue;
       if (kSanitized && rule != MemoryRule::adam && (rule != MemoryRule::sgd || update != UpdateType::local))
-        continue;  // the same code
+        continue;  // another case runs the same code
       const int64_t columns = rule == MemoryRule::sgd ? 1 : rule == MemoryRule::adagrad ? 2 : 3;
       for (const int64_t granules : {int64_t{0}, columns}) {
-        if (kSanitized && granules == 0 && update == UpdateType::lazy_global) continue;  // the same code
+        if (kSanitized && granules == 0 && update == UpdateType::lazy_global)
+          continue;  // another case runs the same code
         SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update), ", ", granules));
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
@@ -101,7 +102,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
     spec.storage = DType::bf16;
     spec.optimizer = {.kind = MemoryRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
     if (!row_wise) spec.state_storage = DType::bf16;
-    if (row_wise) spec.dim = 1024;  // states take one granule of a GPU: the vectors of all rows take more than the rest
+    if (row_wise) spec.dim = 1024;  // states take one granule of a GPU: the vectors of all rows exceed the rest
     const int64_t granules = GetParam().is_cuda() && !row_wise ? 3 : 2;
     TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, granules));
     expect_equal_training(plain, split);
@@ -112,7 +113,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
 
 TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu, WhenFull::ignore}) {
-    if (kSanitized && when == WhenFull::evict_lfu) continue;  // the same code
+    if (kSanitized && when == WhenFull::evict_lfu) continue;  // another case runs the same code
     SCOPED_TRACE(static_cast<int>(when));
     TableSpec spec = large_rows();
     spec.row_limit = 1800;
@@ -131,7 +132,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
   // Stochastic rounding depends on the key of a row.
   for (const DType storage : {DType::f32, DType::bf16}) {
-    if (kSanitized && storage == DType::f32) continue;  // the same code
+    if (kSanitized && storage == DType::f32) continue;  // another case runs the same code
     TableSpec spec = large_rows();
     spec.storage = storage;
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
@@ -200,7 +201,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // a granule of a GPU has more rows: all of them may have moved
+    if (GetParam() == kCpu) {  // a GPU's granule has more rows: all of them may have moved
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }
@@ -273,7 +274,7 @@ TableSpec small_rows() {
   return spec;
 }
 
-/// Numbers of rows on the device after each step of some that bring ever more keys.
+/// The number of rows on the device after each of several steps that add keys.
 std::vector<int64_t> grow_in_budget(TableRig& plain, TableRig& split, int steps, int64_t most) {
   const TableSpec& spec = plain.spec();
   std::mt19937_64 random(3);
@@ -301,7 +302,8 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
   EXPECT_GT(split.table->host_rows().moved, 150);
 }
 
-/// A table takes memory for more rows than the next batch has, if it can. Where it cannot, rows stay for fewer.
+/// A table reserves memory for more rows than the next batch has, if it can. Otherwise it reserves fewer, and evicts
+/// none.
 TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
   const TableSpec spec = small_rows();
   for (const int64_t granules : {8, 11, 15, 20, 29}) {
@@ -331,7 +333,7 @@ TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   TableSpec deep = large_rows();
   deep.name = "deep";
   deep.policy.finds_frequent = true;
-  RowMemoryLimits given = limits(wide, 0);  // on a GPU all rows of the other table fit at first, none of its own
+  RowMemoryLimits given = limits(wide, 0);  // on a GPU all rows of the other table fit at first, none of this one
   given.device = (GetParam().is_cuda() ? 1 : 2) * *given.device + *limits(deep, GetParam().is_cuda() ? 12 : 40).device;
   TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);
   EmbeddingTable other(split.runtime, deep, 2);

@@ -49,7 +49,7 @@ TEST_P(TableOptimizer, EveryRuleUpdatesKeysThatAreNotPooled) {
   }
 }
 
-/// Tiles of a sweep are of rows of any width, several of them here; one width has no tiles.
+/// A sweep uses tiles of rows of any width, here several; one width has no tiles.
 TEST_P(TableOptimizer, RowsWithoutGradientsMoveAtEveryWidth) {
   for (const int64_t dim : {1, 2, 3, 4, 5, 7, 11, 16, 33, 130, 520, 8200}) {
     SCOPED_TRACE(cat("dim ", dim));
@@ -259,10 +259,10 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
   });
 }
 
-/// In the first and last elements of rows that come once and of rows whose gradients are summed in pieces. The lazy
-/// rule keeps such a gradient in its states until the row comes again.
+/// In the first and last elements of rows that occur once, and of rows whose gradients are summed in pieces. The lazy
+/// rule keeps such a gradient in its states until the row occurs again.
 TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
-  constexpr int64_t kSamples = 40;  // more than a piece
+  constexpr int64_t kSamples = 40;  // longer than a piece
   for (const int64_t dim : {1, 6, 136})
     for (const DType storage : {DType::f32, DType::bf16}) {
       if (storage == DType::bf16 && dim < 136) continue;
@@ -294,7 +294,7 @@ TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
     }
 }
 
-/// Momentum keeps moving a row that no batch has, beyond the largest number.
+/// Momentum keeps moving a row that no batch contains, beyond the largest number.
 TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
   for (const int64_t dim : {1, 8}) {
     TableSpec spec = small_spec(dim, 2, 4, 8);

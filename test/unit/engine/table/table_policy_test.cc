@@ -74,7 +74,7 @@ PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps,
 TEST_P(TablePolicyTest, TheRowsThatLeaveAreThoseOfTheReference) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu})
     for (const bool by_slot : {true, false})
-      for (const int64_t limit : {60, 110}) {  // a batch may bring 77 keys
+      for (const int64_t limit : {60, 110}) {  // a batch may add 77 keys
         SCOPED_TRACE(cat("limit ", limit, by_slot ? " by slot" : "", when == WhenFull::evict_lru ? " lru" : " lfu"));
         TableSpec spec = policy_spec(by_slot);
         spec.row_limit = limit;

@@ -57,7 +57,7 @@ struct DeviceArray {
   TensorSpec spec;
 };
 
-/// A table with memory for one ring slot and one evaluation batch per slot.
+/// A table with memory for one buffer of the ring and one evaluation batch.
 class TableRig {
  public:
   TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
@@ -78,8 +78,8 @@ class TableRig {
     prepare(bags, learning_rate);
     return compute(dy);
   }
-  /// The first half of a step: looks up and inserts keys. `accepted`: no other table or rank refuses the batch; the run
-  /// ends otherwise.
+  /// The first half of a step: looks up and inserts keys. `accepted`: whether no other table or rank refuses the batch;
+  /// otherwise the run ends.
   void prepare(const Bags& bags, float learning_rate = 0.1f, bool accepted = true) {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -158,7 +158,7 @@ class TableRig {
     return flag != 0;
   }
 
-  /// Steps continue with the numbers of another rig's.
+  /// Continues with the step count of another rig.
   void continue_at(const TableRig& other) {
     steps_ = other.steps_;
     updates_ = other.updates_;
@@ -168,8 +168,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< of the steps prepared from now on
-  int64_t first_sample = 0;  ///< of the steps prepared from now on
+  int32_t skip = 0;          ///< for steps prepared from now on
+  int64_t first_sample = 0;  ///< for steps prepared from now on
 
  private:
   struct Slot {
@@ -266,7 +266,7 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
-/// The least that the error without it says: a table of the spec with these limits needs it at the start.
+/// The minimum budget of a table of the spec with these limits, from the error that a smaller one causes.
 inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemoryLimits& limits, int ring = 3) {
   try {
     const TableRig rig(device, spec, 1, ring, true, DType::f32, limits);

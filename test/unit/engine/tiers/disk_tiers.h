@@ -1,4 +1,4 @@
-// Tables with rows on a device, in memory of its host and on a disk.
+// Tables with rows on a device, in host memory and on disk.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline TableSpec disk_spec() {
   return spec;
 }
 
-/// Rows change places between device and host in every step.
+/// Rows move between device and host in every step.
 class DiskTiers : public OnDevice {
  protected:
   TableSpec spec(DiskRule rule = DiskRule::adam) const {
@@ -41,7 +41,7 @@ class DiskTiers : public OnDevice {
                               : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
     limits.device = least_device(GetParam(), spec, limits) + few;
     limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
-    limits.device = least_device(GetParam(), spec, limits) + few;  // less, where fewer rows can be on the host
+    limits.device = least_device(GetParam(), spec, limits) + few;  // less if fewer rows can be on the host
     return limits;
   }
   void expect_all_tiers(TableRig& rig) {

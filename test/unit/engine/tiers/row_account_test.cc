@@ -1,4 +1,4 @@
-// A row store's use of its budgets, and the rows that fit: arithmetic, without a table.
+// A row store's use of its budgets, and the number of rows that fit: arithmetic, without a table.
 #include "engine/tiers/row_account.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class RowAccounts {
   RowAccount account;
 };
 
-/// The number after "must be at least " in what this throws; 0: it throws nothing.
+/// The number after "must be at least " in the error of the body; 0: there is none.
 template <class Body>
 int64_t least_of(const Body& body) {
   try {
@@ -79,7 +79,7 @@ TEST(RowAccount, AStatedDeviceGetsTheRowsThatFit) {
   const int64_t fits = tiers.account.rows_on_device(kMost);
   ASSERT_GT(fits, 0);
   ASSERT_LT(fits, kMost);
-  // One more row takes another piece of memory, and then the device is not enough.
+  // One more row needs another piece of memory, which does not fit on the device.
   EXPECT_GT(tiers.number_bytes(fits + 1), tiers.number_bytes(fits));
   tiers.grow(kMost);
   EXPECT_EQ(tiers.account.device_bytes().numbers, tiers.number_bytes(fits));
@@ -118,8 +118,8 @@ TEST(RowAccount, NamesTheLeastOfTheDevice) {
   EXPECT_EQ(least(enough), 0);
 }
 
-/// Numbers may have memory for more rows than the table, where memory for the rest of these was refused: fewer rows
-/// then need none, and not less than none, which would be taken for a lack.
+/// An array may have memory for more rows than the table, if memory for the rest was refused. Then fewer rows need 0
+/// bytes, not a negative number that would be taken for a shortage.
 TEST(RowAccount, FewerRowsThanHaveMemoryAlreadyLackNone) {
   for (const RowMemoryLimits& limits :
        {RowMemoryLimits{}, account_limits(kPlenty, 0), account_limits(kPlenty, kPlenty)}) {

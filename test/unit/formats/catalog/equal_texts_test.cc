@@ -1,4 +1,4 @@
-// Items and lists of items that have rows of their own in one table.
+// Detects that items and lists of the same items have separate rows in one table.
 #include "formats/catalog/equal_texts.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Items and the three before them, texts of `kinds`, and a column that has nothing to do with them.
+/// Items and the previous three, as texts of `kinds`, and an unrelated column.
 std::string rows_of_items(int kinds, const char* of_items) {
   std::string text = "y,item,town,before\n";
   for (int r = 0; r < 200; ++r)
@@ -36,10 +36,10 @@ struct EqualTexts : testing::Test {
 TEST_F(EqualTexts, AnItemAndAListOfItemsWithRowsOfTheirOwnAreNoted) {
   const std::vector<std::string> found = notes(rows_of_items(50, "i"));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0],
-            "100 % of the values of slot 'item' also stand in the lists of slot 'before', and have other rows there, "
-            "since each slot hashes or numbers its values apart; with the same \"key_space\" in both they share their "
-            "vectors");
+  EXPECT_EQ(
+      found[0],
+      "100 % of the values of slot 'item' also occur in the lists of slot 'before', but have other rows there, since "
+      "each slot hashes or numbers its values separately; set the same \"key_space\" in both to share their vectors");
 }
 
 TEST_F(EqualTexts, NothingIsSaidOfSharedKeysOtherTextsOrFewOfThem) {

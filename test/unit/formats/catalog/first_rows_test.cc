@@ -16,7 +16,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// y, dense columns a, b (its log) and c (as it stands), and a slot.
+/// y, dense columns a, b (as its log) and c (unchanged), and a slot.
 DataSection section_of_text() {
   DataSection section = section_of(1, 3, {input_of("x", 1, 1, 1)});
   section.format = kCsvFormat;
@@ -31,7 +31,7 @@ DataSection section_of_text() {
   return section;
 }
 
-/// All lines, as "warning: ..." where they are warnings.
+/// All lines; warnings begin with "warning: ".
 struct Lines {
   std::string text;
   Log log{[this](Level level, std::string_view line) {
@@ -145,8 +145,8 @@ TEST_F(FirstRows, AColumnThatNeverChangesOrIsEmptyIsWarnedOf) {
   EXPECT_EQ(seen[0].std, 1);
   EXPECT_EQ(seen[1].mean, 0);
   EXPECT_EQ(seen[1].values, 0);
-  EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only that is subtracted");
-  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardised");
+  EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only the mean is subtracted");
+  EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardized");
 }
 
 TEST_F(FirstRows, OnlyColumnsWithoutStatedNumbersAreLearned) {

@@ -1,4 +1,4 @@
-// A slot whose values share keys is read once more with a key for each value.
+// A slot whose values share keys is read a second time with a distinct key for each value.
 #include "formats/catalog/unshared_slot.h"
 
 #include <gtest/gtest.h>

@@ -68,7 +68,7 @@ TEST_F(SavedState, ComesBackAsItWas) {
   }
 }
 
-/// Copied through staging memory and written by several threads, a file is the same, and so is its checksum.
+/// A file written through staging memory by several threads has the same bytes and checksum.
 TEST_F(SavedState, IsTheSameByAnyNumberOfThreads) {
   std::vector<uint8_t> bytes(size_t{45} * 1000 * 1000 + 7);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 24);
@@ -106,13 +106,13 @@ TEST_F(SavedState, OfAnotherShapeIsAnErrorThatNamesBoth) {
   const StateReader from = reader().in("layer").in("fc");
   EXPECT_EQ(message_of(Kind::data, [&] { from.array("weights", "f32", {3, 2}, to.data()); }),
             cat("'", (folder_ / "rank_0.state").string(),
-                "', 'layer/fc/weights' is f32 [2,3], and this run needs f32 [3,2]"));
+                "', 'layer/fc/weights' is f32 [2,3], but this run needs f32 [3,2]"));
   EXPECT_EQ(message_of(Kind::data, [&] { from.array("bias", "f32", {1}, to.data()); }),
             cat("'", (folder_ / "rank_0.state").string(), "', 'layer/fc/bias': the checkpoint does not hold it"));
   EXPECT_NE(message_of(Kind::data, [&] { from.number("steps"); }).find("does not hold it"), std::string::npos);
 }
 
-/// Every byte of both files, changed in two ways; and both files cut at every place.
+/// Every byte of both files, changed in two ways; and both files truncated at every position.
 TEST_F(SavedState, IsNeverReadWhenAByteIsChangedOrMissing) {
   write();
   const auto load = [&] { verify_files(folder_.path(), read_manifest(folder_.path())); };
@@ -205,7 +205,7 @@ TEST_F(SavedChanges, AreReadAsTheWhole) {
   std::vector<uint32_t> rows(now_.size());
   from.array("rows", "u32", {kRows, kWidth}, rows.data());
   EXPECT_EQ(rows, now_);
-  // Any part of it, also parts of rows.
+  // Any range of it, including parts of rows.
   const auto whole = std::as_bytes(std::span(now_));
   for (size_t first = 0; first <= whole.size(); first += 5)
     for (const size_t bytes : {size_t{1}, size_t{7}, size_t{12}, size_t{50}, whole.size()}) {
@@ -254,11 +254,11 @@ TEST_F(SavedChanges, NeedTheirOwnBase) {
   Manifest manifest = read_manifest(base_path());
   manifest.files[0].arrays[0].from_base = {1, "", 0};
   write_manifest(base_path(), manifest);
-  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say in which"),
+  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say which"),
             std::string::npos);
   for (const char* name : {"../x", "", ".hidden", "a/b"}) {
     write_manifest(path(), {{}, {}, manifest.files, Manifest::Base{.name = name}});
-    EXPECT_NE(message_of(Kind::data, load).find("no folder beside it"), std::string::npos) << name;
+    EXPECT_NE(message_of(Kind::data, load).find("not a folder next to it"), std::string::npos) << name;
   }
 }
 

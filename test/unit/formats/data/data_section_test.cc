@@ -141,8 +141,8 @@ TEST(DataSection, EveryRuleNamesItsPlace) {
               "/layers/0/sparse/0/nnz_per_slot: has 2 numbers for 3 slots");
   EXPECT_SAYS(errors_of(with_sparse(
                   R"({"top": "x", "slot_num": 1, "max_feature_num_per_sample": 5, "keep_first": 2, "keep_last": 2})")),
-              "/layers/0/sparse/0/keep_first: a slot keeps its first or its last keys; \"keep_last\" is there too, "
-              "keep one of them");
+              "/layers/0/sparse/0/keep_first: a slot keeps either its first or its last keys; \"keep_last\" is also "
+              "set: keep one of them");
   EXPECT_SAYS(errors_of(with_sparse(cat(good, ", ", good))),
               "/layers/0/sparse/1/top: \"x\" is the name of /layers/0/sparse/0/top already");
   EXPECT_SAYS(
@@ -179,7 +179,7 @@ TEST(DataSection, WidthsThatDoNotFollowAreNeeded) {
       R"({"type": "Data", "source": "list.txt", "label": {"top": "label"}, "dense": {"top": "dense"},
                                "sparse": [{"top": "x"}]})";
   const std::string errors = errors_of(text);
-  EXPECT_SAYS(errors, "/layers/0/label: label needs \"label_dim\": labels of a sample");
+  EXPECT_SAYS(errors, "/layers/0/label: label needs \"label_dim\": the number of labels per sample");
   EXPECT_SAYS(errors, "/layers/0/dense: dense needs \"dense_dim\"");
   EXPECT_SAYS(errors, "/layers/0/sparse/0: sparse input needs \"slot_num\"");
   EXPECT_EQ(parsed(with_sparse(R"({"top": "x", "slot_num": 3, "max_nnz": 2})")).sparse[0].max_keys(), 6);
@@ -198,7 +198,7 @@ TEST(DataSection, WidthsOfParquetFollowFromTheColumnsThatItNames) {
   EXPECT_EQ(all.dense.dense_dim, 1);
   EXPECT_EQ(all.sparse[0].slot_num, 2);
   EXPECT_EQ(all.sparse[0].limits().max_nnz, 1);
-  const std::string errors = errors_of(parquet(R"("labels": ["y"])"));  // the others are in _metadata.json
+  const std::string errors = errors_of(parquet(R"("labels": ["y"])"));  // the other roles are in _metadata.json
   EXPECT_SAYS(errors, "dense needs \"dense_dim\"");
   EXPECT_SAYS(errors, "sparse input needs \"slot_num\"");
 }
@@ -284,14 +284,13 @@ TEST(DataSection, AsyncShuffleIsAWindowOfSamples) {
     for (const auto& e : problems.notes()) text += "note " + e.pointer + ": " + e.message + "\n";
     return text;
   };
-  EXPECT_EQ(
-      with(R"(, "async_param": {"num_threads": 4, "shuffle": true})"),
-      "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, a window of so "
-      "many samples; \"shuffle\" sets another one\n");
+  EXPECT_EQ(with(R"(, "async_param": {"num_threads": 4, "shuffle": true})"),
+            "1048576\nnote /layers/0/async_param/shuffle: taken as \"shuffle\": 1048576 of the Data layer, a window of "
+            "that many samples; \"shuffle\" sets another one\n");
   EXPECT_EQ(with(R"(, "async_param": {"shuffle": true}, "shuffle": 500)"), "500\n");
   EXPECT_EQ(
       with(R"(, "async_param": {"num_threads": 4})"),
-      "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: data are read another way\n");
+      "0\nnote /layers/0/async_param: \"async_param\" is accepted and has no effect: data are read differently\n");
   EXPECT_EQ(with(R"(, "async_param": {"shuffle": 2})"),
             "0\nerror /layers/0/async_param/shuffle: expected true or false, found the integer 2\n");
 }

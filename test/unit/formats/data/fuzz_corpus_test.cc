@@ -1,4 +1,4 @@
-// Every file of the fuzzers' corpora, and what cutting it short makes of it, through the entry it belongs to.
+// Every file of the fuzzers' corpora, also truncated, through its entry.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"

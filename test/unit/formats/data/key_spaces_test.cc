@@ -105,16 +105,15 @@ TEST(KeySpaces, SlotsThatMakeKeysInOtherWaysAreRefused) {
         cat(R"({"columns": ["a"], "key_space": "s")", more, R"(}, {"columns": ["b"], "key_space": "s")", other, "}"));
   };
   EXPECT_EQ(with("", R"(, "separator": "|", "default": "none", "keys": "hash")"), "");
-  EXPECT_EQ(
-      with(R"(, "buckets": 5)", R"(, "buckets": 6)"),
-      "error /layers/0/csv/slots/1/buckets: differs from /layers/0/csv/slots/0/buckets, which is of the key space "
-      "\"s\" too: slots of one key space make keys alike\n");
+  EXPECT_EQ(with(R"(, "buckets": 5)", R"(, "buckets": 6)"),
+            "error /layers/0/csv/slots/1/buckets: differs from /layers/0/csv/slots/0/buckets, which has the key space "
+            "\"s\" too: all slots of a key space must use the same fields for keys\n");
   EXPECT_SAYS(with("", R"(, "keys": "number")"), "error /layers/0/csv/slots/1/keys: differs from");
   EXPECT_SAYS(with(R"(, "keys": "vocabulary", "vocabulary": "f")", R"(, "keys": "vocabulary", "vocabulary": "g")"),
               "error /layers/0/csv/slots/1/vocabulary: differs from");
-  EXPECT_EQ(problems_of(R"({"columns": ["a"], "key_space": "item"}, {"columns": ["b", "c"], "key_space": "items"})"),
-            "warning /layers/0/csv/slots/0/key_space: no other slot has the key space \"item\", so that nothing is "
-            "shared\n");
+  EXPECT_EQ(
+      problems_of(R"({"columns": ["a"], "key_space": "item"}, {"columns": ["b", "c"], "key_space": "items"})"),
+      "warning /layers/0/csv/slots/0/key_space: no other slot has the key space \"item\", so nothing is shared\n");
 }
 
 TEST(KeySpaces, OfParquetStateTheirKeys) {

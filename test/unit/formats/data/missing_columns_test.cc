@@ -1,4 +1,4 @@
-// Columns that only training needs may be missing where nothing is trained: of weights, of labels, and of slots that no
+// Columns that only training needs may be missing in data that are only scored: weights, labels, and slots that no
 // table reads.
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(MissingColumns, CsvWeightsCountOnceInEvaluationAndTheLogSaysSo) {
   const Log log([&](Level, std::string_view line) { said += line; });
   EXPECT_EQ(first_batch(section, evaluated(folder / "a.csv"), nullptr, log).label,
             (std::vector<float>{1, 0, 1, 0, 1, 1}));
-  EXPECT_SAYS(said, "has no column 'kg', the weight of a sample: each sample counts once");
+  EXPECT_SAYS(said, "has no column 'kg', the sample weight: each sample counts once");
   write_text(folder / "b.csv", "click,price,item,shop,kg\n1,2.5,7,8,2\n0,3.5,9,10,3\n");
   EXPECT_SAYS(why(section, evaluated(folder / "b.csv")), "there is no column 'buy'") << "metrics read every label";
   write_text(folder / "c.csv", "click,buy,price,item,shop,kg\n1,0,2.5,7,8,\n");
@@ -70,7 +70,7 @@ TEST(MissingColumns, CsvFilesOfASetHaveWeightsAllOrNone) {
     while (rig.next()) {
     }
   };
-  EXPECT_SAYS(message_of([&] { all(evaluated(folder / "list")); }), "give each file of a set its weights, or none");
+  EXPECT_SAYS(message_of([&] { all(evaluated(folder / "list")); }), "give all files of a set weights, or none");
   EXPECT_NO_THROW(all(predicted(folder / "list")));
 }
 
@@ -87,7 +87,7 @@ TEST(MissingColumns, CsvPredictionsNeedNeitherLabelsNorWeightsNorSlotsOfMetrics)
   const ReadBatch weights = first_batch(section, predicted(folder / "weights"), &has_labels);
   EXPECT_EQ(weights.label, (std::vector<float>{kNoLabel, kNoLabel, 3, kNoLabel, kNoLabel, 4}));
   EXPECT_EQ(weights.keys[1], (std::vector<int64_t>{8, 10})) << "what is there is read";
-  EXPECT_FALSE(has_labels) << "a weight is no label";
+  EXPECT_FALSE(has_labels) << "a weight is not a label";
   write_text(folder / "no_slot", "price,shop\n2.5,8\n");
   EXPECT_SAYS(why(section, predicted(folder / "no_slot")), "there is no column 'item'");
 }
@@ -105,7 +105,7 @@ TEST_F(MissingParquetColumns, AreReadAsThoseOfCsv) {
   std::string said;
   const Log log([&](Level, std::string_view line) { said += line; });
   EXPECT_EQ(first_batch(section, evaluated(file), nullptr, log).label, (std::vector<float>{1, 0, 1, 0, 1, 1}));
-  EXPECT_SAYS(said, "has no column 'kg', the weight of a sample: each sample counts once");
+  EXPECT_SAYS(said, "has no column 'kg', the sample weight: each sample counts once");
   bool has_labels = false;
   write_parquet(file, {price, item, floats("buy", 1, 0)});
   const ReadBatch one = first_batch(section, predicted(file), &has_labels);

@@ -81,7 +81,7 @@ inline void write_rows(const fs::path& path, const NormStyle& style, const std::
   writer.commit();
 }
 
-/// Rows that keep the limits of the section: labels count up, keys below `key_limit`. Without `bags` each slot has one
+/// Rows within the limits of the section: labels count up, keys are below `key_limit`. Without `bags` each slot has one
 /// key.
 inline std::vector<Row> random_rows(const DataSection& section, int64_t count, uint64_t seed, uint64_t key_limit,
                                     bool bags) {
@@ -128,8 +128,8 @@ inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes)
   write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-/// Every sample of a small file, cut and parsed as for training. `skipped`, where given, counts records that failed
-/// their check sum. `may_pack`: as for batches.
+/// Every sample of a small file, cut and parsed as for training. `skipped`, if given, counts records with a wrong check
+/// sum. `may_pack`: as for batches.
 inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped = nullptr,
                                   bool may_pack = false, std::optional<BadRecordPolicy> policy = {}) {
   const auto info = std::make_shared<const NormInfo>(read_norm_info(path, demands));

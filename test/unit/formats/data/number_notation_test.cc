@@ -1,4 +1,4 @@
-// Numbers in other notations: what each reads, and what it refuses.
+// Numbers in other notations: which are accepted, and which are refused.
 #include "formats/data/number_notation.h"
 
 #include <gtest/gtest.h>

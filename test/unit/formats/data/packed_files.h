@@ -1,4 +1,4 @@
-// Writing packed texts for tests.
+// Writes compressed texts for tests.
 #pragma once
 
 #include <zlib.h>

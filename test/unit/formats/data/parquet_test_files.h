@@ -61,7 +61,7 @@ Column lists(const std::string& name, ParquetType type, const std::vector<std::v
   return column;
 }
 
-/// Values of rows [begin, end) of a column, with the memory that they lie in.
+/// Values of rows [begin, end) of a column, with their memory.
 struct Slice {
   Slice(const Column& column, int64_t begin, int64_t end) {
     values.rows = end - begin;
@@ -120,6 +120,6 @@ inline void write_parquet(const fs::path& path, const std::vector<Column>& colum
 
 }  // namespace hctr::data_test
 
-/// Ends a test that needs Arrow, saying so, where the build has none.
+/// Skips a test that needs Arrow, with the reason, if the build has none.
 #define HCTR_SKIP_WITHOUT_PARQUET() \
   if (const std::string why_ = ::hctr::why_no_parquet(); !why_.empty()) GTEST_SKIP() << why_

@@ -11,7 +11,7 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
-/// Rows as Raw bytes. Integers: label and dense are written as they are, and the reader takes logarithms.
+/// Rows as Raw bytes. Integers: label and dense are written unchanged, and the reader takes logarithms.
 template <class Key = int32_t>
 std::vector<std::byte> raw_bytes(const std::vector<Row>& rows, bool floats) {
   std::vector<std::byte> bytes;

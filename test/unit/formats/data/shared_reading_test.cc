@@ -1,4 +1,4 @@
-// Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
+// Several ranks read one set: together they deliver the rows of a single reader, and each parses only its own rows.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<P
 
 constexpr int64_t kRows = 20000;  // several chunks of every format
 
-/// A row of a batch: labels, dense values, and of each bag the number of keys and these.
+/// A row of a batch: labels, dense values, and for each bag the number of keys and the keys.
 std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64_t b) {
   std::vector<double> row(seen.label.begin() + b * shape.label_dim, seen.label.begin() + (b + 1) * shape.label_dim);
   row.insert(row.end(), seen.dense.begin() + b * shape.dense_dim, seen.dense.begin() + (b + 1) * shape.dense_dim);
@@ -100,7 +100,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
 
 void expect_shared(const DataSection& section, const fs::path& source, bool shared = true, int64_t shuffle = 0) {
   for (const int64_t batch : {97, 1000, 16000}) {
-    if (kSanitized && batch != 1000) continue;  // the same code
+    if (kSanitized && batch != 1000) continue;  // another case runs the same code
     ReaderOptions options{.batch = batch, .workers = 2, .repeat = false, .shuffle = shuffle};
     const Delivered whole = deliver(section, source, options);
     ASSERT_EQ(whole.parsed, whole.count);
@@ -128,7 +128,7 @@ struct NormSets {
     }
     write_file_list(folder / "list", files, true);
   }
-  /// Breaks a check sum in the middle of a file, and of the one before its last record.
+  /// Breaks a check sum in the middle of a file, and one before its last record.
   void damage() {
     auto bytes = bytes_of(files[1]);
     for (const size_t at : {size_t{69 + 4}, bytes.size() - 3}) bytes[at] ^= std::byte{1};
@@ -185,8 +185,8 @@ TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirs
   expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
-/// Reads two passes, the second from a position in the middle of its first window, and expects that only the first
-/// parses the rows of other ranks: the rows of a pass are known after it.
+/// Reads two passes, the second from a position in the middle of its first window. Only the first may parse the rows of
+/// other ranks: afterwards the number of rows per pass is known.
 void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
   ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
@@ -288,7 +288,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
-    if (kSanitized && quotes) continue;  // the same code
+    if (kSanitized && quotes) continue;  // another case runs the same code
     expect_shared(section, folder / "rows.csv", false, 4000);
     for (const int64_t window : {700, 100000}) expect_shared_after_a_pass(section, folder / "rows.csv", window);
     if (quotes) continue;
@@ -359,7 +359,7 @@ TEST(SharedReading, FeatureSpecOfTextAloneWhoseRowsAreKnownAfterAPass) {
     return open_feature_set(section, {"train", num_samples}, KeyWidth::detect, Log::silent())->exact_samples();
   };
   EXPECT_EQ(exact(kRows - 5), kRows - 5);
-  // A reader that is set back in the middle of its first pass does not know the rows of a pass.
+  // A reader that is reset in the middle of its first pass does not know the number of rows per pass.
   for (int i = 0; i < 40; ++i) {
     Rig rig(section, "train",
             {.batch = 2 * kRows, .workers = 2, .repeat = false, .rank = 1, .ranks = 2, .shuffle = 3000});
@@ -399,7 +399,7 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
                                        numbers("a", ParquetType::i64, a), texts("b", b),
                                        lists("c", ParquetType::i64, c)};
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
-    if (kSanitized && group == 17000) continue;  // the same code
+    if (kSanitized && group == 17000) continue;  // another case runs the same code
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
     for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);

@@ -33,7 +33,7 @@ TEST(SlotKeyRules, ComeBackFromJson) {
   EXPECT_EQ(slot_key_rules(to_json(all)), all);
 }
 
-/// Fields that both configs state are compared like configs, which would hide a difference of the types here.
+/// If both configs state fields, they are compared as configs, which would hide a difference of the types.
 TEST(SlotKeyRules, AreComparedWhereATypeHasDecidedOne) {
   const SlotKeyRule number{.column = "when", .rule = KeyRule::number},
       stated{.column = "when", .rule = KeyRule::number, .stated = true};

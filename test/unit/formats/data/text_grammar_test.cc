@@ -1,4 +1,4 @@
-// The grammar of separated values against a plain state machine, on texts made of the characters that matter.
+// The grammar of separated values against a plain state machine, on texts of the significant characters.
 #include "formats/data/text_grammar.h"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ namespace {
 
 struct Record {
   std::vector<std::string> cells;
-  size_t end = 0;  // where the next one starts
+  size_t end = 0;  // begin of the next one
   bool whole = false, good = true;
 };
 
-/// One character at a time.
+/// Reads one character at a time.
 Record plain_record(const std::string& text, size_t at, const TextGrammar& grammar) {
   Record record;
   const std::string delimiter = grammar.delimiter + grammar.more;
@@ -77,7 +77,7 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
     const size_t length = (draw = mix64(draw)) % 40;
     for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab \t"[(draw = mix64(draw)) % 12];
     const size_t size = text.size();
-    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer sees a byte read after it
+    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer detects reads past the end
     RecordSplitter splitter(grammar);
     size_t last_end = 0;
     for (size_t at = 0; at < size;) {

@@ -1,4 +1,4 @@
-// Numbers, digits and hashes of cells, against slower ways to the same end.
+// Numbers, digits and hashes of cells, against slower implementations.
 #include "formats/data/text_values.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Samples of feature specifications: the same rows come back however their columns are spread over chunks and files,
-// and as from other formats.
+// Samples of feature specifications: the same rows however their columns are distributed over chunks and files, and the
+// same as from other formats.
 #include "formats/features/feature_set.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Table {
     values.push_back(std::move(column));
     return spec.features.size() - 1;
   }
-  /// One more chunk of the mapping "train", with its rows shared out among files of these lengths; the last gets the
+  /// Adds a chunk to the mapping "train", with its rows distributed over files of these lengths; the last gets the
   /// rest.
   void chunk(FeatureChunk::Kind kind, const std::vector<size_t>& features, const std::vector<size_t>& lengths = {}) {
     if (spec.sources.empty()) spec.sources.push_back({"train", {}});
@@ -118,7 +118,7 @@ struct Table {
   }
 };
 
-/// A section for the specification in `folder`, completed as a config's is.
+/// A section for the specification in `folder`, completed like a config's.
 DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
   DataSection section = section_of(labels, dense, std::move(inputs));
   section.feature_spec = (folder / "spec.yaml").string();
@@ -134,7 +134,7 @@ struct Draws {
   uint64_t below(uint64_t limit) { return (state = mix64(state)) % limit; }
 };
 
-/// A table of random shape; `rows_of`: its samples. Slots have all whole types, numbers all types.
+/// A table of random shape; `rows_of`: its samples. Slots have all integer types, numbers all types.
 Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
   Table table;
   table.spec.folder = folder;
@@ -333,7 +333,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
     };
     EXPECT_EQ(read(23456), 23456);
     EXPECT_EQ(read(0), 30000);
-    EXPECT_SAYS(message_of([&] { read(30001); }), "holds 30000 rows, the Data layer says 30001");
+    EXPECT_SAYS(message_of([&] { read(30001); }), "holds 30000 rows, but the Data layer says 30001");
   }
 }
 
@@ -374,7 +374,7 @@ TEST_F(Samples, ALabelWithACardinalityIsHeldAgainstItInEveryKindOfChunk) {
     table.values[0][10] = wrong;
     for (const auto& chunks : {two_texts, binary_columns, one_of_each}) {
       with(chunks);
-      EXPECT_SAYS(reads(), cat("feature click: ", wrong, " is no id below its cardinality of 2"));
+      EXPECT_SAYS(reads(), cat("feature click: ", wrong, " is not an id below its cardinality of 2"));
     }
   }
 }
@@ -394,29 +394,29 @@ TEST_F(Samples, WhatIsWrongInTheFilesIsNamedWithFilePlaceColumnAndValue) {
                   "' line 2: expected 3 values separated by commas, one for each feature of the chunk, found 2"));
   EXPECT_SAYS(spoil(first, "s4,click,s0\n1,0,2\n"),
               "line 1: feature s4: expected a whole number (int32), found 's4'; a csv chunk has no line of names");
-  EXPECT_SAYS(spoil(first, "1,0,2\n\n7,1,2\n"), "line 3: feature s4: 7 is no id below its cardinality of 7");
+  EXPECT_SAYS(spoil(first, "1,0,2\n\n7,1,2\n"), "line 3: feature s4: 7 is not an id below its cardinality of 7");
   EXPECT_SAYS(spoil(first, "1,2,2\n"), "line 1: feature click: 2 does not fit its type bool");
   EXPECT_SAYS(spoil(first, "1,1,2\n"),
-              cat("the chunks of mapping \"train\" differ in length: the one of '", first.string(),
-                  "' ends after 20001 rows, the one of '", text[1].files[0].string(), "' has more"));
+              cat("the chunks of mapping \"train\" differ in length: the chunk of '", first.string(),
+                  "' ends after 20001 rows, the chunk of '", text[1].files[0].string(), "' has more"));
   EXPECT_SAYS(spoil(last, std::string(2 << 20, '1')), "line 1: more than 1048576 bytes without a line end");
-  EXPECT_SAYS(spoil(last, "1,nan,1,1,1\n"), "line 1: feature price: nan is no finite float");
+  EXPECT_SAYS(spoil(last, "1,nan,1,1,1\n"), "line 1: feature price: nan is not a finite float");
   EXPECT_SAYS(spoil(last, "1,1e39,1,1,1\n"), "line 1: feature price: 1e+39 does not fit its type float32");
   fs::rename(last, folder / "away");
   EXPECT_SAYS(reads(), cat("io: cannot open data file '", last.string(), "': No such file"));
 
   const auto binary = with(binary_columns).spec.sources[0].chunks;
   const fs::path ids = binary[2].files[1];
-  EXPECT_SAYS(
-      spoil(ids, std::string(39999, '\0')),
-      cat("data: '", ids.string(), "' has 39999 bytes, which is no whole number of rows of 4 bytes; was it cut off"));
+  EXPECT_SAYS(spoil(ids, std::string(39999, '\0')),
+              cat("data: '", ids.string(),
+                  "' has 39999 bytes, which is not a whole number of rows of 4 bytes; was it truncated"));
   EXPECT_SAYS(spoil(ids, std::string(39996, '\0')),
-              cat("differ in length: the one of '", binary[1].files[0].string(), "' has 30000 rows, the one of '",
+              cat("differ in length: the chunk of '", binary[1].files[0].string(), "' has 30000 rows, the chunk of '",
                   binary[2].files[0].string(), "' 29999"));
   std::string bytes(40000, '\0');
   bytes[4 * 9876 + 1] = 1;
   EXPECT_SAYS(spoil(ids, bytes),
-              cat("'", ids.string(), "' row 9877: feature s0: 256 is no id below its cardinality of 3"));
+              cat("'", ids.string(), "' row 9877: feature s0: 256 is not an id below its cardinality of 3"));
   EXPECT_SAYS(spoil(binary[1].files[0], std::string(20000, '\7')),
               "row 1: feature click: 7 does not fit its type bool");
 }
@@ -434,7 +434,7 @@ TEST_F(Samples, IdsWithoutACardinalityAreKeysOrCheckedAgainstSlotSizeArray) {
   expect_reads(of, "train", rows, 999);
   of.slot_size_array[3] = 69000;
   EXPECT_SAYS(message_of([&] { expect_reads(of, "train", rows); }),
-              "is no id below the 69000 that \"slot_size_array\" gives slot 3");
+              "is not an id below the 69000 that \"slot_size_array\" gives slot 3");
 }
 
 TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
@@ -460,17 +460,17 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
               "/layers/0/dense/dense_dim: is 0, but the channel \"numerical\" of the feature specification has 2 "
               "features: age, price");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 3, "nnz_per_slot": 1}])"),
-              "/layers/0/sparse: the inputs without a channel of their name have 3 slots in all, but the channel "
+              "/layers/0/sparse: the inputs without a channel of the same name have 3 slots in all, but the channel "
               "\"categorical\" of the feature specification has 5 features");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"),
-              "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are whole numbers");
+              "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are integers");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"),
               "/layers/0/sparse/0: a feature is one key in its slot, 5 in all; the limits allow 4");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"),
               "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
   EXPECT_SAYS(
       problems(label + dense + sparse + R"(, "format": "Raw")"),
-      "/layers/0/format: a feature specification says how samples are stored; leave out \"Raw\" or \"feature_spec\"");
+      "/layers/0/format: a feature specification defines how samples are stored; remove \"Raw\" or \"feature_spec\"");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [1, 2])"),
               "/layers/0/slot_size_array: has 2 numbers for 5 slots");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "slot_size_array": [3, 99, 2655, 70000, 7])"),
@@ -478,7 +478,7 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   table.spec.features[4] = {"s1", FeatureType::i64, (1LL << 48) + 1};
   with(one_of_each);
   EXPECT_SAYS(problems(label + dense + sparse),
-              "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, and a slot has at "
+              "/layers/0/slot_size_array/1: the feature \"s1\" has a cardinality of 281474976710657, but a slot has at "
               "most 281474976710656 ids; state");
   fs::remove(folder / "spec.yaml");
   EXPECT_EQ(problems(label + dense + sparse), "") << "not there yet";

@@ -9,8 +9,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// Five features; the training rows lie in two chunks, the first of them in two files, with the columns of the second
-/// in another order.
+/// Five features; the training rows are in two chunks, the first of which has two files, and the second another column
+/// order.
 const char* const kSpec = R"(feature_spec:
   user_gender:
     dtype: torch.int8
@@ -71,15 +71,15 @@ TEST(FeatureSpec, EveryProblemIsNamedWithPlaceAndLine) {
     return message_of([&] { parse_feature_spec(text, "spec.yaml", ""); });
   };
   EXPECT_SAYS(message(changed("dtype: int8", "dtype: int9")),
-              "config: spec.yaml: 1 problem\n  /feature_spec/user_age/dtype (line 6): there is no type \"int9\"");
+              "config: spec.yaml: 1 problem\n  /feature_spec/user_age/dtype (line 6): unknown type \"int9\"");
   EXPECT_SAYS(message(changed("cardinality: 3", "cardinality: 300")),
               "ids up to 299 do not fit the type int8; int16 would do");
   EXPECT_SAYS(message(changed("numeric_inputs: [user_age]", "numeric_inputs: [user_agee]")),
-              "there is no feature \"user_agee\" in feature_spec; did you mean \"user_age\"?");
+              "unknown feature \"user_agee\" in feature_spec; did you mean \"user_age\"?");
   EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, item_id, label, user_age]")),
               "\"user_age\" is in an earlier chunk of this mapping");
   EXPECT_SAYS(message(changed("[user_id, item_id, label]", "[user_id, label]")),
-              "no chunk holds \"item_id\", which the channel \"categorical_item_inputs\" wants");
+              "no chunk holds \"item_id\", which the channel \"categorical_item_inputs\" needs");
   EXPECT_SAYS(message(changed("type: csv", "type: parquet")),
               "(line 17): expected csv or split_binary, found \"parquet\"");
   EXPECT_SAYS(message(changed("source_spec", "sources")), "/source_spec");
@@ -139,8 +139,7 @@ TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
       EXPECT_EQ(a.columns[i].reals, b.columns[i].reals);
     }
   }
-  EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }),
-              "is there already; --force");
+  EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "binary"}); }), "already exists; --force");
 }
 
 TEST_F(FeatureData, NumbersThatTheWrittenTypeDoesNotHoldAreNotTranscoded) {
@@ -151,7 +150,7 @@ TEST_F(FeatureData, NumbersThatTheWrittenTypeDoesNotHoldAreNotTranscoded) {
   const FeatureSpec spec = read_feature_spec(folder / "spec.yaml");
   transcode_features(spec, {.folder = folder / "binary"});
   EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "half", .half_numerical = true}); }),
-              "row 4: feature user_age: 65520 is no finite float16; leave --half out");
+              "row 4: feature user_age: 65520 is not a finite float16; remove --half");
 }
 
 TEST_F(FeatureData, ProgressKnowsHowManyBytesThereAreAndEndsThere) {
@@ -173,14 +172,14 @@ TEST_F(FeatureData, WhatIsWrongInTheFilesIsNamedWithFileAndLine) {
   write_text(folder / "train_0_1.csv", "2,40\n1,x\n");
   EXPECT_SAYS(problem(), "train_0_1.csv' line 2: feature user_age: expected a whole number (int8), found 'x'");
   write_text(folder / "train_0_1.csv", "2,40\n3,4\n");
-  EXPECT_SAYS(problem(), "line 2: feature user_gender: 3 is no id below its cardinality of 3");
+  EXPECT_SAYS(problem(), "line 2: feature user_gender: 3 is not an id below its cardinality of 3");
   write_text(folder / "train_0_1.csv", "2,128\n1,4\n");
   EXPECT_SAYS(problem(), "line 1: feature user_age: 128 does not fit its type int8");
   write_text(folder / "train_0_1.csv", "2\n1,4\n");
   EXPECT_SAYS(problem(), "expected 2 values separated by commas, one for each feature of the chunk, found 1");
   write_text(folder / "train_0_1.csv", "2,40\n");
   EXPECT_SAYS(problem(),
-              "differ in length: the one of '" + (folder / "train_0_0.csv").string() + "' ends after 3 rows");
+              "differ in length: the chunk of '" + (folder / "train_0_0.csv").string() + "' ends after 3 rows");
   fs::remove(folder / "train_1.csv");
   EXPECT_SAYS(problem(), "train_1.csv': No such file");
 }
@@ -190,10 +189,10 @@ TEST_F(FeatureData, BinaryFilesThatAreCutOffOrHoldIdsTooLargeAreNamed) {
   const FeatureSpec binary = read_feature_spec(folder / "b/feature_spec.yaml");
   put_bytes(folder / "b/train/user_gender.bin", {std::byte{0}, std::byte{1}, std::byte{7}, std::byte{1}});
   EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {0}); }),
-              "user_gender.bin' row 3: feature user_gender: 7 is no id below");
+              "user_gender.bin' row 3: feature user_gender: 7 is not an id below");
   cut_bytes(folder / "b/train/user_id.bin", 1);
   EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {2}); }),
-              "has 15 bytes, which is no whole number of rows of 4 bytes");
+              "has 15 bytes, which is not a whole number of rows of 4 bytes");
   cut_bytes(folder / "b/train/user_id.bin", 3);
   EXPECT_SAYS(message_of([&] { all_rows(binary, "train", {2, 3}); }), "differ in length");
 }

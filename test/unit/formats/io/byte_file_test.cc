@@ -1,4 +1,4 @@
-// Files of data that change while they are read.
+// Data files that change while they are read.
 #include "formats/io/byte_file.h"
 
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ TEST(ByteFile, SaysWhatItHadBeforeItWasCut) {
   };
   const ByteFile before(path);
   fs::resize_file(path, 7);
-  EXPECT_EQ(read(before), cat("'", path.string(),
-                              "': ends at byte 7, but had 10 bytes when it was opened: it was cut "
-                              "meanwhile"));
+  EXPECT_EQ(read(before),
+            cat("'", path.string(),
+                "': ends at byte 7, but had 10 bytes when it was opened: it was truncated while being read"));
   EXPECT_EQ(read(ByteFile(path)), cat("'", path.string(),
                                       "': ends at byte 7, as when it was opened, but had more when its records were "
-                                      "counted: it was cut meanwhile"));
+                                      "counted: it was truncated while being read"));
 }
 
 }  // namespace

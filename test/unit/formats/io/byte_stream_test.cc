@@ -1,4 +1,4 @@
-// One content, however the file is compressed.
+// The same content, however the file is compressed.
 #include "formats/io/byte_stream.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(ByteStreamTest, NamesATruncatedFile) {
     gzip ? write_gzip(path, text) : write_zstd(path, text);
     fs::resize_file(path, fs::file_size(path) - 9);
     EXPECT_SAYS(message_of([&] { read_all(*open_stream(path), 4096); }),
-                cat("data: '", path.string(), "' is damaged or cut off behind byte "));
+                cat("data: '", path.string(), "' is damaged or truncated after byte "));
   }
 }
 

@@ -52,12 +52,12 @@ TEST_F(Lists, EveryMistakeNamesListAndLine) {
   EXPECT_SAYS(error("2\n\na.data\n"), "line 2: expected the path of a data file, found a blank line");
   for (const char* text : {"", "0\n", "none.data\n", "-1\na.data\n", "2x\na.data\n"})
     EXPECT_SAYS(error(text), "line 1: expected the number of files, at least 1, or the path of a file, found ");
-  EXPECT_SAYS(error("1\npart.parquet\n"), "is a Parquet file; say \"format\": \"Parquet\"");
+  EXPECT_SAYS(error("1\npart.parquet\n"), "is a Parquet file; set \"format\": \"Parquet\"");
   EXPECT_SAYS(message_of([&] { read_file_list(folder / "none.txt", Log::silent()); }), "io: cannot open file list '");
 }
 
 TEST_F(Lists, ADataFileInPlaceOfAListIsRecognised) {
-  EXPECT_SAYS(error(std::string("@\0\0\0abc", 7)), "is no file list but a binary file");
+  EXPECT_SAYS(error(std::string("@\0\0\0abc", 7)), "is a binary file; expected a file list");
 }
 
 TEST_F(Lists, EntriesPastTheCountAreIgnoredWithAWarning) {

@@ -77,13 +77,13 @@ TEST_F(SourceFiles, MixedEndingsEmptyFoldersAndPatternsWithoutAMatchAreErrors) {
   put("x.csv");
   put("y.parquet");
   EXPECT_SAYS(error(), "x.csv' and '");
-  EXPECT_SAYS(error(), "y.parquet', whose endings differ: name those that are meant with a pattern, such as '");
+  EXPECT_SAYS(error(), "y.parquet', whose endings differ: select some with a pattern, such as '");
   fs::create_directories(folder / "none");
   put("none/_SUCCESS");
-  EXPECT_SAYS(error("none"), "none' holds no data file; names that start with '.' or '_' do not count");
+  EXPECT_SAYS(error("none"), "none' contains no data file; names that start with '.' or '_' are ignored");
   EXPECT_SAYS(error("*.tsv"), "no file matches '");
   EXPECT_SAYS(message_of([&] { text_files(folder / "*.parquet", Log::silent()); }),
-              "is a Parquet file; say \"format\": \"Parquet\"");
+              "is a Parquet file; set \"format\": \"Parquet\"");
 }
 
 TEST_F(SourceFiles, EveryFormatOfFilesTakesAFolderAndAPattern) {

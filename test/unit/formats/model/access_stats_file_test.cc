@@ -212,7 +212,7 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
   std::string other_key = stats;
   other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // a byte of the first row's key
-  EXPECT_NE(loading(other_key).find("keys that have no row: it is not of the model file next to it"),
+  EXPECT_NE(loading(other_key).find("keys that have no row: it does not belong to the model file next to it"),
             std::string::npos);
   std::string too_often = stats;
   too_often.back() = static_cast<char>(0xff);  // the highest byte of the last row's occurrences

@@ -1,4 +1,4 @@
-// The manifest of model files: found by the names of files, whatever the prefix, and strict about what it lists.
+// The manifest of model files: found by the names of files, with any prefix, and strict about the files that it lists.
 #include "formats/model/model_manifest.h"
 
 #include <gtest/gtest.h>
@@ -89,10 +89,11 @@ TEST_F(ModelManifestTest, AFileThatItDoesNotListIsOfAnotherModel) {
   write_file(folder_ / "m2_sparse_60.model", "x");
   EXPECT_EQ(message_of(Kind::data, [&] { manifest_of(path("m2_sparse_60.model")); }),
             cat("'", path("m2_sparse_60.model"), "' is not among the files that '", path("m_model_60.json"),
-                "' lists: it is of another model"));
+                "' lists: it belongs to another model"));
 }
 
-/// Each file with a byte changed, cut at each place, missing, and taken from another run; and the manifest itself.
+/// Each file with a changed byte, truncated at each position, missing, and replaced by another run's; and the manifest
+/// itself.
 TEST_F(ModelManifestTest, EveryChangedCutMissingOrExchangedFileIsNamed) {
   save("other/m", "b");
   save("m");

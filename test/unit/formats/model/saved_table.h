@@ -40,7 +40,7 @@ inline void save_table(TableRig& rig, const fs::path& folder, int64_t iteration,
   write_saved_manifest(folder, iteration, base, index);
 }
 
-/// The same, of which rows on a disk are read by write(): the table may train before.
+/// The same, but write() reads rows on disk, so that the table may train before.
 class TableSavedLater {
  public:
   TableSavedLater(TableRig& rig, fs::path folder, int64_t iteration, std::optional<int64_t> base,
@@ -54,7 +54,7 @@ class TableSavedLater {
         StateWriter(0, rig.runtime.compute_stream(), index_, sink, {iteration, base}, nullptr, &later_));
   }
   const LaterState& later() const { return later_; }
-  /// Any one thread.
+  /// On any single thread.
   void write() {
     const LaterState later = std::exchange(later_, {});
     StateFileWriter file(saved_path(folder_, iteration_) / index_.file);
@@ -63,7 +63,8 @@ class TableSavedLater {
     file.commit(index_);
     write_saved_manifest(folder_, iteration_, base_, index_);
   }
-  /// write() by another thread, which begins after `delay`, while this one takes steps. Returns the error; "": none.
+  /// Runs write() on another thread, which begins after `delay`, while this one takes steps. Returns the error; "":
+  /// none.
   std::string write_beside(std::chrono::milliseconds delay, const std::function<void()>& steps) {
     std::string failure;
     std::thread thread([&] {

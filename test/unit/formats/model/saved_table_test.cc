@@ -26,7 +26,7 @@ class SavedTable : public OnDevice {
                random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
   }
   fs::path path(int64_t iteration) const { return folder_ / cat("iteration_00000", iteration); }
-  /// Saves a whole checkpoint, or an increment on `base`. Returns the rows that it takes from the base.
+  /// Saves a full checkpoint, or an increment on `base`. Returns the number of rows that it takes from the base.
   int64_t save(TableRig& rig, int64_t iteration, std::optional<int64_t> base = std::nullopt) {
     const fs::path folder = path(iteration);
     fs::create_directories(folder);
@@ -48,7 +48,7 @@ class SavedTable : public OnDevice {
     verify_files(path(iteration), manifest);
     rig.table->load_state(StateReader(path(iteration), manifest, true, 0, rig.runtime.compute_stream()));
   }
-  /// The rows in a checkpoint, in a table that has nothing else.
+  /// The rows in a checkpoint, loaded into an empty table.
   std::string rows_in(int64_t iteration, const TableSpec& of = spec()) {
     TableRig rig(GetParam(), of);
     load(rig, iteration);
@@ -71,7 +71,7 @@ TEST_P(SavedTable, HasInAnIncrementWhatStepsHaveChanged) {
   EXPECT_FALSE(rows_in(1) == rig.bytes());
 }
 
-/// No batch has changed them, so nothing marks them.
+/// No batch has changed them, so they are not marked.
 TEST_P(SavedTable, OfImportedRowsIsWhole) {
   TableRig rig(GetParam(), spec());
   train(rig, 3, 1);
@@ -113,7 +113,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   }
 }
 
-/// Rows that no batch has had since, and that have other numbers than in the base.
+/// Rows without changes since the base, but with other row numbers than there.
 TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   TableSpec expiring = spec();
   expiring.policy.expire_after = 2;
@@ -140,7 +140,7 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
 }
 
-/// A manifest is signed by who writes it: its arrays may have other widths, or fewer rows than the table.
+/// Manifests are signed by their writer: arrays may have other widths, or fewer rows than the table.
 TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
   TableRig rig(GetParam(), spec());
   train(rig, 3, 1);
@@ -174,7 +174,7 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
     EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
 }
 
-/// Ranges of keys that are cut, overlap, or are of more or fewer rows than there are.
+/// Key ranges that are truncated, overlapping, or of another number of rows than the table.
 TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
   const auto read = [&](const std::vector<int64_t>& spans) {
     TableRig rig(GetParam(), spec());
@@ -210,7 +210,7 @@ TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
     EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, whose "), std::string::npos);
 }
 
-/// Rows that no array of the increment has.
+/// Rows that are in no array of the increment.
 TEST_P(SavedTable, WithChangesOutsideItsBaseIsRefused) {
   TableRig rig(GetParam(), spec());
   train(rig, 1, 1);

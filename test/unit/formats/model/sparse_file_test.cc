@@ -121,9 +121,9 @@ TEST(SparseFileLayoutTest, AFolderOfLaterVersionsIsKnownByteForByte) {
   EXPECT_EQ(loaded(spec_of(false), folder / "b", 8), rows_as_text(shared));
   save(folder / "c", none);
   EXPECT_EQ(loaded(spec_of(true), folder / "c", 8), "");
-  // A file where the folder would be, and the other way round.
+  // A file in place of the folder, and vice versa.
   write_file(folder / "d", "");
-  EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, and \"model_format\" \"v3\""),
+  EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, but \"model_format\" \"v3\""),
             std::string::npos);
   EXPECT_NE(message_of(Kind::io, [&] { save_sparse(folder / "a", *rig.table, 8); }).find("is a folder, and"),
             std::string::npos);
@@ -192,16 +192,16 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
         log.log());
     EXPECT_EQ(log.lines(),
               std::vector<std::string>{cat("note: the 48 bytes of sparse model file '", (folder / "x").string(),
-                                           "' fit keys of 4 bytes and of 8: read as ", how)});
+                                           "' fit keys of 4 and of 8 bytes: read as ", how)});
     return right ? keys : -1;
   };
-  const std::string judged = ", judging by its keys; \"input_key_type\" can say another width",
+  const std::string judged = ", judging by its keys; set \"input_key_type\" for another width",
                     stated = ", as \"input_key_type\" says";
   EXPECT_EQ(rows(wide, 0, "8" + judged), 4);
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
   EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
   EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
-  // Keys that are hashes, half of them negative, or small negative numbers, are no sign of narrow keys.
+  // Keys that are hashes, half of them negative, or small negative numbers, do not indicate narrow keys.
   for (const bool hashes : {true, false}) {
     std::string bytes;
     std::vector<int64_t> keys, found;
@@ -249,7 +249,7 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   };
   const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
                     of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
-  // Decided by the size alone.
+  // The size alone decides.
   EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
   EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
@@ -260,9 +260,9 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);
   EXPECT_EQ(message(false, 1, slots),
             "sparse model file 'x' of 60 bytes is not of rows without a slot id (12, 8 bytes each); " + of_slots);
-  EXPECT_EQ(
-      message(true, 1, keys),
-      "sparse model file 'x': slot ids are no slots of the config in every layout that its 60 bytes fit; " + of_keys);
+  EXPECT_EQ(message(true, 1, keys),
+            "sparse model file 'x': its slot ids are not slots of the config in any layout that its 60 bytes fit; " +
+                of_keys);
   TableRig rig(kCpu, spec_of(false, 1));
   load_sparse(folder / "x", *rig.table, 8);
   EXPECT_EQ(rig.table->rows(), 5);
@@ -278,14 +278,12 @@ TEST(SparseFileLayoutTest, DamagedFilesAreNamed) {
       text = cat(text.substr(0, at), "x", text.substr(at + name.size()));
     return text;
   };
-  EXPECT_EQ(
-      message(std::string(17, 'a'), false),
-      "sparse model file 'x' has 17 bytes, which is no multiple of a row of 2 elements (16, 12 bytes): the file is "
-      "damaged or from a model with another embedding_vec_size");
-  EXPECT_EQ(
-      message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
-      "sparse model file 'x': slot ids are no slots of the config in every layout that its 24 bytes fit; its rows "
-      "seem to belong to keys alone: \"identity\": \"key\"");
+  EXPECT_EQ(message(std::string(17, 'a'), false),
+            "sparse model file 'x' has 17 bytes, which is not a multiple of a row of 2 elements (16, 12 bytes): the "
+            "file is damaged or belongs to a model with another embedding_vec_size");
+  EXPECT_EQ(message(packed(int64_t{1}, uint64_t{3}, 1.0f, 1.0f), true),
+            "sparse model file 'x': its slot ids are not slots of the config in any layout that its 24 bytes fit; its "
+            "rows seem to belong to keys alone: \"identity\": \"key\"");
   EXPECT_EQ(message(packed(int64_t{1}, 1.0f, 1.0f, int64_t{1}, 1.0f, 1.0f), false),
             "table 'deep': key 1 occurs twice\n  while loading sparse model file 'x'");
   EXPECT_EQ(message_of(Kind::io, [&] { loaded(spec_of(false), folder / "none", 8); }),

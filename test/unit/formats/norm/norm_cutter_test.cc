@@ -13,7 +13,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Records as they come out of a file: where each begins and its bytes, and what ended them.
+/// Records found in a file: the position and bytes of each, and the error that ended them.
 struct Found {
   std::vector<int64_t> begins;
   std::vector<std::vector<std::byte>> records;
@@ -28,7 +28,7 @@ struct Found {
   }
 };
 
-/// By one walk over the whole file from front to back: the reference.
+/// The reference: one pass over the whole file from front to back.
 Found walked(const std::shared_ptr<const NormInfo>& info) {
   Found found;
   const std::vector<std::byte> file = bytes_of(info->path);
@@ -47,14 +47,14 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
   if (walk.end == RecordWalk::End::bad)
     found.problem = place + walk.problem;
   else if (records < promised)
-    found.problem = cat(place, "is cut off: only ", info->bytes - end, " bytes of it are in the file");
+    found.problem = cat(place, "is truncated: only ", info->bytes - end, " bytes of it are in the file");
   else if (end != info->bytes)
     found.problem = cat(file_name, "its header promises ", promised, " records, which end at byte ", end,
                         ", but the file has ", info->bytes, " bytes");
   return found;
 }
 
-/// By ranges, which threads read concurrently.
+/// In ranges that threads read concurrently.
 Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, FilePosition from = {}) {
   Found found;
   found.problem = message_of([&] {
@@ -83,7 +83,7 @@ TEST(NormCutter, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads)
   const Folder folder;
   const DataSection section = wide_and_deep_section();
   for (const auto& [check, key_bytes, bags] : kNormVariants)
-    for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like counts of keys
+    for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like key counts
       write_rows(folder / "a", style_of(section, check, key_bytes),
                  random_rows(section, 2000, 5 + key_limit, key_limit, bags));
       const auto info =
@@ -117,7 +117,7 @@ TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
     EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
-        << right << " of " << asked;  // bags alone have little to recognize
+        << right << " of " << asked;  // bags alone have few recognizable features
   }
 }
 

@@ -1,4 +1,4 @@
-// Norm files as they are written, read back by the cutter and parser of training.
+// Written Norm files, read back by the cutter and parser of training.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -97,7 +97,7 @@ TEST(NormKeyWidth, AskingForTheWrongWidthSaysSo) {
   const DataSection section = wide_and_deep_section();
   write_rows(folder / "a", style_of(section, Check::sum, 8), random_rows(section, 10, 1, 1 << 20, true));
   const std::string message = message_of([&] { read_norm_info(folder / "a", demands_of(section, KeyWidth::u32)); });
-  EXPECT_SAYS(message, "holds 64-bit keys, but 32-bit keys were asked for");
+  EXPECT_SAYS(message, "holds 64-bit keys, but 32-bit keys were requested");
 }
 
 TEST(NormKeyWidth, RecordsWithoutAnyKeyNeedNoWidth) {
@@ -161,7 +161,7 @@ TEST(NormFile, ACutOffLastRecordIsNamedWithItsPlace) {
   write_rows(folder / "a", style_of(section, Check::none, 8), rows);
   cut_bytes(folder / "a", 3);
   const std::string message = message_of([&] { read_norm_file(folder / "a", demands_of(section)); });
-  EXPECT_SAYS(message, "record 5 of 5, at byte 128: is cut off: only 13 bytes of it are in the file");
+  EXPECT_SAYS(message, "record 5 of 5, at byte 128: is truncated: only 13 bytes of it are in the file");
 }
 
 TEST(NormFile, BytesPastTheLastRecordAreAnError) {
@@ -184,9 +184,9 @@ TEST(NormFile, AHeaderThatDisagreesWithTheConfigSaysBothValues) {
     change(other);
     return message_of([&] { read_norm_header(folder / "a", demands_of(other)); });
   };
-  EXPECT_SAYS(message([](DataSection& c) { c.label.label_dim = 2; }), "label_dim 1, the Data layer says 2");
-  EXPECT_SAYS(message([](DataSection& c) { c.dense.dense_dim = 13; }), "dense_dim 3, the Data layer says 13");
-  EXPECT_SAYS(message([](DataSection& c) { c.sparse[0].slot_num = 3; }), "slot_num 6, the Data layer says 8");
+  EXPECT_SAYS(message([](DataSection& c) { c.label.label_dim = 2; }), "label_dim 1, but the Data layer says 2");
+  EXPECT_SAYS(message([](DataSection& c) { c.dense.dense_dim = 13; }), "dense_dim 3, but the Data layer says 13");
+  EXPECT_SAYS(message([](DataSection& c) { c.sparse[0].slot_num = 3; }), "slot_num 6, but the Data layer says 8");
   EXPECT_SAYS(message([](DataSection& c) { c.check = Check::none; }),
               "\"check\" is \"None\" in the Data layer, but this file was written with \"Sum\"");
   EXPECT_EQ(message([](DataSection& c) { c.check = Check::sum; }), "");
@@ -198,7 +198,7 @@ TEST(NormFile, GarbageIsNoNormFile) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(mix64(i));
   put_bytes(folder / "a", bytes);
   EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(wide_and_deep_section())); }),
-              "is no Norm file: its header says error_check");
+              "is not a Norm file: its header says error_check");
   EXPECT_SAYS(message_of([&] { read_norm_info(folder / "none", demands_of(wide_and_deep_section())); }),
               "io: cannot open data file");
 }
@@ -210,8 +210,7 @@ TEST(NormFile, AHeaderWhoseCheckSumFailsSaysSo) {
   auto bytes = bytes_of(folder / "a");
   bytes[13] ^= std::byte{64};
   put_bytes(folder / "a", bytes);
-  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(section)); }),
-              "its header block fails its check sum");
+  EXPECT_SAYS(message_of([&] { read_norm_info(folder / "a", demands_of(section)); }), "its header fails its check sum");
 }
 
 class NormLimits : public ::testing::TestWithParam<NormVariant> {};

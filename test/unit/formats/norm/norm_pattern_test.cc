@@ -1,4 +1,4 @@
-// Chunks whose records are alike are parsed another way than others: the samples must be the same.
+// Chunks of uniform records have a separate parser: the samples must be the same.
 #include "formats/norm/norm_pattern.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ void expect_rows(const std::vector<Row>& seen, const std::vector<Row>& rows) {
 
 class NormPatterns : public testing::TestWithParam<NormVariant> {
  protected:
-  /// Writes the rows, reads them both ways, and compares. Returns the block that could be packed.
+  /// Writes the rows, reads them with both parsers, and compares. Returns the block that could be packed.
   SampleBlock read(const std::vector<Row>& rows) {
     const fs::path file = folder_ / "rows.data";
     write_rows(file, style_of(section_, GetParam().check, GetParam().key_bytes), rows);
@@ -83,7 +83,7 @@ TEST_P(NormPatterns, ASlotWithOtherCountsInTheMiddleLeavesOtherInputsAsTheyAre) 
     SampleBlock block = read(rows);
     EXPECT_TRUE(block.narrow);
     EXPECT_EQ(block.ones, (std::vector<uint8_t>{0, 1, 1, 1, 1, 1})) << at;
-    // As long as a record with one key in each slot, but with none and two.
+    // A record of the same length as one with one key in each slot, but with slots of none and two.
     rows = some_rows(500, false);
     rows[at].slots[2] = {};
     rows[at].slots[3] = {8, 9};
@@ -146,7 +146,7 @@ TEST(NormPattern, BatchesOfUnlikeFilesHoldTheRows) {
   const Folder folder;
   std::vector<Row> rows;
   std::vector<fs::path> list;
-  for (int file = 0; file < 6; ++file) {  // one key a slot or bags, with keys of 32 bits, of 64, and one of them
+  for (int file = 0; file < 6; ++file) {  // one key per slot or bags; with 32-bit keys, 64-bit keys, and both
     std::vector<Row> more =
         random_rows(section, 90, static_cast<uint64_t>(file), file == 2 ? kBig : 1000, file % 2 == 1);
     if (file == 4) more[40].slots[3] = {kBig};

@@ -1,4 +1,4 @@
-// Tables in memory: each layout of Arrow is read as the texts of a file are.
+// Tables in memory: each Arrow layout is read like the texts of a file.
 #include "formats/parquet/memory_table.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct MemoryVector {
   std::vector<MemoryVector> children{}, dictionary{};
 };
 
-/// The structs of columns.
+/// The Arrow structs of columns.
 struct MemoryStructs {
   std::vector<std::unique_ptr<ArrowSchema>> schemas{};
   std::vector<std::unique_ptr<ArrowArray>> arrays{};
@@ -137,14 +137,14 @@ TEST_F(MemoryTables, SlicesAndListsBeginWhereTheySay) {
 TEST_F(MemoryTables, WhatIsNoneIsSaid) {
   const std::vector<int64_t> numbers = {1, 2, 3};
   const auto too_short = [&] { table_of({{"l", "short", 2, 0, 0, {nullptr, numbers.data()}}}, 3); };
-  EXPECT_EQ(message_of(Kind::usage, too_short), "column 'short' has 2 rows, and the table 3");
+  EXPECT_EQ(message_of(Kind::usage, too_short), "column 'short' has 2 rows, but the table 3");
   EXPECT_NE(message_of(Kind::io, [] { memory_source("memory:/no"); }).find("'memory:/no' was a table"),
             std::string::npos);
   DataSection section;
   section.format = {"Norm"};
   const std::string name = add_memory_source(table_of({{"l", "x", 3, 0, 0, {nullptr, numbers.data()}}}, 3));
   const auto as_norm = [&] { open_set(section, {.path = name}, KeyWidth::detect, Log::silent()); };
-  EXPECT_NE(message_of(Kind::config, as_norm).find("its \"format\" is \"Norm\""), std::string::npos);
+  EXPECT_NE(message_of(Kind::config, as_norm).find("the format is \"Norm\""), std::string::npos);
   remove_memory_source(name);
 }
 

@@ -1,4 +1,4 @@
-// Texts of Parquet files that hold several values give the keys that Csv gives.
+// Parquet texts that hold several values give the same keys as in Csv.
 #include <gtest/gtest.h>
 
 #include "formats/data/column_rules.h"
@@ -51,7 +51,7 @@ TEST_F(ParquetLists, WhatIsNoSuchListNamesColumnValueAndReason) {
   write(texts("s0", {"[a, b, c, d, e]", "[a]", "[b]"}));
   EXPECT_SAYS(error(section(true, "")), "5 keys");
   write(lists<int64_t>("s0", ParquetType::i64, {{1}, {2}, {3}}));
-  EXPECT_SAYS(error(section(true, "")), "\"brackets\" and \"separator\" take texts apart, not lists");
+  EXPECT_SAYS(error(section(true, "")), "\"brackets\" and \"separator\" split texts, not lists");
 }
 
 }  // namespace

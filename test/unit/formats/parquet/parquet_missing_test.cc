@@ -1,4 +1,4 @@
-// Missing values of Parquet files: null, NaN, an empty text, and columns without any value are one and the same.
+// Missing values of Parquet files: null, NaN, an empty text, and columns without any value mean the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 struct ParquetMissing : ParquetRig {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Column keys = numbers<int64_t>("s0", ParquetType::i64, {7, 8, 9});
-  /// A column that no row has a value in.
+  /// A column without values.
   static Column nothing(const std::string& name) {
     return numbers<uint8_t>(name, ParquetType::null, {0, 0, 0}, {0, 1, 2});
   }
@@ -34,7 +34,7 @@ TEST_F(ParquetMissing, NanInADenseColumnIsWhatANullIs) {
   for (const Column& dense : {column(ParquetType::f64, double{}), column(ParquetType::f32, float{}),
                               numbers<Half>("d0", ParquetType::f16, {Half(4), Half(nan), Half(6)})}) {
     write(keys, dense);
-    EXPECT_SAYS(error(one_slot()), "is NaN, which is missing as a null is; \"default\" or \"default_dense\"");
+    EXPECT_SAYS(error(one_slot()), "is NaN, which counts as missing; \"default\" or \"default_dense\"");
     DataSection section = one_slot();
     parquet_of(section).default_dense = -3;
     EXPECT_EQ(read(section, 3).dense, (std::vector<float>{4, -3, 6}));
@@ -49,7 +49,7 @@ TEST_F(ParquetMissing, InfinityStaysABadRecordWhateverTheDefault) {
   write(keys, numbers<double>("d0", ParquetType::f64, {1, -infinity, 3}));
   DataSection section = one_slot();
   parquet_of(section).default_dense = 0;
-  EXPECT_SAYS(error(section), "the value -inf is no finite float");
+  EXPECT_SAYS(error(section), "the value -inf is not a finite float");
 }
 
 TEST_F(ParquetMissing, NanDoesNotPoisonALearnedMean) {

@@ -1,5 +1,5 @@
-// Row groups read by many threads: each gets the values of its pieces whichever thread decoded them, none waits while
-// there is something to decode, and none for ever.
+// Row groups read by many threads: each thread gets the values of its pieces, whichever thread decoded them; none waits
+// while something remains to decode, and none hangs.
 #include "formats/parquet/parquet_row_group.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace hctr::data_test {
 namespace {
 
 /// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; decoded pieces
-/// are noted.
+/// are recorded.
 class FakeFile : public ParquetFile {
  public:
   FakeFile(size_t columns, int64_t pieces)
@@ -77,7 +77,7 @@ std::vector<ParquetRead> all_of(size_t columns) {
   return all;
 }
 
-/// Hands pieces [first, pieces) to the threads in their order, as the reader does.
+/// Passes pieces [first, pieces) to the threads in order, as the reader does.
 void on_threads(int threads, int64_t first, int64_t pieces, const std::function<void(int64_t piece)>& body) {
   std::atomic<int64_t> next = first;
   std::vector<std::thread> running;
@@ -88,7 +88,7 @@ void on_threads(int threads, int64_t first, int64_t pieces, const std::function<
   for (std::thread& thread : running) thread.join();
 }
 
-/// Reads a piece's columns; whether the numbers are right. Sometimes another thread is let in between.
+/// Reads a piece's columns and checks the numbers. Sometimes yields to another thread.
 void expect_piece(ParquetRowGroup& group, size_t columns, int64_t piece) {
   for (size_t c = 0; c < columns; ++c) {
     const ParquetPiece values = group.read(c, piece);
@@ -97,7 +97,7 @@ void expect_piece(ParquetRowGroup& group, size_t columns, int64_t piece) {
   }
 }
 
-/// Decoding that takes so long that threads run into each other.
+/// Decoding so slow that threads contend.
 const char* slowly(int64_t, int64_t) {
   std::this_thread::sleep_for(std::chrono::microseconds(100));
   return nullptr;
@@ -176,7 +176,7 @@ TEST_F(ParquetRowGroupTest, AfterAFailureThoseBeforeGoOnAndThoseBehindFail) {
           ++whole;
         else {
           EXPECT_GT(piece, bad);
-          EXPECT_SAYS(message, "'fake': row group 1: rows before could not be read");
+          EXPECT_SAYS(message, "'fake': row group 1: earlier rows could not be read");
           group.fail(piece);
         }
       });
@@ -188,7 +188,7 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
   constexpr size_t kColumns = 9;
   constexpr int64_t kPieces = 20;
   for (int64_t bad = 0; bad < kPieces; bad += 3)
-    for (const bool skipped : {false, true}) {  // the bad piece is decoded for the one after it
+    for (const bool skipped : {false, true}) {  // the bad piece is decoded for the next one
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
       file->on_read = [&](int64_t column, int64_t piece) {
         return column == 4 && piece == bad ? "torn" : slowly(column, piece);

@@ -1,5 +1,4 @@
-// Parquet files as samples: rows written come back as rows, however they are cut, shared and ordered; and what is wrong
-// is said.
+// Parquet files as samples: written rows are read back, however they are cut, shared and ordered; errors are reported.
 #include "formats/parquet/parquet_set.h"
 
 #include <gtest/gtest.h>
@@ -135,7 +134,7 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
       append_row(style.record, rows[i], bytes);
       writer.append(bytes, 1);
     }
-    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // nothing names half a set
+    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // no file list refers to an incomplete set
     EXPECT_FALSE(fs::exists(set / "part_1.parquet"));
     EXPECT_EQ(writer.finish().size(), 2u);
     const auto metadata = read_parquet_metadata(set.path());
@@ -257,11 +256,12 @@ TEST_F(Parquet, LabelsMayBeTextsIntegersAndThresholds) {
   const Column fractions = numbers<double>("y", ParquetType::f64, {3.99, 4, 5});
   EXPECT_EQ(read_labels(fractions, {{}, 4}), (std::vector<float>{0, 1, 1}));
   EXPECT_EQ(read_labels(texts("y", {"3.99", "4", "5e0"}), {{}, 4}), (std::vector<float>{0, 1, 1}));
-  EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "and a label wants one text or integer in each row");
+  EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "and a label expects one text or integer in each row");
   EXPECT_SAYS(error(labels(words, {{}, 4})), "expected a number, found 'no'");
   EXPECT_SAYS(error(labels(texts("y", {"yes", std::nullopt, "no"}), {{"yes"}, {}})), "is null; a label has no default");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_SAYS(error(labels(numbers<double>("y", ParquetType::f64, {3, nan, 5}), {{}, 4})), "is NaN, which is missing");
+  EXPECT_SAYS(error(labels(numbers<double>("y", ParquetType::f64, {3, nan, 5}), {{}, 4})),
+              "is NaN, which counts as missing");
 }
 
 TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
@@ -318,7 +318,7 @@ TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
   EXPECT_EQ(kept(rig), joined({first, second, third}));
   Rig second_rank(one_slot(), source, {.batch = 2, .repeat = false, .rank = 1, .ranks = 2});
   EXPECT_EQ(kept(second_rank), second);
-  // Cells of a skipped row are skipped with it.
+  // The cells of a skipped row are skipped with it.
   DataSection section = one_slot();
   section.bad_records = BadRecordPolicy::skip;
   parquet_of(section).dense[0].columns = {"big"};
@@ -351,7 +351,7 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
        KeyWidth::u32);
   says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}), "(int64): is null; \"default\" or \"default_key\"");
   says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
-       "a list of 4 values; all slots of a sample may have 3 keys together");
+       "a list of 4 values; all slots of a sample together may have 3 keys together");
   says(texts("s0", {"x", std::nullopt}), "is null; \"default\"");
   DataSection two = named(1, {input_of("s", 2, 2, 3)});
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
@@ -372,9 +372,9 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
 
   const float infinity = std::numeric_limits<float>::infinity();
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<float>("d0", ParquetType::f32, {1, infinity, 3}));
-  EXPECT_SAYS(error(one_slot()), "column 'd0' (float): the value inf is no finite float");
+  EXPECT_SAYS(error(one_slot()), "column 'd0' (float): the value inf is not a finite float");
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), numbers<double>("d0", ParquetType::f64, {1, 1e300, 3}));
-  EXPECT_SAYS(error(one_slot()), "column 'd0' (double): the value 1e+300 is no finite float");
+  EXPECT_SAYS(error(one_slot()), "column 'd0' (double): the value 1e+300 is not a finite float");
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), texts("d0", {"1", "one", "3"}));
   EXPECT_SAYS(error(one_slot()), "column 'd0' (string): expected a number, found 'one'");
 
@@ -403,10 +403,10 @@ TEST_F(Parquet, WhatDoesNotFitIsSaidBeforeAnyRowIsRead) {
   EXPECT_SAYS(error(section), "part.parquet': there is no column 's1'; there are 'y', 'd0', 's0'");
   section = one_slot();
   parquet_of(section).labels.clear();
-  EXPECT_SAYS(error(section), "which columns are the labels? There is no _metadata.json beside");
+  EXPECT_SAYS(error(section), "which columns are the labels? There is no _metadata.json next to");
   write(numbers<int64_t>("s0", ParquetType::i64, kThree), lists<float>("d0", ParquetType::f32, {{1}, {2}, {3}}));
   EXPECT_SAYS(error(one_slot()),
-              "column 'd0' is of type list<element: float>, and a dense value wants one number in each row");
+              "column 'd0' is of type list<element: float>, and a dense value expects one number in each row");
 }
 
 TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
@@ -428,12 +428,13 @@ TEST_F(Parquet, MetadataThatDisagreesIsAnError) {
   EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "s0", "index": 1}])"),
               "says that column 's0' has the index 1; in '");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"col_name": "C1", "index": 2}])"), "there is no column 'C1'");
-  EXPECT_SAYS(with(3, "part.parquet", "[]"), "\"cats\" names 0 columns, and the Data layer has 1 slots");
+  EXPECT_SAYS(with(3, "part.parquet", "[]"), "\"cats\" names 0 columns, but the Data layer has 1 slots");
   EXPECT_SAYS(with(3, "part.parquet", "7"), "/cats: expected an array, found the integer 7");
   EXPECT_SAYS(with(3, "part.parquet", R"([{"index": 2}])"), "/cats/0/col_name: expected a string, found nothing");
   write(texts("s0", {"x"}), texts("d0", {"1"}));
-  EXPECT_SAYS(with(1, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
-              "a dense value wants one number in each row; name the column in \"parquet\"");
+  EXPECT_SAYS(
+      with(1, "part.parquet", R"([{"col_name": "s0", "index": 2}])"),
+      "a dense value expects one number in each row; to read its text as numbers, name the column in \"parquet\"");
 }
 
 TEST_F(Parquet, DamagedFilesAreErrors) {
@@ -443,7 +444,7 @@ TEST_F(Parquet, DamagedFilesAreErrors) {
   for (const size_t left : {size_t{0}, size_t{3}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
     put_bytes(file, {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(left)});
     const std::string message = error(section);
-    EXPECT_SAYS(message, left < 4 ? "" : "part.parquet' is no whole Parquet file: ");
+    EXPECT_SAYS(message, left < 4 ? "" : "part.parquet' is not a complete Parquet file: ");
     EXPECT_NE(message, "") << left;
   }
   for (size_t at = 1000; at < whole.size() - 4000; at += whole.size() / 23) {
@@ -463,9 +464,9 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as those after it do
+  group.fail(2);  // as groups after it do
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
-  EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
+  EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: earlier rows could not be read");
 }
 
 TEST_F(Parquet, KeysFitFourBytesWhereColumnsHave) {
@@ -492,7 +493,7 @@ TEST_F(Parquet, APieceThatNobodyReadsLeavesNobodyWaiting) {
   second = Chunk();
   EXPECT_EQ(parser->parse(first, block).count, 0);
   EXPECT_EQ(block.rows, kParquetPieceRows);
-  EXPECT_SAYS(message_of([&] { parser->parse(third, block); }), "rows before could not be read");
+  EXPECT_SAYS(message_of([&] { parser->parse(third, block); }), "earlier rows could not be read");
 }
 
 TEST_F(Parquet, InspectionNamesADamagedPageAndGoesOnWithTheOtherFiles) {

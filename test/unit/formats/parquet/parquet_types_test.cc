@@ -1,4 +1,4 @@
-// The types of columns in the files of a set: equal values have equal keys whatever the types, or the set is refused.
+// The column types in the files of a set: equal values have equal keys whatever the types, or the set is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 struct ParquetTypes : ParquetRig {
   const fs::path second = folder / "second.parquet", list = folder / "list.txt";
 
-  /// Two files with the slot "s0" as these columns, and the list of both.
+  /// Two files with these columns as slot "s0", and the list of both.
   void write_both(const Column& slot, const Column& other) {
     write(slot);
     const auto rows = static_cast<size_t>(other.rows());
@@ -34,7 +34,7 @@ struct ParquetTypes : ParquetRig {
     parquet_of(section).slots[0].keys = keys;
     return section;
   }
-  /// A column without a value.
+  /// A column without values.
   static Column nothing() { return numbers<uint8_t>("s0", ParquetType::null, {0, 0, 0}, {0, 1, 2}); }
 
   const Column integers = numbers<int64_t>("s0", ParquetType::i64, {41, 42, 43});
@@ -44,8 +44,8 @@ struct ParquetTypes : ParquetRig {
 TEST_F(ParquetTypes, IntegersInOneFileAndTextInAnotherAreRefusedWithoutARule) {
   write_both(integers, words);
   const std::string message = error_of_both(one_slot());
-  EXPECT_SAYS(message, "column 's0' is of the type string in '");
-  EXPECT_SAYS(message, "second.parquet', and of another in '");
+  EXPECT_SAYS(message, "column 's0' has the type string in '");
+  EXPECT_SAYS(message, "second.parquet', but another one in '");
   EXPECT_SAYS(message,
               "part.parquet' (int64): equal values would get different keys; store 's0' with one type, or state");
   write_both(words, integers);
@@ -137,14 +137,14 @@ TEST_F(ParquetTypes, WholeFloatsAreTheIntegers) {
 
 TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   write(numbers<double>("s0", ParquetType::f64, {17, 17.5}));
-  EXPECT_SAYS(error(one_slot()), "column 's0' (double): expected a whole number, as ids are, found 17.5");
-  EXPECT_SAYS(error(with_keys(KeyRule::hash)), "expected a whole number, as ids are, found 17.5");
+  EXPECT_SAYS(error(one_slot()), "column 's0' (double): expected an integer id, found 17.5");
+  EXPECT_SAYS(error(with_keys(KeyRule::hash)), "expected an integer id, found 17.5");
   write(lists<double>("s0", ParquetType::f64, {{17}, {2, 0.25}}));
   EXPECT_SAYS(error(one_slot()), "found 0.25");
   write(numbers<double>("s0", ParquetType::f64, {17, 9007199254740992.0}));
-  EXPECT_SAYS(error(one_slot()), "the id 9007199254740992 is not certain");
+  EXPECT_SAYS(error(one_slot()), "the id 9007199254740992 is ambiguous");
   write(numbers<float>("s0", ParquetType::f32, {17, 16777216.0f}));
-  EXPECT_SAYS(error(one_slot()), "rounded to it from 16777216 on; store ids as integers or text");
+  EXPECT_SAYS(error(one_slot()), "to it from 16777216 on; store ids as integers or text");
   write(numbers<double>("s0", ParquetType::f64, {1, std::numeric_limits<double>::infinity()}));
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
@@ -162,7 +162,7 @@ TEST_F(ParquetTypes, ALabelByItsTextHasOneFormInAllFiles) {
   const auto message = [&] {
     return message_of([&] { Rig(section, folder / "list", {.batch = 6, .repeat = false}).next(); });
   };
-  EXPECT_SAYS(message(), "column 'y' is of the type bool in '");
+  EXPECT_SAYS(message(), "column 'y' has the type bool in '");
   EXPECT_SAYS(message(), "equal values would be different texts of \"positive\": store 'y' with one type");
   write_labels(folder / "second.parquet", words_of_truth);
   EXPECT_EQ(message(), "");

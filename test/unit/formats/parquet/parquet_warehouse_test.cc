@@ -1,4 +1,4 @@
-// Decimals, dates and times of Parquet: as dense values, labels, keys and columns that are passed on.
+// Decimals, dates and times in Parquet: as dense values, labels, keys and columns copied to the output.
 #include <limits>
 
 #include "formats/data/column_rules.h"
@@ -58,7 +58,7 @@ TEST_F(ParquetWarehouse, DenseValuesOfDecimalsAreTheNearestAndOfTimesSeconds) {
   EXPECT_EQ(dense("us"), (std::vector<float>{0.25f, -0.000001f, 1709190000.123456f, 0}));
   EXPECT_EQ(dense("ns"), (std::vector<float>{0.25f, -0.000000001f, 1709190000.123456f, 0}));
   EXPECT_EQ(dense("clock"), (std::vector<float>{0, 0.001f, 86399.999f, 0}));
-  EXPECT_SAYS(message_of([&] { dense("big"); }), "the value 1.23457e+43 is no finite float");
+  EXPECT_SAYS(message_of([&] { dense("big"); }), "the value 1.23457e+43 is not a finite float");
 }
 
 TEST_F(ParquetWarehouse, ALearnedMeanIsOfTheDoubles) {
@@ -120,7 +120,7 @@ TEST_F(ParquetWarehouse, FilesWithOtherTypesGoTogetherWhereKeysAreEqual) {
   EXPECT_EQ(both(texts("id", {"17"}), "id", KeyRule::number).at(4), 17);
   EXPECT_EQ(both(texts("day", {"2024-02-29"}), "day", KeyRule::hash).at(3), hashes({"2024-02-29"})[0]);
   EXPECT_SAYS(message_of([&] { both(numbers<int64_t>("day", ParquetType::i64, {17}), "day", {}); }),
-              "and of another in '" + stored.string() + "' (date32[day])");
+              "but another one in '" + stored.string() + "' (date32[day])");
   EXPECT_SAYS(message_of([&] { both(texts("ns", {"2024-02-29 07:00:00"}), "ns", KeyRule::hash); }),
               "store 'ns' with one type");
 }

@@ -1,4 +1,4 @@
-// Raw data: written rows are read back unchanged, and everything that does not fit has its message.
+// Raw data: written rows are read back unchanged, and every mismatch has its message.
 #include "formats/raw/raw_set.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(RawSet, NoMoreThanNumSamplesAreRead) {
   };
   EXPECT_EQ(set(0)->samples(), 50);
   EXPECT_EQ(set(30)->samples(), 30);
-  EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, the Data layer says 51");
+  EXPECT_SAYS(message_of([&] { set(51); }), "holds 50 records of 40 bytes, but the Data layer says 51");
 }
 
 TEST(RawSet, ASizeThatIsNoMultipleOfTheRecordSaysTheNumbers) {
@@ -145,9 +145,9 @@ TEST(RawSet, BadRecordsAreErrorsOrLeftOut) {
     rows.insert(rows.begin() + 15000, good[0]);
     rows[15000].dense[1] = floats ? NAN : -1;
     put_bytes(folder / "dense", raw_bytes(rows, floats));
-    EXPECT_SAYS(
-        message_of([&] { expect_reads(section, folder / "dense", rows); }),
-        cat("record 15001 of 20000, at byte 600000: dense value 1 is ", floats ? "nan" : "-1, and ln(x + 1) is taken"));
+    EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "dense", rows); }),
+                cat("record 15001 of 20000, at byte 600000: dense value 1 is ",
+                    floats ? "nan" : "-1, but ln(x + 1) is applied"));
     section.bad_records = BadRecordPolicy::skip;
     if (!floats) take_logarithms(good);
     for (const char* file : {"key", "dense"}) {

@@ -1,4 +1,4 @@
-// Negative sampling in the reader: which samples are delivered, and that nothing but seed, pass and place decides it.
+// Negative sampling in the reader: which samples are delivered, determined only by seed, pass and position.
 #include "formats/reader/negative_sampling.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kRows = 3000;
 constexpr double kShare = 0.2;
 
-/// Norm, whose slots have any number of keys and which is read by chunks, and Raw, read by rows if none is dropped. One
-/// row in ten is a click; the first dense value is the row's number.
+/// Norm, whose slots have any number of keys and which is read by chunks; and Raw, which is read by rows if none is
+/// dropped. One row in ten is a click; the first dense value is the row's number.
 class SampledSet : public testing::TestWithParam<DataFormat> {
  protected:
   SampledSet() {
@@ -51,7 +51,7 @@ class SampledSet : public testing::TestWithParam<DataFormat> {
   std::vector<ReadBatch> read(const ReaderOptions& options, int batches) {
     return Rig(section_, list_, options).all(batches);
   }
-  /// The numbers of the rows of batches, and that each row is as it was written.
+  /// The numbers of the rows in batches; checks that each row is unchanged.
   std::vector<int64_t> rows_of(const std::vector<ReadBatch>& batches) {
     std::vector<int64_t> numbers;
     const BatchShape shape = batch_shape(section_, batches.at(0).state.samples);
@@ -187,7 +187,7 @@ TEST_P(SampledSet, APassThatKeepsNothingIsAnError) {
     FAIL() << "an empty pass was repeated";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Kind::data);
-    EXPECT_NE(std::string(error.what()).find("\"negative_sampling\" has left out every sample"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("\"negative_sampling\" has dropped every sample"), std::string::npos)
         << error.what();
   }
 }

@@ -1,5 +1,6 @@
-// Reading rows straight into batches delivers, bit for bit, the same as reading by chunks, for any set, batches, ranks
-// and start. Skipping bad records requires blocks, and changes nothing without bad ones: so both ways are compared.
+// Reading rows directly into batches delivers, bit for bit, the same as reading by chunks, for any set, batches, ranks
+// and start. The option to skip bad records requires chunks, but changes nothing without bad records: so the test
+// compares both ways.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -75,7 +76,7 @@ struct AnySet {
   KeyWidth width;
 };
 
-/// Reads until the end, but `most` batches at most, and keeps the position of the reader after each.
+/// Reads to the end, but at most `most` batches, and records the position of the reader after each.
 struct Read {
   Read(const DataSection& section, const AnySet& set, const ReaderOptions& options, int buffers, int64_t most) {
     Rig rig(section, set.source, options, buffers);
@@ -158,8 +159,8 @@ struct OneFile {
 };
 
 TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem) {
-  // The second batch begins with the last rows of the first file, many or few, which are one worker's; another has rows
-  // of the second file, and is done sooner or later.
+  // The second batch begins with the last rows of the first file, many or few, which one worker reads; another worker
+  // reads its rows of the second file, and finishes sooner or later.
   for (const int64_t begins : {10000, 40}) {
     OneFile file(20000 + begins), other(20000);
     file.rows.back().slots[1] = {-3};
@@ -203,7 +204,7 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
 TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   OneFile file(3000);
   Rig rig(file.section, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
-  ASSERT_EQ(rig.reader->next(), 0);  // the one buffer is held, so nothing after its batch has been read
+  ASSERT_EQ(rig.reader->next(), 0);  // the only buffer is held, so nothing after its batch has been read
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
   EXPECT_SAYS(message_of([&] { rig.reader->next(); }),
@@ -216,7 +217,7 @@ TEST(ReaderOfRows, WorkersWaitForBuffersAndEndAtAnyTime) {
     if (round == 40) file.rows[3000].slots[0] = {-1}, file.write();
     Rig rig(file.section, file.path, {.batch = 500, .workers = 1 + round % 6, .repeat = round % 2 == 0}, 1 + round % 3);
     for (int taken = round % 5; taken > 0; --taken) rig.next();
-    if (round % 4 == 1) rig.reader->next();  // never given back
+    if (round % 4 == 1) rig.reader->next();  // never released
     if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
   }
 }
@@ -233,7 +234,7 @@ TEST(ReaderOfRows, BuffersThatAreNotHeldCannotBeReleased) {
 TEST(ReaderOfRows, APositionThatIsNoneSaysWhatIsWrong) {
   OneFile file(10);
   EXPECT_SAYS(message_of([&] { Rig rig(file.section, file.path, {.batch = 4, .from = {.file = 1}}); }),
-              "cannot go on in file 2 of a set of 1");
+              "cannot resume in file 2 of a set of 1");
   Rig behind(file.section, file.path, {.batch = 4, .repeat = false, .from = {.record = 100, .rows = 7}});
   EXPECT_FALSE(behind.reader->next()) << "there is nothing behind the end";
 }

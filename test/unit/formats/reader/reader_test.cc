@@ -40,7 +40,7 @@ struct DataSet {
   fs::path list;
 };
 
-/// By chunks, as Norm is read, and straight into batches, as Raw is.
+/// Reads by chunks, like Norm, and directly into batches, like Raw.
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
@@ -95,7 +95,7 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// The look-ahead sees each batch whole, and before the training thread does.
+/// The look-ahead sees each batch complete, and before the training thread.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);
@@ -244,7 +244,7 @@ TEST(Reader, AFileWithAWrongHeaderIsAnErrorBeforeTheFirstBatch) {
   const DataSet set(section);
   DataSection other = section;
   other.dense.dense_dim = 4;
-  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, the Data layer says 4"),
+  EXPECT_NE(message_of([&] { Rig rig(other, set.list, {.batch = 64}); }).find("dense_dim 3, but the Data layer says 4"),
             std::string::npos);
 }
 
@@ -316,7 +316,7 @@ TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
   const DataSection section = two_inputs();
   const DataSet set(section, {10, 10});
   EXPECT_SAYS(message_of([&] { Rig rig(section, set.list, {.batch = 4, .from = {.file = 2}}); }),
-              "cannot go on in file 3 of a set of 2");
+              "cannot resume in file 3 of a set of 2");
 }
 
 /// The index of each row in the order of delivery; rows differ in their first label.
@@ -343,7 +343,7 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
                 {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
-          for (int64_t b = 0; b < 100; ++b) {  // whole rows moved: labels name them
+          for (int64_t b = 0; b < 100; ++b) {  // rows moved as a whole: labels identify them
             const auto row = static_cast<size_t>(batches[i].label[static_cast<size_t>(b)]);
             const auto begin = batches[i].offsets[0][static_cast<size_t>(b)],
                        end = batches[i].offsets[0][static_cast<size_t>(b) + 1];
@@ -408,7 +408,7 @@ TEST(Reader, PoliciesForBadRecords) {
   EXPECT_SAYS(message_of(run), "part1.data': record 1 of 50, at byte 69: fails its check sum");
   section.bad_records = BadRecordPolicy::skip;
   section.max_bad_records = 2;
-  EXPECT_SAYS(message_of(run), "3 bad records, and \"max_bad_records\" allows 2; one of the last: ");
+  EXPECT_SAYS(message_of(run), "3 bad records, but \"max_bad_records\" allows 2; one of the last: ");
   section.max_bad_records = 10;
   EXPECT_EQ(message_of(run), "");
 }

@@ -1,4 +1,4 @@
-// Criteo's lines read directly are, number for number, what criteo2hugectr writes.
+// Criteo lines read directly give the same numbers as those written by criteo2hugectr.
 #include "formats/text/criteo_set.h"
 
 #include <gtest/gtest.h>
@@ -183,7 +183,7 @@ TEST(CriteoSet, LogsMayLackTheirLabelsAndPassColumnsOn) {
       }
       EXPECT_FALSE(no.next());
     }
-  // Training needs them.
+  // Training needs labels.
   EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "without.tsv", {}); }), "expected 40 values, found 39");
 }
 

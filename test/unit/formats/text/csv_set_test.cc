@@ -1,4 +1,4 @@
-// Text with any columns: rows written as text come back as rows, however the file is packed, cut or ordered.
+// Text with any columns: rows written as text are read back, however the file is packed, cut or ordered.
 #include "formats/text/csv_set.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
   DataSection section = small_section();
   const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
   for (const bool quotes : {false, true}) {
-    if (kSanitized && !quotes) continue;  // the same code
+    if (kSanitized && !quotes) continue;  // another case runs the same code
     for (const TextStyle& style : {TextStyle{}, TextStyle{'\t', quotes, true, false, true, "\r\n"},
                                    TextStyle{';', quotes, true, true, true, "\n"}}) {
       csv_of(section).delimiter = std::string(1, style.delimiter);
@@ -101,7 +101,7 @@ TEST(CsvSet, RowsComeBackForEveryStyleAndPacking) {
       write_gzip(folder / "a.csv.gz", text);
       write_zstd(folder / "a.csv.zst", text);
       for (const std::string file : {"a.csv", "a.csv.gz", "a.csv.zst"}) {
-        if (kSanitized && style.delimiter != ',' && file != "a.csv") continue;  // the same code
+        if (kSanitized && style.delimiter != ',' && file != "a.csv") continue;  // another case runs the same code
         expect_reads(section, folder / file, rows, 1000);
       }
     }
@@ -223,7 +223,7 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
               "column 'ids': expected an integer from -2^63 to 2^64 - 1, found '[1, b]'");
 }
 
-/// The keys that the cells "Oslo" and `cell` get, or the error.
+/// The keys of the cells "Oslo" and `cell`, or the error.
 std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false, const std::string& cell = "Rome") {
   const Folder folder;
   write_text(folder / "cities", vocabulary);
@@ -255,14 +255,14 @@ TEST(CsvSet, VocabulariesAreReadAsCellsAre) {
 }
 
 TEST(CsvSet, VocabulariesThatAreNoTextAreNamed) {
-  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with a carriage return"),
+  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with only a carriage return"),
             std::string::npos);
   EXPECT_NE(keys_of_vocabulary(std::string("O\0s\0l\0o\0\n\0", 10)).find("cities': it is UTF-16"), std::string::npos);
 }
 
 TEST(CsvSet, VocabulariesOfSeveralColumnsAreRefused) {
   const std::string columns = keys_of_vocabulary("Oslo,17\nRome,3\n");
-  EXPECT_NE(columns.find("cities' value 1: expected one value a line, found 2 cells"), std::string::npos) << columns;
+  EXPECT_NE(columns.find("cities' value 1: expected one value per line, found 2 cells"), std::string::npos) << columns;
   const std::string twice = keys_of_vocabulary("Oslo\nRome\n\"Oslo\"\n");
   EXPECT_NE(twice.find("value 3: 'Oslo' is value 1 already"), std::string::npos) << twice;
 }
@@ -349,7 +349,7 @@ TEST(CsvSet, DelimitersOfSeveralCharacters) {
     write_gzip(folder / "a.csv.gz", longer);
     for (const char* file : {"a.csv", "a.csv.gz"}) expect_reads(section, folder / file, rows, 1000);
   }
-  // A quote is a character like any other.
+  // A quote is an ordinary character here.
   csv_of(section).delimiter = "::";
   csv_of(section).slots[0].keys = KeyRule::hash;
   const auto key = [](const char* value, int64_t slot) { return csv_hashed_key(value, 0, slot, kAllKeys); };
@@ -458,20 +458,20 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
                                                "than its max_feature_num_per_sample of 3");
   EXPECT_SAYS(spoilt("1,2,3,4,5\n"), place + "expected 6 values, found 5");
   EXPECT_SAYS(spoilt("1,2,3,4,5,6,7\n"), place + "expected 6 values, found 7");
-  EXPECT_SAYS(spoilt("1,\"2\"x,3,4,5,6\n"), place + "value 2 goes on behind its closing quote: 'x'");
+  EXPECT_SAYS(spoilt("1,\"2\"x,3,4,5,6\n"), place + "value 2 continues after its closing quote: 'x'");
   EXPECT_SAYS(spoilt("1,\"2,3,4,5,6\n"), place + "the quote that opens value 2 is never closed");
-  EXPECT_SAYS(message(""), "a' is empty; its first line should name the columns");
+  EXPECT_SAYS(message(""), "a' is empty; expected the names of the columns in its first line");
   EXPECT_SAYS(message("\n\r\n\n"), "a' is empty");
   EXPECT_SAYS(message(header), "a': the data set is empty: its files hold no records");
   EXPECT_SAYS(message("L0,D0,D1,S0,S1,S2,D1\n"),
-              "there are two columns 'D1', of which one must be meant; there are 'L0'");
+              "there are two columns 'D1', so the name is ambiguous; the columns are 'L0'");
   EXPECT_SAYS(message("L0,D0,S0,S1,S2\n"), "there is no column 'D1'; there are 'L0', 'D0', 'S0', 'S1', 'S2'");
   const std::string whole = header + good;
   write_gzip(folder / "a.gz", whole);
   write_zstd(folder / "a.zst", whole);
   for (const char* file : {"a.gz", "a.zst"}) {
     cut_bytes(folder / file, 9);
-    EXPECT_SAYS(message_of([&] { expect_reads(section, folder / file, {}); }), cat(file, "' is damaged or cut off"));
+    EXPECT_SAYS(message_of([&] { expect_reads(section, folder / file, {}); }), cat(file, "' is damaged or truncated"));
   }
 }
 
@@ -484,9 +484,9 @@ TEST(CsvSet, NumbersInOtherNotationsAreRefusedWithTheOneThatIsRead) {
   };
   for (const char* cell : {"\"2,750.5\"", "\"9,5\"", "$12", "7 %", "3'100", "(1,250)", "\"1.250,75 \u20ac\""})
     EXPECT_SAYS(message(cat("1,", std::string(cell) == "(1,250)" ? "\"(1,250)\"" : cell, ",a")),
-                "numbers are read without units, signs of currencies and separators of thousands, and with a point");
-  EXPECT_SAYS(message("\"1,0\",2,a"), "column 'L0': expected a number, found '1,0'; numbers are read without units");
-  EXPECT_SAYS(message("1,2024-05-17 08:30,a"), "a date or time is read as a number only: give seconds since 1970");
+                "expected a number without units, currency signs and thousands separators, with a decimal point");
+  EXPECT_SAYS(message("\"1,0\",2,a"), "column 'L0': expected a number, found '1,0'; expected a number without units");
+  EXPECT_SAYS(message("1,2024-05-17 08:30,a"), "dates and times must be numbers: use seconds since 1970");
   EXPECT_TRUE(message("1,many,a").ends_with("found 'many'"));
 }
 
@@ -522,14 +522,14 @@ TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {
     return message_of([&] { expect_reads(section, folder / "a", {}); });
   };
   EXPECT_SAYS(message("1,2,3\n0,\"a \\\"b\",3\n"),
-              "line 3, at byte 15: value 2 goes on behind its closing quote: 'b\"'; "
-              "backslashes escape quotes, delimiters or line ends here");
+              "line 3, at byte 15: value 2 continues after its closing quote: 'b\"'; backslashes escape quotes, "
+              "delimiters or line ends here");
   EXPECT_SAYS(message("1,2,3\\,4\n"), "expected 3 values, found 4; backslashes escape");
   EXPECT_SAYS(message("1,2\\\n,3\n"), "expected 3 values, found 2; backslashes escape");
   EXPECT_SAYS(message("1,2,3\n# the end\n"), "expected 3 values, found 1; it looks like a comment");
   EXPECT_SAYS(message("1,1,2,3\n"),
-              "expected 3 values, found 4; a cell with a delimiter in it needs quotes; where every "
-              "row has one value more than the header has names, as with the row names of R");
+              "expected 3 values, found 4; a cell that contains a delimiter needs quotes; if every row "
+              "has one value more than the header, as with row names of R");
   csv_of(section).header = false;
   csv_of(section).columns = {"L0", "D0", "S0"};
   write_text(folder / "a", "1,2,3\n1,2,3,4\n");
@@ -616,7 +616,7 @@ TEST(CsvSet, RulesOfTheSection) {
   const std::string good = R"("labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"]}])";
   const auto with = [&](const std::string& more) { return errors(cat(R"(, "csv": {)", good, ", ", more, "}")); };
   EXPECT_EQ(with(R"("delimiter": "\t", "quote": "", "hash_seed": 3)"), "");
-  EXPECT_SAYS(errors(""), "/layers/0: Csv data needs the object \"csv\"");
+  EXPECT_SAYS(errors(""), "/layers/0: Csv data need the object \"csv\"");
   EXPECT_EQ(with(R"("separator": "::", "trim": true, "missing": ["?", "NA"])"), "");
   EXPECT_SAYS(with(R"("delimiter": "")"), "/layers/0/csv/delimiter: expected one character, or up to 16");
   EXPECT_SAYS(with(R"("separator": ":\n")"), "none of them a line end; found \":\\n\"");
@@ -624,8 +624,8 @@ TEST(CsvSet, RulesOfTheSection) {
               "\"separator\" and \"delimiter\" mean the same and differ");
   EXPECT_SAYS(with(R"("separator": "::", "quote": "'")"),
               "/layers/0/csv/quote: cells cannot be quoted between delimiters of several characters, as \"::\"");
-  EXPECT_SAYS(with(R"("missing": ["?", ""])"), "/layers/0/csv/missing/1: an empty cell is missing anyway");
-  EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is the delimiter too");
+  EXPECT_SAYS(with(R"("missing": ["?", ""])"), "/layers/0/csv/missing/1: an empty cell is always missing");
+  EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is also the delimiter");
   EXPECT_SAYS(with(R"("columns": ["y", "a"])"), "/layers/0/csv/columns: the header names the columns");
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y", "z"], "dense": [], "slots": [{"columns": ["b"]}]})"),
               "/layers/0/label/label_dim: is 1, but \"labels\" of \"csv\" names 2 columns");
@@ -657,17 +657,16 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": {"at_most": 4}}])"),
               "/layers/0/csv/labels/0/positive/at_most: expected \"at_least\", found \"at_most\"");
   EXPECT_SAYS(labels(R"([{"column": "y", "positive": "?"}])"),
-              "/layers/0/csv/labels/0/positive: \"?\" is in \"missing\" too, so it never is a label");
+              "/layers/0/csv/labels/0/positive: \"?\" is also in \"missing\", so it is never a label");
   const auto slots = [&](const std::string& more) {
     return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"], )",
                       more, "}]}"));
   };
   EXPECT_SAYS(slots(R"("keys": "vocabulary")"),
               "/layers/0/csv/slots/0/vocabulary: \"keys\": \"vocabulary\" needs the file");
-  EXPECT_SAYS(slots(R"("vocabulary": "f")"),
-              "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" has a use for it");
+  EXPECT_SAYS(slots(R"("vocabulary": "f")"), "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" uses it");
   EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
-              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" has a use for it");
+              "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" uses it");
   EXPECT_EQ(slots(R"("brackets": true, "separator": ";")"), "");
   EXPECT_SAYS(slots(R"("brackets": true, "separator": "]")"),
               "/layers/0/csv/slots/0/separator: is a bracket or a quote of the list itself");
@@ -678,9 +677,8 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1])"),
               "/layers/0/csv/dense/0/std: expected one number for all columns or 1, one for each; found 0");
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
-              "/layers/0/csv/dense/0/std: expected numbers more than 0, found 0");
-  EXPECT_SAYS(dense(R"("mean": [1])"),
-              "/layers/0/csv/dense/0/mean: only \"transform\": \"standardize\" has a use for it");
+              "/layers/0/csv/dense/0/std: expected positive numbers, found 0");
+  EXPECT_SAYS(dense(R"("mean": [1])"), "/layers/0/csv/dense/0/mean: only \"transform\": \"standardize\" uses it");
   EXPECT_EQ(dense(R"("transform": "standardize")"), "") << "both are learned";
   EXPECT_EQ(dense(R"("transform": ["log", "standardize"], "mean": [1], "std": [2])"), "");
   EXPECT_SAYS(

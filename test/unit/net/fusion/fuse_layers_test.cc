@@ -1,4 +1,4 @@
-// Fused layers compute what the layers alone compute.
+// Fused layers compute the same as the separate layers.
 #include "net/fusion/fuse_layers.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// fc1 takes its ReLU and the dropout after it, fc2 its ReLU; fc3 has two readers, and dropout after fc4 no ReLU
-/// before.
+/// fc1 takes its ReLU and the dropout after it, fc2 its ReLU; fc3 has two readers, and the dropout after fc4 has no
+/// ReLU before it.
 const char* const kFusable = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 37}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -29,7 +29,7 @@ const char* const kFusable = R"(
   {"type": "Dropout", "bottom": "fc4", "top": "dropout4", "rate": 0.1},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["dropout4", "label"], "top": "loss"})";
 
-/// score alone reads "both"; "each" has two readers, and two_outputs two outputs.
+/// score is the only reader of "both"; "each" has two readers, and two_outputs two outputs.
 const char* const kConcats = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "wide", "fc_param": {"num_output": 37}},
   {"type": "InnerProduct", "bottom": "wide", "top": "narrow", "fc_param": {"num_output": 5}},
@@ -43,7 +43,7 @@ const char* const kConcats = R"(
   {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
 
-/// vectors and numbers become rows of four slots; rows of mixed and rest stay as long as they are.
+/// vectors and numbers become rows of four slots; rows of mixed and rest keep their length.
 const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -60,7 +60,8 @@ const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// Both ranges are all of fc; deep ends with ReLU and dropout, and score alone reads the Concat after it and cross.
+/// Both ranges are all of fc; deep ends with ReLU and dropout, and score is the only reader of the Concat after it and
+/// cross.
 const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 16}},
   {"type": "Slice", "bottom": "fc", "top": ["left", "right"], "ranges": [[0, 16], [0, 16]]},
@@ -96,7 +97,7 @@ struct StepResults {
   std::vector<float> gradients;
 };
 
-/// One step of training of the graph on a batch of its own making.
+/// One training step of the graph on a generated batch.
 StepResults one_step(const Config& config, const Graph& graph, Device device) {
   Runtime runtime(device, {.threads = 2, .seed = 5});
   SelfComm comm;
@@ -189,7 +190,7 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
-/// The loss of kTowers reads the layer itself, that of kMachine a sum with it.
+/// The loss of kTowers reads the layer itself, the loss of kMachine a sum that includes it.
 TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   const Config towers = config_of(kTowers), machine = config_of(kMachine);
   Graph graph = wired_for_8(towers);
@@ -208,7 +209,7 @@ TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   EXPECT_FALSE(graph.nodes[5].run_by_loss);
 }
 
-/// Dropout stands between them, others read the layer's output too, or the layer has no input that is trained.
+/// There is dropout between them, other readers of the layer's output, or no trained input of the layer.
 TEST(FusedLayers, RunThemselvesWhereALossCannot) {
   const std::string towers = kTowers;
   const size_t loss = towers.find(R"({"type": "BinaryCrossEntropyLoss")");
@@ -228,7 +229,7 @@ TEST(FusedLayers, RunThemselvesWhereALossCannot) {
   }
 }
 
-/// Training and evaluation share weights by the places of nodes, whatever their batches are.
+/// Training and evaluation share weights by node index, whatever their batches are.
 TEST(FusedLayers, AreTheSameForEveryBatch) {
   for (const char* layers : {kFusable, kConcats, kSlots, kTowers, kMachine}) {
     const Config config = config_of(layers);
@@ -243,7 +244,7 @@ TEST(FusedLayers, AreTheSameForEveryBatch) {
   }
 }
 
-/// A tensor between its layers that another layer reads is kept.
+/// A tensor between its layers that has another reader is kept.
 TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   const std::string layers = kMachine;
   for (const auto& [word, instead] :
@@ -266,7 +267,7 @@ struct StepTolerance {
   double loss, gradients;  ///< relative to the loss, and to the largest gradient
 };
 
-/// Expects a step of the fused layers to be that of the layers alone. tolerance(device): a StepTolerance.
+/// Expects a step of the fused layers to equal that of the separate layers. tolerance(device): a StepTolerance.
 template <class Tolerance>
 void expect_fused_step(const char* layers, const std::string& precision, const Tolerance& tolerance) {
   const Config config = config_of(layers, 1, precision);
@@ -288,7 +289,7 @@ void expect_fused_step(const char* layers, const std::string& precision, const T
   }
 }
 
-/// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
+/// Sums over columns have another order; bf16 and fp16 are rounded at the end.
 void expect_close_step(const char* layers) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)})
     expect_fused_step(layers, precision, [both = tolerance](Device) { return StepTolerance{both, both}; });
@@ -298,7 +299,7 @@ TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) { expect_close_st
 TEST(FusedLayers, ComputeOfAFactorizationMachineWhatItsLayersCompute) { expect_close_step(kMachine); }
 TEST(FusedLayers, ComputeBelowAConcatWhatTheLayersAloneCompute) { expect_close_step(kTowers); }
 
-/// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
+/// CPU: bit by bit. CUDA: bias gradients are summed in another order.
 void expect_same_step(const char* layers) {
   for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"})
     expect_fused_step(layers, precision, [](Device device) { return StepTolerance{0, device.is_cuda() ? 1e-6 : 0}; });

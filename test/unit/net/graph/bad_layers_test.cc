@@ -1,5 +1,5 @@
-// Every layer of the catalog with every mistake its declaration can detect. Each is an error that names the place and a
-// value that works.
+// Every layer of the catalog with every mistake that its declaration can detect. Each is an error that names the place
+// and a valid value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -125,8 +125,8 @@ std::vector<Problems::Entry> errors_of(const Json& config) {
   return errors;
 }
 
-/// Expects an error at `place`, or deeper, that contains `words`. An empty object in place of another value may be one
-/// that lacks a field.
+/// Expects an error at `place`, or deeper, that contains `words`. An empty object in place of another value may instead
+/// lack a field.
 void expect_error(const Json& config, const std::string& place, const std::string& words) {
   const auto errors = errors_of(config);
   const auto says = [](const std::string& message, const std::string& what) {
@@ -258,7 +258,7 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   }
 }
 
-/// Under sanitizers one of five, as fields of a kind run the same code.
+/// Under sanitizers one of five, since fields of the same kind run the same code.
 constexpr size_t kEach = kSanitized ? 5 : 1;
 
 TEST_P(BadLayers, EveryFieldSpoilt) {

@@ -89,7 +89,7 @@ TEST(Fp8Training, ASkippedStepLeavesTheScalesAsTheyAre) {
   model.train();
   EXPECT_EQ(model.model.loss_scale()->skipped, 1);
   EXPECT_EQ(weights(), before);
-  // The step after it is the one that would have come without it.
+  // The next step is the one that would have followed without it.
   from_host(model.runtime_stream(), model.dense, values);
   model.train();
   const std::vector<float> with_skip = weights();

@@ -18,8 +18,8 @@ TensorId edge_of(const Graph& graph, const std::string& name) {
   return static_cast<TensorId>(at - graph.edges.begin());
 }
 
-/// Add's gradients are one tensor, but for an input that is a view of another layer's output: that one may be summed
-/// with others in place.
+/// Add's input gradients share one tensor, except that of an input which is a view of another layer's output: it may be
+/// summed with others in place.
 TEST(MemoryPlan, InputsOfAnAddShareTheGradientOfItsOutput) {
   const Config config = config_of(R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "left", "fc_param": {"num_output": 4}},
@@ -37,7 +37,7 @@ TEST(MemoryPlan, InputsOfAnAddShareTheGradientOfItsOutput) {
   EXPECT_NE(plan.value(edge_of(graph, "left")).bytes(), plan.value(edge_of(graph, "sum")).bytes());
 }
 
-/// A batch may hold dense values in padded rows: what reads them in rows of another length reads a copy.
+/// A batch may hold dense values in padded rows: a reader with rows of another length gets a copy.
 TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
   const auto are_read_there = [](const std::string& steps) {
     const Config config = config_of(R"(
@@ -54,7 +54,7 @@ TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
   EXPECT_FALSE(are_read_there("2"));
 }
 
-/// From one row of dense values to the next, as operators take them.
+/// The row stride of dense values, as operators get it.
 TEST(BatchLayout, PadsRowsOfDenseValuesForAGpu) {
   const auto stride = [](int64_t dense, const std::string& solver, Device device) {
     const Config config =

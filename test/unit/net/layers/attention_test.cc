@@ -24,8 +24,9 @@ TEST(MultiHeadAttentionLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {3, 7, 8}, {3, 7, 8}}),
             "bottom/1: MultiHeadAttention takes queries, keys and values of one batch: the queries have 2 samples, "
             "this one 3");
-  EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 12}, {2, 7, 8}}),
-            "bottom/1: the queries have 8 columns, the keys 12; they are multiplied with each other");
+  EXPECT_EQ(
+      spec_error(kAttention, {{2, 5, 8}, {2, 7, 12}, {2, 7, 8}}),
+      "bottom/1: the queries have 8 columns, the keys 12; they are multiplied, so the last dimensions must agree");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 6, 8}}), "bottom/2: there are 7 keys and 6 values");
   EXPECT_EQ(spec_error(kAttention, {{2, 5, 8}, {2, 7, 8}, {2, 7, 8}, {2, 1, 7, 5}}),
             "bottom/3: the mask has shape [2,1,7,5]; it must be [2,1,5,7], [2,1,1,7] or [2,4,5,7]");

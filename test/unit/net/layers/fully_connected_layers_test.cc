@@ -12,7 +12,7 @@ TEST(InnerProductLayer, IsAMatrixAndABias) {
   check_layer({R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6}}});
   EXPECT_EQ(
       complaint_of(R"({"type": "InnerProduct", "fc_param": {"num_output": 3}})", {{4, 6, 2}}),
-      "bottom/0: InnerProduct takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
+      "bottom/0: InnerProduct takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
   EXPECT_EQ(complaint_of(R"({"type": "InnerProduct"})", {{4, 6}}), ": InnerProduct needs the object \"fc_param\"");
 }
 
@@ -35,9 +35,8 @@ TEST(FusedInnerProductLayer, AcceptsTheEmptyTensorsOfAChain) {
                       {{4, 6}, {0, 1}, {0, 1}, {0, 1}}),
             "[4,3] | weights [6,3] bias [3]");
   EXPECT_EQ(complaint_of(body, {{4, 6}, {4, 6}}),
-            "bottom/1: FusedInnerProduct reads one tensor, its first bottom; others are the empty ones of a "
-            "FusedInnerProduct before it, and this one has "
-            "shape [4,6]");
+            "bottom/1: FusedInnerProduct reads one tensor, its first bottom; other bottoms must be the empty tops of a "
+            "FusedInnerProduct, but this one has shape [4,6]");
   EXPECT_EQ(
       complaint_of(R"({"type": "FusedInnerProduct", "activation": "Relo", "fc_param": {"num_output": 3}})", {{4, 6}})
           .substr(0, 30),
@@ -64,7 +63,7 @@ TEST(MlpLayer, SaysWhatDoesNotFit) {
             "/mlp_param/num_outputs: names no stage; give the width of at least one");
   EXPECT_EQ(
       complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Relu", "None"]}})", {{4, 6}}),
-      "/mlp_param/activations: has 2 entries for 1 stages; one for each is needed, or \"activation\" for all");
+      "/mlp_param/activations: has 2 entries for 1 stages; expected one for each, or \"activation\" for all");
   EXPECT_EQ(complaint_of(R"({"type": "MLP", "mlp_param": {"num_outputs": [4], "activations": ["Swish"]}})", {{4, 6}}),
             "/mlp_param/activations/0: expected \"None\", \"Relu\", \"ReLU\", \"Sigmoid\", \"Tanh\", \"GELU\" or "
             "\"SiLU\", found \"Swish\"");
@@ -84,7 +83,7 @@ TEST(MultiCrossLayer, HasAMatrixOrTwoOfLowRank) {
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 2}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{5, 6}}});
-  // Columns in whole 16 bytes, for the kernels that compute a product and its gate.
+  // Column counts of whole 16 bytes, for the kernels that compute a GEMM and its gate.
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 8}})", {{5, 24}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 16}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 7, "projection_dim": 1}})", {{1, 3}}});
@@ -97,10 +96,10 @@ TEST(MultiCrossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2, "full_matrix": true}})",
                    {{4, 6}}),
-      "/mc_param/full_matrix: a whole matrix has no \"projection_dim\"; keep one of them");
+      "/mc_param/full_matrix: a full matrix has no \"projection_dim\"; keep one of them");
   EXPECT_EQ(
       complaint_of(R"({"type": "MultiCross", "mc_param": {"num_layers": 1}})", {{4, 6, 2}}),
-      "bottom: MultiCross takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
+      "bottom: MultiCross takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(GruLayer, SaysWhatDoesNotFit) {
             "a sequence or one vector in each row; "
             "this one has shape [5,3,2]");
   EXPECT_EQ(complaint_of(kGru, {{18, 2}}),
-            "gru_param/SeqLength: the 18 rows of a tensor of shape [18,2] are no whole sequences of 4");
+            "gru_param/SeqLength: the 18 rows of a tensor of shape [18,2] are not whole sequences of 4");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whole layers as rows: their operators together.
+// Whole layers as test rows: all of their operators together.
 #include "unit/net/layers/layer_rows.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 
 namespace hctr::test {
 
-/// A layer from its section; what the schema reports goes to `problems`.
+/// A layer from its section; the schema's problems are added to `problems`.
 inline std::unique_ptr<Layer> made(const std::string& section, Problems& problems) {
   const Json json = Json::parse(section, "test.json");
   const LayerType* type = find_layer_type(*json.find("type")->string());

@@ -32,9 +32,9 @@ TEST(MultiCrossEntropyLossLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       spec_error(kMulti, {{8, 3}, {8, 2}}),
       "bottom/1: MultiCrossEntropyLoss takes a label for every logit: the logits have shape [8,3], the labels [8,2]");
-  EXPECT_EQ(spec_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; one for each is needed");
+  EXPECT_EQ(spec_error(kMulti, {{8, 2}, {8, 2}}), "target_weight: has 3 numbers for 2 labels; expected one for each");
   EXPECT_EQ(spec_error(kMulti, {{8, 3, 1}, {8, 3, 1}}),
-            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; put a "
+            "bottom/0: MultiCrossEntropyLoss takes a tensor of 2 dimensions, and this one has shape [8,3,1]; add a "
             "Reshape before it");
   EXPECT_EQ(complaints(R"({"type": "MultiCrossEntropyLoss"})"),
             "/layers/1: MultiCrossEntropyLoss needs \"target_weight\": weight of each label, in the order of the "

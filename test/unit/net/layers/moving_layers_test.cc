@@ -40,9 +40,9 @@ TEST(SliceLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 3], [2, 10]]})", {{4, 9}}),
             "ranges/1: columns [2,10) of a tensor of shape [4,9]: it has 9 columns, so a range ends at 9 at most");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[3, 3]]})", {{4, 9}}),
-            "/ranges/0: [3,3) is no range: begin is at least 0, and end is greater than begin");
+            "/ranges/0: [3,3) is not a range: expected begin of at least 0, and end greater than begin");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[-1, 3]]})", {{4, 9}}),
-            "/ranges/0: [-1,3) is no range: begin is at least 0, and end is greater than begin");
+            "/ranges/0: [-1,3) is not a range: expected begin of at least 0, and end greater than begin");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[1, 2, 3]]})", {{4, 9}}),
             "/ranges/0: a range is [begin, end), two numbers; found 3");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": []})", {{4, 9}}),
@@ -50,7 +50,7 @@ TEST(SliceLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 10]]})", {{4, 9, 2}}),
             "ranges/0: slots [0,10) of a tensor of shape [4,9,2]: it has 9 slots, so a range ends at 9 at most");
   EXPECT_EQ(complaint_of(R"({"type": "Slice", "ranges": [[0, 1]]})", {{4, 9, 2, 2}}),
-            "bottom: Slice takes a tensor of 2 dimensions, and this one has shape [4,9,2,2]; put a Reshape before it");
+            "bottom: Slice takes a tensor of 2 dimensions, and this one has shape [4,9,2,2]; add a Reshape before it");
 }
 
 TEST(ReshapeLayer, ChangesTheLengthOfRows) {
@@ -81,15 +81,14 @@ TEST(ReshapeLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1, 6]})", {{4, 6, 5}}),
             "selected/1: slot 6 of a tensor of shape [4,6,5]: its slots are 0 to 5");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1]})", {{4, 6}}),
-            "selected: slots are selected from a tensor [samples, slots, dim], as an embedding makes it, and this one "
-            "has shape [4,6]; Slice takes columns of "
-            "a matrix");
+            "selected: slots are selected from a tensor [samples, slots, dim], such as an embedding's output, and this "
+            "one has shape [4,6]; Slice takes columns of a matrix");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": []})", {{4, 6, 5}}),
             "/selected: selects no slot; name at least one");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [-1]})", {{4, 6, 5}}),
             "/selected/0: expected an integer, at least 0 and at most 16777216, found the integer -1");
   EXPECT_EQ(complaint_of(R"({"type": "Reshape", "selected": [1], "time_step": 2})", {{4, 6, 5}}),
-            "/time_step: has no meaning together with \"selected\"; keep one of them");
+            "/time_step: cannot be combined with \"selected\"; keep one of them");
 }
 
 TEST(CastLayer, IsTheIdentity) {
@@ -115,7 +114,7 @@ TEST(ScaleLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"axis": 2, "factor": 2}})", {{4, 6}}),
             "/scale_param/axis: expected an integer, at least 0 and at most 1, found the integer 2");
   EXPECT_EQ(complaint_of(R"({"type": "Scale", "scale_param": {"factor": 2}})", {{4, 6, 2}}),
-            "bottom: Scale takes a tensor of 2 dimensions, and this one has shape [4,6,2]; put a Reshape before it");
+            "bottom: Scale takes a tensor of 2 dimensions, and this one has shape [4,6,2]; add a Reshape before it");
 }
 
 TEST(FusedReshapeConcatLayer, HasTheLastSlotInAnOutputOfItsOwn) {
@@ -134,8 +133,8 @@ TEST(FusedReshapeConcatLayer, SaysWhatDoesNotFit) {
             "bottom/1: FusedReshapeConcat takes tensors of equally many samples and slots: the first has shape "
             "[4,3,2], this one [4,2,5]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcatGeneral"})", {{4, 6}}),
-            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], as embeddings make them, and "
-            "this one has shape [4,6]");
+            "bottom/0: FusedReshapeConcatGeneral takes tensors [samples, slots, dim], such as outputs of embeddings, "
+            "and this one has shape [4,6]");
   EXPECT_EQ(complaint_of(R"({"type": "FusedReshapeConcat"})", {{4, 1, 2}}),
             "bottom/0: FusedReshapeConcat needs at least two slots, a history and an item, and this tensor has shape "
             "[4,1,2]; FusedReshapeConcatGeneral "

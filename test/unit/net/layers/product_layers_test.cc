@@ -67,12 +67,12 @@ TEST(WeightMultiplyLayer, HasAVectorForEachColumn) {
 
 TEST(WeightMultiplyLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3, 4]})", {{6, 5}}),
-            "weight_dims/0: 3 vectors for a tensor of shape [6,5]: one for each of its columns is needed, 5");
+            "weight_dims/0: 3 vectors for a tensor of shape [6,5]: expected one for each of its columns, 5");
   EXPECT_EQ(complaint_of(R"({"type": "WeightMultiply", "weight_dims": [3]})", {{6, 3}}),
             "/weight_dims: is [slots, dim], two numbers; found 1");
   EXPECT_EQ(
       complaint_of(R"({"type": "Multiply", "weight_dims": [3, 4]})", {{6, 3, 2}}),
-      "bottom: WeightMultiply takes a tensor of 2 dimensions, and this one has shape [6,3,2]; put a Reshape before it");
+      "bottom: WeightMultiply takes a tensor of 2 dimensions, and this one has shape [6,3,2]; add a Reshape before it");
 }
 
 TEST(ActivationLayers, HaveTheirFunctions) {
@@ -100,9 +100,9 @@ TEST(FmOrder2Layer, TakesVectorsOfOneLength) {
   EXPECT_EQ(spec_text(R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}), "[6,4]");
   check_layer({R"({"type": "FmOrder2", "out_dim": 4})", {{6, 12}}});
   check_layer({R"({"type": "FmOrder2", "out_dim": 5})", {{3, 4, 5}}});
-  EXPECT_EQ(
-      complaint_of(R"({"type": "FmOrder2", "out_dim": 5})", {{6, 12}}),
-      "out_dim: rows of 12 elements are no vectors of 5: out_dim must divide the width of a tensor of shape [6,12]");
+  EXPECT_EQ(complaint_of(R"({"type": "FmOrder2", "out_dim": 5})", {{6, 12}}),
+            "out_dim: rows of 12 elements cannot be divided into vectors of 5: out_dim must divide the width of a "
+            "tensor of shape [6,12]");
 }
 
 TEST(InteractionLayer, CrossesAllVectors) {

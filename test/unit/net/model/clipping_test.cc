@@ -1,4 +1,4 @@
-// Clipped gradients, against the gradients themselves.
+// Clipped gradients, compared with the unclipped ones.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -106,7 +106,7 @@ TEST(LayerState, RefusesAFileOfAnotherModel) {
     return message.substr(path.string().size() + 3);
   };
   EXPECT_EQ(refusal(R"({"layers":[]})"),
-            "has statistics of 0 layers, and this config has 1 such layers: it belongs to another model");
+            "has statistics of 0 layers, but this config has 1 such layers: it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"LayerNorm"}]})"),
             "has LayerNorm as layer 0, and this config BatchNorm ('bn'): it belongs to another model");
   EXPECT_EQ(refusal(R"({"layers":[{"type":"BatchNorm","mean":[1,2],"var":[1,2]}]})"),

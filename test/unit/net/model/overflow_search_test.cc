@@ -1,4 +1,5 @@
-// The gradient of an embedding that the layer after it searches for overflow: a step is skipped if it alone overflows.
+// The overflow check of an embedding gradient by the layer after it: a step is skipped even if only this gradient
+// overflows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// Steps that are skipped of one whose dense values are all this number.
+/// The number of skipped steps, of one whose dense values are all this number.
 int64_t skipped_with(
     Device device, float dense_value,
     const char* layers = R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)") {
@@ -30,14 +31,14 @@ int64_t skipped_with(
 TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
   for (const Device device : devices()) {
     EXPECT_EQ(skipped_with(device, 1), 0) << to_string(device);
-    // The gradient of a logit is up to 128, of a vector as much times a weight and the dense value; those of weights
-    // are f32.
+    // The gradient of a logit is up to 128; that of a vector is multiplied by a weight and the dense value; wgrads are
+    // f32.
     EXPECT_EQ(skipped_with(device, 20000), 1) << to_string(device);
   }
 }
 
-/// On a GPU that computes wgrads last, their operands are checked for overflow instead. Some elements are infinite in
-/// f16 in each case: dense values, their sums, in two layers, and gradients.
+/// On a GPU that computes wgrads last, their operands are checked for overflow instead. In each case some elements are
+/// infinite in f16: dense values, their sums, in two layers, and gradients.
 TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
   const char* const like_dlrm = R"(
     {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 8]}},

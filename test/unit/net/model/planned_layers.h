@@ -1,4 +1,4 @@
-// The layers of a planned step alone: without tables, an optimizer and other ranks.
+// Runs only the layers of a planned step: without tables, an optimizer and other ranks.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// Facts of such a step; what else a test wants of them it sets.
+/// The facts of such a step; a test may set more.
 inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& binding, const Runtime& runtime) {
   StepFacts facts{.gpu = gpu_traits(runtime.device())};
   facts.copies_dense = binding.dense.has_value();
@@ -18,7 +18,7 @@ inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& bin
   return facts;
 }
 
-/// Queues the calls of layers and events of a plan. `queued`: called behind every call, of others too.
+/// Queues the calls of layers and events of a plan. `queued`: called after every call, including other calls.
 inline void run_layers(const StepPlan& plan, const Network& network, const Network::Binding& binding,
                        const StepStreams& streams, StepEvents& events, Context& ctx,
                        const std::function<void(const PlannedCall&)>& queued = {}) {

@@ -1,4 +1,4 @@
-// The edges of the graph that a GPU records of a step are those of its plan: no wait is lost, and none is too much.
+// The graph that a GPU records of a step has the dependencies of its plan: none is missing, and none is added.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -49,7 +49,7 @@ constexpr PlannedModel kPlannedModels[] = {
 
 using GraphNode = const void*;
 
-/// The graph of one step: the nodes of each call of the plan, and what each node waits for, directly or not.
+/// The graph of one step: the nodes of each call of the plan, and the direct and indirect dependencies of each node.
 struct RecordedStep {
   std::vector<std::vector<GraphNode>> nodes;  // [call]
   std::map<GraphNode, std::set<GraphNode>> in_front;

@@ -24,7 +24,7 @@ Config two_tables(const std::string& solver) {
                       solver);
 }
 
-/// Calls outside work when the piece ends, and counts the pieces that end.
+/// Runs outside calls when a piece ends, and counts the pieces.
 class Late : public Recording {
  public:
   void outside(std::function<void()> work) override { waiting_.push_back(std::move(work)); }
@@ -42,7 +42,7 @@ class Late : public Recording {
   std::vector<std::function<void()>> waiting_;
 };
 
-/// Ranks of one host or of one each. Counts exchanges and sums by where they are called.
+/// Ranks of one host, or one rank per host. Counts exchanges and sums by caller.
 class LateComm : public HostComm {
  public:
   LateComm(RankGroup& group, int rank, bool hosts, const Late& recording)

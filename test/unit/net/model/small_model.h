@@ -13,15 +13,15 @@
 namespace hctr::test {
 
 struct SmallOptions {
-  int32_t batch = 8;  ///< samples of a rank
+  int32_t batch = 8;  ///< samples per rank
   int32_t ranks = 1;
-  int64_t dense = 8;           ///< dense values of a sample
-  int64_t slots = 2, dim = 8;  ///< keys of a sample, one a slot; numbers of their vectors
+  int64_t dense = 8;           ///< dense values per sample
+  int64_t slots = 2, dim = 8;  ///< keys per sample, one per slot; vector size
   float learning_rate = 0.001f;
 };
 
 /// `layers`: from "dense" [batch, dense] and "vectors" [batch, slots, dim] to "pairs" [batch, any], which is followed
-/// by the logit and its loss; each ends with a comma. `solver`: more of that section, after a comma.
+/// by the logit and its loss; each ends with a comma. `solver`: more fields of that section, after a comma.
 inline Config small_config(const SmallOptions& o, const std::string& layers, const std::string& solver = "") {
   std::string gpus = "0";
   for (int32_t rank = 1; rank < o.ranks; ++rank) gpus += cat(", ", rank);
@@ -46,7 +46,7 @@ inline Config small_config(const SmallOptions& o, const std::string& layers, con
   return config;
 }
 
-/// The graph of such a config for batches of 8 samples, as it runs.
+/// The fused graph of such a config for batches of 8 samples.
 inline Graph fused_graph(const Config& config) {
   Problems problems;
   Graph graph = wire(config, 8, problems);
@@ -55,7 +55,7 @@ inline Graph fused_graph(const Config& config) {
   return graph;
 }
 
-/// That model of a rank, and the buffer of its batches.
+/// The model of a rank, and the buffer of its batches.
 class SmallModel {
  public:
   /// `config` and `comm` outlive the model.
@@ -71,7 +71,7 @@ class SmallModel {
         ctx(runtime, runtime.compute_stream(), batch.state),
         binding(model.bind(Phase::train, batch)) {}
 
-  /// Writes the batch of a step. Nothing that reads the one before may be queued. `i`: of a sample of this rank.
+  /// Writes the batch of a step. No queued work may read the previous one. `i`: index of a sample of this rank.
   void set_batch(int64_t step, const std::function<float(int64_t i)>& label,
                  const std::function<float(int64_t i, int64_t column)>& dense,
                  const std::function<int64_t(int64_t i, int64_t slot)>& key) {

@@ -49,8 +49,7 @@ struct Trained {
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
 
-  /// All gradients after two steps. `read_at_once`: each is read when it is done, and no layer runs concurrently with
-  /// others.
+  /// All gradients after two steps. `read_at_once`: each is read when it is complete, and no layers run concurrently.
   std::vector<float> gradients(bool read_at_once, bool recorded) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network->bind(label, dense);
@@ -62,7 +61,7 @@ struct Trained {
     const StepPlan plan = plan_step(facts);
     StepEvents events(plan, runtime.device());
     const auto step = [&] { run_layers(plan, *network, binding, streams, events, ctx); };
-    step();  // chooses algorithms, which no recording may
+    step();  // chooses algorithms, which is not allowed while recording
     Program program(ctx.stream(), recorded, step);
     program.run();
     std::vector<float> all;
@@ -90,7 +89,7 @@ void expect_close(const std::vector<float>& gradients, const std::vector<float>&
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(gradients[i], expected[i], 1e-6) << i;
 }
 
-/// On a GPU the kernel of all layers may add in another order than the products alone.
+/// On a GPU the kernel for all layers may sum in another order than the separate GEMMs.
 TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
   const Config config = config_of(kStackedLayers);
   for (const Device device : devices()) {
@@ -126,7 +125,7 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// Removing some gradients with their padding from the whole leaves all other elements, each once.
+/// Removing some gradients with their padding leaves all other elements, each once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

@@ -20,8 +20,8 @@ struct ModelLayers {
   const char *name, *text;
 };
 
-/// Their last layers in front of embeddings are a product after an interaction, one whose gradient is added to that of
-/// a cross layer, and one that reads embeddings itself.
+/// The last layers before the embeddings: a GEMM after an interaction; one whose gradient is added to that of a cross
+/// layer; and one that reads embeddings itself.
 constexpr ModelLayers kModels[] = {{"like DLRM", R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 8}},
     {"type": "ReLU", "bottom": "fc", "top": "relu"},
@@ -80,8 +80,8 @@ struct TrainedLayers {
     return all;
   }
 
-  /// What the plans of two ranks go by; of one with a penalty, which reads all gradients, where nobody is given to
-  /// read. `read`: for which nodes somebody reads at once what is there by then.
+  /// The plan for two ranks, or with a penalty that reads all gradients. `read`: the nodes after which a reader uses
+  /// all gradients that are complete by then.
   StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
     StepFacts facts = facts_of_layers(graph, binding, runtime);
     facts.ranks = read ? 2 : 1;
@@ -91,7 +91,7 @@ struct TrainedLayers {
     return plan_step(facts);
   }
 
-  /// One step. Every gradient is NaN before it.
+  /// Runs one step. Every gradient is NaN before it.
   void run(const std::function<bool(size_t)>& read, bool all_products_behind) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network.bind(label, dense);
@@ -115,8 +115,8 @@ struct TrainedLayers {
   LayerState layer_state;
   Network network;
   StepStreams streams;
-  std::vector<size_t> done;                                 // nodes whose gradients of weights are queued
-  std::vector<std::pair<size_t, std::vector<float>>> seen;  // what was read of a node and those behind it
+  std::vector<size_t> done;                                 // nodes whose wgrads are queued
+  std::vector<std::pair<size_t, std::vector<float>>> seen;  // by reading node: its gradients and those of later nodes
 };
 
 TEST(WeightsBehindEmbeddings, AreCompleteWhenTheyAreRead) {
@@ -150,7 +150,7 @@ TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
       const StepPlan plan = trained.plan(binding, behind == 0 ? std::function<bool(size_t)>() : read, behind > 1);
       const CallOrder order(plan);
       const size_t sent = order.calls(StepPart::send_gradients).at(0), reader = plan.facts.first_reader();
-      size_t number = 0;  // of the product, from that which comes last
+      size_t number = 0;  // index of the GEMM, counted from the last
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
         if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
         const bool views_alone = std::string_view(model.name) == "like Wide & Deep" && number == 0;  // between them

@@ -1,4 +1,4 @@
-// Which calls of a plan come behind which: by streams and events, as a GPU sees them.
+// The order that a plan's streams and events impose on its calls, as on a GPU.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class CallOrder {
   }
   /// Whether `then` waits for `first`.
   bool before(size_t first, size_t then) const { return behind_[then].contains(first); }
-  /// Of all calls of a part, or of those for a layer, table or group.
+  /// All calls of a part, or only those for a layer, table or group.
   std::vector<size_t> calls(StepPart part, std::optional<size_t> index = {}) const {
     std::vector<size_t> found;
     for (size_t c = 0; c < calls_.size(); ++c)
@@ -44,7 +44,7 @@ class CallOrder {
     behind_.push_back(stream);
     if (call.part == StepPart::wait_all_reduces) stream.insert(all_reduces_.begin(), all_reduces_.end());
     if (call.part == StepPart::sum_replicated || call.part == StepPart::all_reduce_weights) {
-      all_reduces_.insert(stream.begin(), stream.end());  // on a stream of their own, one after the other
+      all_reduces_.insert(stream.begin(), stream.end());  // sequential, on a separate stream
       all_reduces_.insert(c);
       if (call.part == StepPart::sum_replicated) events_[call.end] = all_reduces_;
     } else if (call.part != StepPart::record_event && call.part != StepPart::wait_event) {
@@ -53,7 +53,7 @@ class CallOrder {
   }
 
   const std::vector<PlannedCall>& calls_;
-  std::array<std::set<size_t>, kStepStreams> on_;  // what is in front of the next call
+  std::array<std::set<size_t>, kStepStreams> on_;  // the calls before the next one
   std::set<size_t> all_reduces_;
   std::vector<std::set<size_t>> events_, behind_;
 };

@@ -1,4 +1,4 @@
-// What layers declare of themselves in their specs, as facts of a plan.
+// The declarations of layers in their specs, as facts for a plan.
 #include <gtest/gtest.h>
 
 #include "net/fusion/fuse_layers.h"
@@ -15,7 +15,7 @@ Tensor placed_tensor(Shape shape) {
   return Tensor(reinterpret_cast<std::byte*>(uintptr_t{1} << 33), TensorSpec(DType::f32, shape), kPlacedGpu);
 }
 
-/// A model on a GPU that is not here.
+/// A model on a GPU that this machine does not have.
 struct PlacedLayers {
   explicit PlacedLayers(const std::string& layers) : config(config_of(layers)), graph(wired_for_8(config)) {
     fuse_layers(graph);

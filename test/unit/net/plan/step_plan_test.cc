@@ -1,5 +1,5 @@
-// What the rules decide for some models, and that no order is lost: a call that reads waits for the call that writes,
-// whatever the ranks, tables and precision are.
+// The decisions of the rules for some models; and that a reading call always waits for the writing call, whatever the
+// ranks, tables and precision are.
 #include "net/plan/step_plan.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ StepFacts dlrm_facts() {
   return facts;
 }
 
-/// A cross layer concurrent with a deep one, and a table by element, as DeepFM and DCN have them.
+/// A cross layer concurrent with a deep one, and a table by element, as in DeepFM and DCN.
 StepFacts dcn_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true};
   LayerFacts cross = trained_fc("cross", Run::in_order);
@@ -55,7 +55,7 @@ StepFacts dcn_facts() {
 
 bool applies(const StepPlan& plan, const StepRule& rule) { return std::ranges::count(plan.rules, &rule) > 0; }
 
-/// Every facts that a test of the order goes through.
+/// The facts for which the order is tested.
 std::vector<StepFacts> many_facts() {
   std::vector<StepFacts> all;
   for (const StepFacts& model : {dlrm_facts(), dcn_facts()})
@@ -88,7 +88,7 @@ std::string describe_facts(const StepFacts& facts) {
              ", replicated ", facts.tables[0].replicated_rows, ", whole ", facts.recorded_whole);
 }
 
-/// The calls of a part for a table, by itself or in a group.
+/// The calls of a part for a table, alone or in a group.
 std::vector<size_t> of_table(const StepPlan& plan, StepPart part, size_t table) {
   std::vector<size_t> found;
   for (size_t c = 0; c < plan.calls.size(); ++c) {
@@ -180,7 +180,7 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
   }
 }
 
-/// What is left open when a step ends on the compute stream would run into the next step.
+/// Work that the compute stream does not wait for at the end of a step would run into the next step.
 TEST(StepPlan, TheStepEndsWithAllThatWasQueued) {
   for (const StepFacts& facts : many_facts()) {
     SCOPED_TRACE(describe_facts(facts));
@@ -294,7 +294,7 @@ TEST(StepPlan, KeysAreTakenAheadWhereNoHostTakesPart) {
   EXPECT_FALSE(plan_step(facts).choices.keys_ahead);
 }
 
-/// A rule that nobody can look up, or without a figure, is none.
+/// Every rule must be documented, with a measured figure.
 TEST(StepPlan, EachRuleSaysWhyAndWhatItGained) {
   for (const StepRule* rule : step_rules()) {
     EXPECT_GT(std::string(rule->name).size(), 5u);

@@ -34,7 +34,7 @@ struct Step {
   StepState* device_state() { return reinterpret_cast<StepState*>(state.data()); }
   LossScale* device_scale() { return reinterpret_cast<LossScale*>(scale.data()); }
 
-  /// One step with or without an overflow; the state as the update would see it.
+  /// One step with or without an overflow; returns the state that the update would get.
   StepState take(int64_t step, bool overflow, LossScaleRule rule) {
     const StepState uploaded{.step = step, .loss_scale = 1, .skip = 1};
     copy_bytes(ctx.stream(), state.data(), &uploaded, sizeof uploaded);
@@ -86,7 +86,7 @@ TEST(LossScaleOp, ADynamicScaleHalvesAtAnOverflowAndDoublesAfterPatience) {
     EXPECT_EQ(step.now.scale, 1024) << to_string(device);
     step.take(t++, false, rule);
     step.take(t++, false, rule);
-    step.take(t++, true, rule);  // patience starts anew
+    step.take(t++, true, rule);  // patience restarts
     step.take(t++, false, rule);
     step.take(t++, false, rule);
     EXPECT_EQ(step.now.scale, 512);
@@ -120,7 +120,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
       host.build(device);
       float largest = ops::kLargest<float>;
       const auto found = [&](int64_t row, int64_t column, float value) {
-        std::vector<float> values(kRows * kStride, 60000.0f);  // large, and not too large
+        std::vector<float> values(kRows * kStride, 60000.0f);  // large, but finite
         values[static_cast<size_t>(row * kStride + column)] = value;
         from_host(step.ctx.stream(), host.get(0), values);
         ops::copy(step.ctx, host.get(0), whole);
@@ -141,7 +141,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
     }
 }
 
-/// Many blocks of a GPU, one, and no gradients at all; again and again with one counter.
+/// Many blocks of a GPU, one, and no gradients at all; repeatedly with one counter.
 TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
   const LossScaleRule rule{.dynamic = true, .patience = 2};
   for (const Device device : devices())
@@ -173,7 +173,7 @@ TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
     }
 }
 
-/// More tensors than one kernel takes, of every dtype, some with gaps after their rows, which are not searched.
+/// More tensors than one kernel accepts, of every dtype, some with gaps after their rows, which are not searched.
 TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
   constexpr size_t kTensors = 60;
   for (const Device device : devices()) {

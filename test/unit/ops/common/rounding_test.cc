@@ -1,4 +1,4 @@
-// Rounding to two bytes: adjacent values, probabilities, and what the random bits depend on.
+// Rounding to two bytes: adjacent values, probabilities, and the inputs of the random bits.
 #include "ops/common/rounding.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
       for (const float sign : {1.0f, -1.0f}) {
         const auto x = static_cast<float>(low + part * (high - low));
         if (static_cast<double>(x) == low || static_cast<double>(x) == high)
-          continue;  // closer than the spacing of floats
+          continue;  // finer than the spacing of floats
         const double chance = (static_cast<double>(x) - low) / (high - low);
         constexpr uint32_t kDraws = 1024;
         int64_t up = 0;
@@ -135,7 +135,7 @@ TEST(RowRoundingTest, ARangeIsDrawnEightByEight) {
 }
 
 TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
-  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 where they are independent: 5 standard
+  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 if they are independent: 5 standard
   // deviations.
   const uint64_t table = random_key(5, random_stream("rounding:wide"));
   constexpr int kNumbers = 24, kDraws = 20000;  // three draws

@@ -17,15 +17,14 @@ namespace {
 
 constexpr int64_t kSamples = 37, kSlots = 35;
 
-/// An input as it is uploaded, and what becomes of it.
+/// An uploaded input, and its expected result.
 struct PackedInput {
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets;
 };
 
-/// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, half of these by sample, and each
-/// second keys of 64 bits.
-/// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go; `dtype`: there.
+/// `many`: more inputs than one kernel accepts. Every third has one key per slot, half of these by sample; every second
+/// has 64-bit keys. `width`: of rows of dense values, if not 0; `stride` and `dtype`: of their destination.
 void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);
   std::vector<PackedKeys> packed(static_cast<size_t>(many));

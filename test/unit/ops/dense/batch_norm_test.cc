@@ -101,7 +101,7 @@ OP_TEST(BatchNormOfStridedRows) {
   rounding(Rounding::sum);
 
   forward([](Rig& t) {
-    // Tensors of two rows are dense in the layer, which gives them memory of their own.
+    // Tensors of two rows are dense in the layer, which allocates them separately.
     const Tensor batch = t.scratch("batch", TensorSpec(t.dtype() == DType::f64 ? DType::f64 : DType::f32, {38}));
     const Tensor d_sums = t.out("sums_of_dy", {38}, Type::wide), sums = t.out("sums", {39}, Type::wide);
     const Tensor parts =

@@ -89,7 +89,7 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
  protected:
   static double unit() { return std::get<1>(GetParam()) == DType::bf16 ? std::exp2(-7) : std::exp2(-10); }
 
-  /// Elements of two results that differ by more than the last digit of a rounded number, and where the first is.
+  /// The number of elements that differ by more than the last digit of a rounded number, and the position of the first.
   static std::string differences(const std::vector<double>& one, const std::vector<double>& other, double unit,
                                  double scale) {
     size_t wrong = 0, first = 0;
@@ -100,7 +100,7 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
 };
 
 /// As in training on a GPU, compared with separate operators. Sums have another order, so rounded numbers may be
-/// adjacent; but the gate is the same bit for bit, and so is a second run.
+/// adjacent; but the gate, and a second run, are the same bit for bit.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto [c, dtype] = GetParam();

@@ -66,7 +66,8 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// Ranks that have some rows each and sum their tensors between the calls, compared with one rank that has all rows.
+/// Several ranks with some rows each, which sum their tensors between the calls, compared with one rank that has all
+/// rows.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};

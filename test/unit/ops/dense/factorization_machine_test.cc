@@ -56,15 +56,15 @@ void machine_cases(auto& test, int64_t slots, int64_t others, int64_t more, int6
 }
 
 OP_TEST(FactorizationMachine) { machine_cases(*this, 26, 13, 13, 10, {21, 1, 0}); }
-/// An odd number of slots, of which not every sample's begin at a word.
+/// An odd number of slots, so that not every sample begins at a word boundary.
 OP_TEST(FactorizationMachineOfOddSlots) { machine_cases(*this, 25, 13, 13, 10, {21, 1}); }
-/// Vectors of which a warp has as many lanes as it can, and one.
+/// Vectors with the maximum number of lanes of a warp, and with one.
 OP_TEST(FactorizationMachineOfWords) { machine_cases(*this, 6, 2, 40, 32, {9}); }
 OP_TEST(FactorizationMachineOfPairs) { machine_cases(*this, 40, 7, 1, 2, {19}); }
 /// Rows of every tensor are whole packs.
 OP_TEST(FactorizationMachineOfPacks) { machine_cases(*this, 8, 3, 8, 16, {37, 8}); }
 OP_TEST(FactorizationMachineOfOneSlot) { machine_cases(*this, 1, 1, 1, 3, {9}); }
-/// The widest that is taken, with the shortest and the longest vectors.
+/// The maximum width, with the shortest and the longest vectors.
 OP_TEST(FactorizationMachineOfManySlots) { machine_cases(*this, 1000, 24, 5, 1, {5}); }
 OP_TEST(FactorizationMachineOfLongVectors) { machine_cases(*this, 3, 1, 300, 256, {11}); }
 

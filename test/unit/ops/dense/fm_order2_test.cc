@@ -36,7 +36,7 @@ OP_TEST(FmOrder2OfOddWidth) {
   fm_cases(*this, 11);
 }
 
-/// Vectors that are no whole packs, in rows that are or have a padded end; more than a block takes at a time.
+/// Vectors that are not whole packs, in rows that are, or that have padding; more than a block processes at a time.
 OP_TEST(FmOrder2OfNarrowVectors) {
   row("many slots", {{"x", {67, 40 * 10}}});
   row("one slot", {{"x", {18, 10}}});

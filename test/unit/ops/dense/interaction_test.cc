@@ -89,8 +89,8 @@ TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
       }
 }
 
-// TF32 keeps 10 bits after the point: operands are off by 2^-11 of their size at most, and sums of 16 to 128 products
-// of such operands stay within a few times that of the largest they could be.
+// TF32 keeps 10 fraction bits: operands are off by at most 2^-11 of their size, and sums of 16 to 128 products of such
+// operands by a few times that of the largest possible product.
 TEST(InteractionOp, Tf32IsNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 1, .seed = 7});
@@ -135,7 +135,7 @@ std::vector<Input> behind_relu_inputs(int64_t samples, int64_t slots, int64_t di
   return {{"a", {samples, dim}}, {"e", {samples, slots, dim}}, {"dy", {samples, dim + m * (m - 1) / 2 + 1}}};
 }
 
-/// Writes the bias gradient into d_bias, and into "d_a" the gradient of "a" in front of the ReLU that gave it.
+/// Writes the bias gradient into d_bias, and into "d_a" the gradient of "a" before its ReLU.
 void interaction_backward_through_relu(Rig& t, float factor, const Tensor& d_bias) {
   const Tensor d_a = t.out("d_a", t["a"].shape()), d_e = t.out("d_e", t["e"].shape());
   const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_a.spec()));
@@ -178,7 +178,7 @@ OP_TEST(InteractionThroughReluWithSums) {
 
 class InteractionBehindRelu : public testing::TestWithParam<std::tuple<Device, bool, DType>> {};
 
-/// Bit for bit what separate operators write, and its sums, the same ones every time.
+/// Bit for bit the result of separate operators and of their sums, every time.
 TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
   const auto [device, tf32, dtype] = GetParam();
   if (tf32 && dtype != DType::f32) GTEST_SKIP() << "TF32 is about f32";

@@ -134,7 +134,7 @@ TEST(SampledNegatives, TheLossIsThatOfLogitsMovedByTheLogOfTheShareAndTheProbabi
     for (size_t b = 0; b < 4; ++b) {
       EXPECT_NEAR(sampled.d_logits[b], by_hand.d_logits[b], 1e-6);
       EXPECT_NEAR(sampled.probability[b], 1 / (1 + std::exp(-z[b])), 1e-6);
-      // p / (1 - p) of all samples is a tenth of q / (1 - q) of the sampled ones.
+      // The odds p / (1 - p) for all samples are a tenth of the odds q / (1 - q) for the sampled ones.
       const double p = sampled.probability[b], q = by_hand.probability[b];
       EXPECT_NEAR(p, q / (q + (1 - q) * 10), 1e-6);
     }

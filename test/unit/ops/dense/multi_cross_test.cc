@@ -130,7 +130,7 @@ void cross_gate_rows(auto& test, int layers) {
   test.rounding(Rounding::stages);
 }
 
-/// The sum over all layers takes the memory of the first t, as in the layer.
+/// The sum over all layers overwrites the memory of the first t, as in the layer.
 void first_cross_gate_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
@@ -148,7 +148,7 @@ OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
 OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
 OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // takes several rounds of loads
 
-/// The sum over all layers alone.
+/// Only the sum over all layers.
 void cross_gates_gradient_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {

@@ -1,5 +1,4 @@
-// Keys grouped by row, against a stable sort of all of them: batches of the sizes that a GPU sorts in one block, in
-// tiles and by CUB.
+// Keys grouped by row, compared with a stable sort: batch sizes that a GPU sorts in one block, in tiles and by CUB.
 #include "ops/embedding/embedding_group.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +33,7 @@ Numbers downloaded(const Buffer& buffer, int64_t count) {
   return numbers;
 }
 
-/// The output of group_by_row, as numbers. Long runs are ordered, and their pieces follow each other.
+/// The output of group_by_row, as numbers. Long runs are ordered, and their pieces are consecutive.
 struct Grouped {
   Numbers rows, bags, run_begin, long_runs, pieces;
   bool operator==(const Grouped&) const = default;
@@ -153,7 +152,7 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
         Row{9000, 16384, 17, 5}, Row{16384, 16384, 31, 1}, Row{16385, 16385, 25, 2}, Row{20000, 33000, 5, 2},
         Row{50000, 60000, 30, 3}, Row{100000, 131072, 15, 4}, Row{131072, 131072, 22, 1}, Row{131073, 131073, 22, 1},
         Row{150000, 200000, 31, 3}, Row{420000, 851968, 24, 1}, Row{2000000, 2097153, 22, 1}}) {
-    if (kSanitized && row.keys > 200000) continue;  // the same code
+    if (kSanitized && row.keys > 200000) continue;  // another case runs the same code
     SCOPED_TRACE(cat(row.keys, " keys in ", row.capacity, ", rows of ", row.row_bits, " bits"));
     const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
     const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, row.most_each, 11);

@@ -1,4 +1,4 @@
-// Vectors that are written to another device's memory: the kernels have fewer threads for them, each with several.
+// Vectors written to another device's memory: the kernels use fewer threads, each with several vectors.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,14 +12,14 @@ namespace {
 
 constexpr int64_t kFarColumns = 2, kFarRows = 50;
 
-/// On a GPU more vectors than its groups of threads take at once, and no multiple of that.
+/// On a GPU more vectors than its thread groups process at once, and not a multiple of that.
 int64_t far_samples(Device device) { return device.is_cuda() ? 10006 : 106; }
 
 struct FarRow {
   DType dtype;
   int64_t dim;
 };
-/// Long ones, which have some multiprocessors alone, and short ones.
+/// Long ones, which have dedicated multiprocessors, and short ones.
 constexpr FarRow kFarVectors[] = {{DType::f16, 128}, {DType::bf16, 64}, {DType::f32, 32}, {DType::f32, 4}};
 
 std::vector<float> small_numbers(int64_t count) {

@@ -190,7 +190,7 @@ TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
   EXPECT_EQ(*given.begin(), 0u);
 }
 
-/// Removes a third of the keys. Then threads insert others while some look up the remaining ones: each of these is
+/// Removes a third of the keys. Then threads insert other keys while some look up the remaining ones: each of these is
 /// always found, and at the end each key has one entry.
 TEST(HashIndexProtocol, KeysTakeTheMarksOfOthersWhileLookupsRun) {
   constexpr uint64_t kEntries = 1024, kFirst = 600, kAll = 780;

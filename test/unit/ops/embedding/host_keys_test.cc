@@ -1,5 +1,5 @@
-// Messages with the keys of hosts for an owner, on every device: what is read and joined is the batch of all ranks, in
-// the bytes that are promised; bags are sums of the vectors that are listed for them, and gradients reach their keys.
+// Messages with the keys of hosts for an owner, on every device: the joined batch is that of all ranks, in the
+// predicted number of bytes; bags are sums of the vectors listed for them, and gradients reach their keys.
 #include "ops/embedding/host_keys.h"
 
 #include <gtest/gtest.h>
@@ -208,7 +208,7 @@ struct OwnerOfKeys {
   std::vector<int64_t> batch_keys;
 };
 
-/// Keys with a weight that falls with their number. `least`: of a bag.
+/// Keys with power-law frequencies. `least`: minimum per bag.
 BagsOfHost some_bags(uint64_t seed, int64_t ranks, int64_t columns, int64_t samples, int least, int most,
                      int64_t vocabulary) {
   std::mt19937_64 random(seed);
@@ -227,7 +227,7 @@ BagsOfHost some_bags(uint64_t seed, int64_t ranks, int64_t columns, int64_t samp
   return all;
 }
 
-/// Sends the keys of all hosts to one owner and compares all that both sides compute with the bags. Numbers are small
+/// Sends the keys of all hosts to one owner and compares the results of both sides with the bags. Numbers are small
 /// integers, so sums are exact.
 void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const HostRules& rules) {
   SCOPED_TRACE(to_string(device));
@@ -261,7 +261,7 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   }
   EXPECT_EQ(owner.vector_offsets.back(), owner.listed);
 
-  // Gradients: each bag has its own number; what reaches the keys of a column is the sum of those of its bags.
+  // Gradients: each bag has a distinct number; the keys of a column receive the sum of those of its bags.
   std::map<std::pair<size_t, int64_t>, int64_t> expected_of_key, of_key;
   std::vector<int64_t> received;
   int64_t first_vector = 0;
@@ -345,7 +345,8 @@ TEST(HostKeys, OfFewSamplesAmongManyAreListed) {
     bags[2][0][499] = {1};
     const HostRules rules{3, 16};
     expect_kept(device, {bags}, rules);
-    // Two columns; 4 keys, as the one that comes twice has its place in no less than its vector; 2 bytes an occurrence.
+    // Two columns; 4 keys, since the place of the duplicate would take as many bytes as its vector; 2 bytes per
+    // occurrence.
     EXPECT_EQ(SendingHost(device, bags, rules).words.size(), 2u + 3u + 2u);
   }
 }
@@ -356,7 +357,7 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
       const SendingHost sender(device, bags, rules);
       return std::pair{sender.words.size(), sender.sizes.vectors};
     };
-    // Every bag has one key, so that nothing says so; 3 keys, 1 byte for each place.
+    // Every bag has one key, so no sizes are sent; 3 keys, 1 byte per place.
     BagsOfHost bags(2, {std::vector<std::vector<int64_t>>(64)});
     for (size_t b = 0; b < 64; ++b) {
       bags[0][0][b] = {static_cast<int64_t>(b % 3)};
@@ -366,11 +367,11 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
     // A bit for each bag once one is empty.
     bags[1][0][5].clear();
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 3 + (128 / 8 + 127 + 7) / 8}, 3));
-    // Keys that are all different have no places.
+    // Distinct keys have no places.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {static_cast<int64_t>(64 * r + b)};
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 128}, 128));
-    // Long bags of few keys: a vector each, unless bags may only be summed by the owner.
+    // Long bags of few keys: one vector each, unless only the owner may sum bags.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {1, 2, 3, 1, 2};
     EXPECT_EQ(sent(bags, {5}), std::pair(size_t{1 + 3 + (128 + 5 * 128) / 8}, 3));
@@ -393,7 +394,7 @@ TEST(HostKeys, GradientsAreAsManyAsKeysOrBags) {
     }
 }
 
-/// With two gradients a vector each, places of keys that seldom occur twice pay sooner.
+/// With two gradients per vector, places pay even for keys that rarely occur twice.
 TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   for (const Device device : devices()) {
     BagsOfHost bags(1, {std::vector<std::vector<int64_t>>(400)});
@@ -403,7 +404,7 @@ TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   }
 }
 
-/// A message with one change: its keys are dropped, or it claims another batch.
+/// A message with one change: its keys are dropped, or it pretends to be of another batch.
 TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
   for (const Device device : devices())
     for (const int most : {1, 3, 300}) {
@@ -434,7 +435,7 @@ TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
         refused += owner.refused[1];
         EXPECT_TRUE(owner.refused[1] == 1 || i % 6 != 0);
         EXPECT_LE(owner.batch_offsets.back(), whole.batch_offsets.back());
-        // The bags of the others are what they were.
+        // The bags of the others are unchanged.
         for (size_t c = 0; c < 3; ++c)
           for (size_t b = 0; b < 60; ++b)
             for (const size_t rank : {size_t{0}, size_t{3}}) {

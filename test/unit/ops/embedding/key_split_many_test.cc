@@ -1,4 +1,4 @@
-// Keys of more bags than one block of a GPU splits, on every device, against plain loops.
+// Keys of more bags than one GPU block splits, on every device, compared with plain loops.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ constexpr int32_t kManyRanks = 3, kManySlots = 2;
 constexpr int64_t kManySamples = 4500, kMostOfBag = 3;
 using ManyBags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
 
-/// The owner of each slot; -1: spread by key.
+/// The owner of each slot; -1: sharded by key.
 struct ManyMessages {
   explicit ManyMessages(const std::vector<int32_t>& of_slots) {
     for (int32_t r = 0; r < kManyRanks; ++r) {

@@ -1,5 +1,5 @@
-// Keys split by owner and merged into a batch again, and vectors and gradients exchanged in parts: against plain loops,
-// on every device.
+// Keys split by owner and merged into a batch again, and vectors and gradients exchanged in parts: compared with plain
+// loops, on every device.
 #include "ops/embedding/key_split.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ Bags random_bags(std::mt19937_64& random) {
   return bags;
 }
 
-/// The owners of the slots: one rank each, or spread over all.
+/// The owners of the slots: one rank each, or sharded over all.
 constexpr int32_t kSpread = -1;
 using Owners = std::vector<int32_t>;
 
@@ -157,7 +157,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
     ValuesOnDevice<int32_t> offsets, columns, owners, first;
     Marks present;
     mutable std::vector<ValuesOnDevice<std::byte>> places{};
-    /// The parts follow each other in `parts`; those of `owner` are in `own`, if given.
+    /// The parts are consecutive in `parts`; those of `owner` are in `own`, if given.
     ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
       ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSplitSlots, .first = first.data()};
@@ -368,8 +368,8 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // Slots cut into two pieces are twice as many slots of half the elements in the same memory. Only the weight is that
-  // of the whole slot.
+  // Slots cut into two pieces are twice as many slots of half the elements in the same memory. Only the weight belongs
+  // to the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;

@@ -1,4 +1,5 @@
-// Some keys leave the index and others take their marks, compared with a map. Listed rows get initial values.
+// Keys are removed from the index, and others reuse their tombstones, compared with a map. Listed rows get initial
+// values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class GoingKeys {
     ops::index_remove(ctx_, index_, list(), static_cast<int64_t>(rows.size()));
     ctx_.stream().synchronize();
   }
-  /// Inserts all rows anew, but for these.
+  /// Rebuilds the index with all rows except these.
   void rebuild_without(const std::vector<int32_t>& rows) {
     const Buffer left(ctx_.device(), kGoRows + 1);
     zero_bytes(ctx_.stream(), left.data(), left.bytes());
@@ -169,7 +170,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
       for (const auto& [row, owner] : owners)
         if (random() % 8 == 0) leaving.push_back(row);
       index.remove(leaving);
-      index.remove({leaving[0]});  // it has no entry any more
+      index.remove({leaving[0]});  // it no longer has an entry
       ASSERT_EQ(index.marks(), before - taken + leaving.size());
       for (const int32_t row : leaving) owners.erase(row);
       expect_found(index, owners, next / 2 + 50);
@@ -177,7 +178,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
       free.insert(free.end(), leaving.begin(), leaving.end());
     }
     EXPECT_GT(reused, 100u);
-    // The keys of rows that have left are still in the arrays, and some of them in memory at other places.
+    // The keys of evicted rows are still in the arrays, and some of them also at other rows.
     std::map<int32_t, ops::RowOwner> with_old = owners;
     for (const int32_t row : free) with_old[row] = owners.begin()->second;
     index.set_owners(with_old);
@@ -243,7 +244,7 @@ TEST(KeysThatGo, ListedRowsGetTheInitialValuesOfTheirKeys) {
                 << "row " << row;
         EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](std::byte b) { return b != std::byte{0}; }));
       }
-      // And rows are forgotten again.
+      // Then removes rows again.
       ops::zero_rows(ctx, numbers, static_cast<int64_t>(rows.size()), listed.data(), row_bytes);
       const std::vector<std::byte> none = read(listed);
       EXPECT_TRUE(std::all_of(none.begin(), none.end(), [](std::byte b) { return b == std::byte{0}; }));

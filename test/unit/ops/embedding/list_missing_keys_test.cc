@@ -1,4 +1,4 @@
-// The list of keys that have no row, against a walk over the batch on the host.
+// The list of keys without a row, compared with a loop over the batch on the host.
 #include "ops/embedding/list_missing_keys.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ void check_missing_keys(Device device, const MissingCase& row) {
   const Buffer keys_ = on_device(keys), offsets_ = on_device(offsets), rows_ = on_device(rows),
                numbers_ = on_device(numbers);
   const Buffer scratch(device, std::max<size_t>(1, ops::missing_scratch_bytes(device, row.key_capacity)));
-  const HostBuffer found(device, (capacity + 2) * sizeof(ops::MissingKey));  // as the host has it
+  const HostBuffer found(device, (capacity + 2) * sizeof(ops::MissingKey));  // in the host's format
   auto* const list = reinterpret_cast<ops::MissingKey*>(found.data()) + 1;
   auto* const count = reinterpret_cast<int32_t*>(found.data());
   list[expected.size()] = {-123, -123, -123};

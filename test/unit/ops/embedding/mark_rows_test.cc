@@ -1,5 +1,5 @@
-// Operators that keep replicated rows of ranks equal, against plain loops and the operators of one rank, on every
-// device.
+// Operators that keep the replicated rows of ranks equal, compared with plain loops and the operators of one rank, on
+// every device.
 #include "ops/embedding/mark_rows.h"
 
 #include <gtest/gtest.h>
@@ -184,8 +184,8 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
     }
 }
 
-/// A warp takes a row of 128. In the first batch many groups of lanes of an update have two runs, of an occurrence or a
-/// few each; in the second, runs have up to 32 and more.
+/// One warp processes a row of 128. In the first batch many lane groups of an update have two runs of one or a few
+/// occurrences each; in the second, runs have 32 and more.
 TEST_P(ReplicatedRowsOp, DescentAddsTheSumsByRowToRowsOfAWarp) {
   for (const BatchSizes sizes : {BatchSizes{5000, 30000, 128}, BatchSizes{1000, 200, 128}}) {
     const TestBatch t(GetParam(), sizes);

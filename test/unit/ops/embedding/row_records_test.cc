@@ -1,4 +1,5 @@
-// Records of rows: each part of each record is what its array has, for parts of every width and alignment, and back.
+// Records of rows: each part of a record equals its array's row, for parts of every width and alignment, in both
+// directions.
 #include "ops/embedding/row_records.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kRecordRows = 500;
 
-/// Arrays with rows of these widths. Records have the parts one after the other, and `gap` bytes that belong to none.
+/// Arrays with rows of these widths. Records hold the parts consecutively, and `gap` unused bytes.
 class RecordRig {
  public:
   RecordRig(Device device, std::vector<int64_t> widths, int64_t gap)
@@ -63,7 +64,7 @@ class RecordRig {
     ctx_.stream().synchronize();
     return values;
   }
-  /// Record i has row rows[i], and zeros where no part is; so has all after the last record.
+  /// Record i has row rows[i], and zeros in its gaps; everything after the last record is zero.
   void expect_records(const std::vector<int32_t>& rows) {
     std::vector<std::byte> expected(records_.bytes());
     for (size_t i = 0; i < rows.size(); ++i)
@@ -72,7 +73,7 @@ class RecordRig {
                     expected.begin() + static_cast<int64_t>(i) * stride_ + offsets_[c]);
     EXPECT_TRUE(read(records_) == expected);
   }
-  /// Rows to[i] are what rows[i] was before, all others as they were.
+  /// Rows to[i] equal rows[i] before the call; all others are unchanged.
   void expect_columns(const std::vector<int32_t>& rows, const std::vector<int32_t>& to) {
     for (size_t c = 0; c < widths_.size(); ++c) {
       std::vector<std::byte> expected = plain_[c];

@@ -1,5 +1,5 @@
-// Row removal against a sort of all rows: which rows are removed, that no other row moves without need, and that all
-// columns and the rows of a batch are updated.
+// Row removal, compared with a sort of all rows: which rows are removed, that no other row moves needlessly, and that
+// all columns and the rows of a batch are updated.
 #include "ops/embedding/row_removal.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Rows that change places by their uses, against loops over all of them.
+// Row swaps by access count, compared with loops over all rows.
 #include "ops/embedding/row_swap.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using ops::UseCounts;
 
-/// The uses of the i-th most used, or least used.
+/// The access count of the i-th most, or least, used row.
 int use_at(const UseCounts& counts, int64_t i, bool most_used) {
   for (int u = 0; u < 256; ++u) {
     const int use = most_used ? 255 - u : u;
@@ -106,7 +106,7 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
             all.push_back(static_cast<int32_t>(row));
         for (const size_t most : {all.size(), all.size() / 2}) {
           std::vector<int32_t> wanted(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most));
-          wanted.push_back(-7);  // a guard: no more are written
+          wanted.push_back(-7);  // a guard: nothing may be written here
           const Buffer out = upload(std::vector<int32_t>(most + 1, -7));
           ops::select_by_uses(*ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most),
                               scratch.data(), reinterpret_cast<int32_t*>(out.data()));

@@ -27,7 +27,7 @@ std::string better(std::string_view chosen, const std::set<std::string, std::les
       ops::better_blas_kernels(chosen, [&](std::string_view name) { return instructions.contains(name); }));
 }
 
-/// OpenBLAS 0.3.21 takes kernels of 128-bit vectors on processors of 2023 and later, and says nothing.
+/// OpenBLAS 0.3.21 silently uses kernels of 128-bit vectors on processors of 2023 and later.
 TEST(BlasKernels, AreTheWidestOfAProcessorThatTheLibraryDoesNotKnow) {
   const std::set<std::string, std::less<>> of128 = {"sse4_2", "avx"}, of256 = {"avx", "avx2", "fma"},
                                            of512 = {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"};
@@ -41,7 +41,7 @@ TEST(BlasKernels, AreTheWidestOfAProcessorThatTheLibraryDoesNotKnow) {
   EXPECT_EQ(better("", of512), "") << "not OpenBLAS";
 }
 
-/// The kernels of this process.
+/// The number of threads of this process.
 int threads_now() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
@@ -58,7 +58,7 @@ TEST(BlasKernels, OfThisProcessorAreNotNarrow) {
   EXPECT_EQ(ops::better_blas_kernels(ops::blas_kernels(), processor_has), "") << ops::blas_kernels();
 }
 
-/// Exit code 0 where all products are right.
+/// Exits with 0 if all products are right.
 [[noreturn]] void multiply_in_threads_without_more_memory() {
   constexpr int64_t kSize = 256;
   constexpr size_t kThreads = 4;
@@ -92,7 +92,7 @@ TEST(BlasKernels, OfThisProcessorAreNotNarrow) {
   std::_Exit(failed > 0);
 }
 
-/// OpenBLAS takes 129 MiB for each product that runs at a time.
+/// OpenBLAS allocates 129 MiB for each concurrent GEMM.
 TEST(BlasLibrary, ComputesOneProductAfterAnotherWhereMemoryForMoreIsRefused) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need addresses";
   GTEST_FLAG_SET(death_test_style, "threadsafe");

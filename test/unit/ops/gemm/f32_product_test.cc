@@ -1,4 +1,5 @@
-// Products of f32 by multiply-adds in kernels for Hopper, whatever the rule that takes them says of the shape.
+// GEMMs in f32 by multiply-adds in kernels for Hopper, for all shapes, even those for which the rule chooses another
+// kernel.
 #include "ops/gemm/f32_product.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) 
   return {{"a", shape(c.m, c.k, of_a)}, {"b", shape(c.k, c.n, of_b)}, {"bias", {c.n}}, {"y", {c.m, c.n}}};
 }
 
-/// The sums in double of some elements: all of a small result, of a large one every few, and its last ones.
+/// Sums in double of some elements: all of a small result; of a large one a sample, including the last elements.
 [[maybe_unused]] void expect_sums(const F32Case& c, Transpose of_a, Transpose of_b, Rig& t,
                                   const std::vector<double>& found) {
   const std::vector<double> a = t.values("a"), b = t.values("b");
@@ -85,7 +86,7 @@ class F32ProductTest : public testing::TestWithParam<F32Param> {
   Shape result() const { return {shape().m, shape().n}; }
 };
 
-/// The three forms of a layer's products, twice: sums of the same numbers, and the same bits.
+/// The three GEMMs of a layer, twice: sums of the same numbers, and the same bits.
 TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
@@ -102,7 +103,7 @@ TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
     }
 }
 
-/// With its end in the kernel, a product is what the operators after it make of the product alone.
+/// A GEMM with an epilogue equals the GEMM followed by the separate operators.
 TEST_P(F32ProductTest, EndsAsTheOperatorsAloneWould) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
@@ -136,7 +137,7 @@ TEST_P(F32ProductTest, PassesGradientsThroughReluAndSumsThem) {
     const F32Case c = shape();
     Rig t = rig(Transpose::no, Transpose::yes);
     const Tensor d_z = t.out("d_z", result()), other = t.out("other", result()), d_bias = t.out("d_bias", {c.n});
-    // The sums have rows one after the other.
+    // The rows of the sums are contiguous.
     const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec()));
     const int64_t rows_each =
         ops::hopper::f32_gradient_through_relu(t.ctx, t["a"], t["b"], 1.25f, t["y"], d_z, sums.data<float>(), tiles());
@@ -173,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(
                         F32Case{"as many tiles as blocks", 1408, 1536, 40}),
         testing::ValuesIn(ops::kF32Tiles)));
 
-constexpr int64_t kProcessors = 132;  // what the rules were measured with
+constexpr int64_t kProcessors = 132;  // of the GPU with which the rules were measured
 
 TEST(F32ProductRule, TakesWhatHasEnoughWorkAndColumns) {
   using ops::F32Use;

@@ -72,7 +72,7 @@ struct Fp8Rig {
     ctx.stream().synchronize();
     return all;
   }
-  /// Numbers as a matrix whose rows are `extra` longer; what is after them is NaN.
+  /// Numbers as a matrix with `extra` padding columns, which are NaN.
   template <class T>
   Tensor matrix(const std::vector<float>& numbers, int64_t rows, int64_t columns, int64_t extra = 0) {
     std::vector<T> all(static_cast<size_t>(rows * (columns + extra)), T(NAN));
@@ -88,7 +88,7 @@ struct Fp8Rig {
     return {reinterpret_cast<const Fp8Scale*>(put(&scale, sizeof scale)),
             reinterpret_cast<float*>(put(&amax, sizeof amax)), format};
   }
-  /// Memory full of ones, for codes.
+  /// Memory for codes, filled with ones.
   std::byte* codes(int64_t rows, int64_t columns) {
     const std::vector<std::byte> ones(static_cast<size_t>(Fp8Matrix::bytes(rows, columns)), std::byte{0x55});
     return put(ones.data(), ones.size());
@@ -98,14 +98,14 @@ struct Fp8Rig {
   std::deque<Buffer> memory;
 };
 
-/// Whether the device computes products in FP8: GPUs before compute capability 8.9 do not.
+/// Whether the device supports FP8 GEMMs: GPUs before compute capability 8.9 do not.
 bool has_fp8(Device device) {
   Context ctx(runtime_of(device), runtime_of(device).compute_stream());
   try {
     ops::expect_fp8(ctx);
     return true;
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("\"bf16\" trains on it"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("use \"bf16\" on it"), std::string::npos) << error.what();
     return false;
   }
 }
@@ -149,7 +149,7 @@ void expect_cast(Device device, Fp8Format format, int64_t rows, int64_t columns,
       most = std::max(most, std::abs(number));
     }
   EXPECT_EQ(rig.fetch<float>(scaling.amax, 1)[0], most);
-  // One of the two alone, and a smaller tensor after a larger one.
+  // Only one of the two, and a smaller tensor after a larger one.
   std::byte* const alone = rig.codes(columns, rows);
   ops::fp8_cast(rig.ctx, x.row_range(0, 1), false, scaling, rig.codes(1, columns), nullptr);
   ops::fp8_cast(rig.ctx, x, false, scaling, nullptr, alone);
@@ -168,7 +168,7 @@ TEST(Fp8Cast, RoundsScalesTransposesAndPadsWithZeros) {
     }
 }
 
-/// Every float16 pattern's neighbourhood as f32: the conversion of the device is the rule of core/base/fp8.h.
+/// The neighbourhood of every float16 pattern as f32: the device's conversion follows core/base/fp8.h.
 TEST(Fp8Cast, IsTheSameOnEveryDevice) {
   std::vector<float> numbers;
   for (uint32_t upper = 0; upper < 65536; ++upper)
@@ -302,8 +302,8 @@ struct ProductSizes {
   int64_t m, n, k, zeros;  // zeros: columns and rows after c
 };
 
-/// Products of tensors that were rounded to FP8, against sums in f64 of the rounded numbers. Sums in f32 differ from
-/// these by 2^-24 for each term; the hardware adds up to 128 products with fewer digits before it adds them in f32.
+/// GEMMs of tensors rounded to FP8, compared with sums in f64 of the rounded numbers. Sums in f32 differ from these by
+/// 2^-24 per term; the hardware sums up to 128 products with fewer digits before it adds them in f32.
 void expect_product(Device device, Fp8Format left, Fp8Format right, const ProductSizes& size, DType result, bool bias,
                     bool relu) {
   SCOPED_TRACE(cat(to_string(device), " ", size.m, " x ", size.n, " x ", size.k, " bias ", bias, " relu ", relu));
@@ -359,8 +359,8 @@ void expect_product(Device device, Fp8Format left, Fp8Format right, const Produc
         sizes += std::abs(term);
       }
       if (relu) sum = std::max(sum, 0.0);
-      // Tensor cores of Hopper keep some 13 bits of the largest term while they add terms of FP8, and cut off the rest:
-      // over a hundred terms or so several such bits are lost in one direction.
+      // Tensor cores of Hopper keep some 13 bits of the largest term while they add FP8 terms, and truncate the rest:
+      // over about a hundred terms several such bits are lost in one direction.
       const double of_sum = device.is_cuda() ? 0x1p-10 : 0x1p-24 * static_cast<double>(k + 1),
                    of_result = result == DType::f32 ? 0 : 0x1p-8;
       ASSERT_NEAR(got, sum, of_sum * sizes + 1.01 * of_result * std::abs(sum)) << i << "," << j;

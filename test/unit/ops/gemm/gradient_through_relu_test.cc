@@ -1,4 +1,4 @@
-// The gradient through a ReLU, in one operator with the product before it and the sums after it.
+// The gradient through a ReLU, in one operator with the GEMM before it and the sums after it.
 #include "ops/gemm/gradient_through_relu.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ void PrintTo(const ReluCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCase, DType>> {};
 
-/// Larger tiles, which need as many multiprocessors as only a GPU has, compared with separate operators.
+/// Larger tiles, which need a GPU's number of multiprocessors, compared with separate operators.
 TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const ReluCase c = std::get<0>(GetParam());
@@ -94,8 +94,7 @@ TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   expect_near(t, "d_bias", "d_bias2", c.in, std::sqrt(static_cast<double>(c.batch * c.out)));
 }
 
-// Which tiles a shape gets depends on the number of multiprocessors. With 132 these shapes get the tiles in their
-// names.
+// The tiles of a shape depend on the number of multiprocessors. With 132 these shapes get the tiles in their names.
 INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                          testing::Combine(testing::Values(ReluCase{"128 x 256", 16900, 256, 40},
                                                           ReluCase{"128 x 256, deep, part of a tile", 8600, 512, 600},
@@ -107,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                                                           ReluCase{"64 x 64", 500, 1024, 1000}),
                                           testing::Values(DType::f16, DType::bf16)));
 
-/// Whether a search of y finds something if its element `at` is this number.
+/// Whether the overflow check of y reports something if its element `at` is this number.
 bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
   const Shape shape{70, in};
   Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, relu_inputs(shape[0], in, 72), {}});
@@ -123,7 +122,7 @@ bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
   return to_host<float>(t.ctx.stream(), found.get(0))[0] > 0;
 }
 
-/// Rows of whole 16 bytes, which a kernel for Hopper searches as it reads them, and others.
+/// Rows of whole 16 bytes, which a kernel for Hopper checks as it reads them, and others.
 TEST(GradientThroughReluSearch, FindsWhatIsNotFiniteInY) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f16, DType::f32})

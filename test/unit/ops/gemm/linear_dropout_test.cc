@@ -66,7 +66,7 @@ void PrintTo(const LayerCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeLinearReluDropout : public testing::TestWithParam<std::tuple<LayerCase, DType>> {};
 
-/// Larger tiles, of which only a GPU has as many as they need.
+/// Larger tiles, which need a GPU's number of multiprocessors.
 TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const LayerCase c = std::get<0>(GetParam());
@@ -82,8 +82,7 @@ TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   EXPECT_GT(std::count(other_values.begin(), other_values.end(), 0), std::ssize(other_values) / 3);
 }
 
-// Which tiles a shape gets depends on the number of multiprocessors. With 132 these shapes get the tiles in their
-// names.
+// The tiles of a shape depend on the number of multiprocessors. With 132 these shapes get the tiles in their names.
 INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
                          testing::Combine(testing::Values(LayerCase{"128 x 256", 16900, 40, 512},
                                                           LayerCase{"128 x 256, deep, part of a tile", 8600, 600, 512},
@@ -121,8 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
                      testing::Values(DType::f16, DType::bf16, DType::f32)));
 
-/// TF32 keeps 10 bits after the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
-/// their size at most.
+/// TF32 keeps 10 fraction bits, and the matrix instruction truncates the others: operands shrink by at most 2^-10 of
+/// their size.
 TEST(FusedProductsInTf32, AreNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 2, .seed = 7});
@@ -170,7 +169,7 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
       const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
       ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
-      // The gradient of an input that ends without ReLU, whose rows end with zeros, which stay.
+      // The gradient of an input without ReLU, whose rows are padded with zeros, which stay.
       const Tensor d_in_all = make({batch, d_x.row_stride()}, 13);
       TensorSpec of_d_in = d_x.spec();
       of_d_in.zero_columns = of_d_in.row_stride - in;

@@ -59,8 +59,8 @@ OP_TEST(Matmul) {
   });
 }
 
-/// The gradient of a layer's input. Small batches are a kernel of ours on Hopper, with tiles of 64 x 64 and steps of
-/// 128 bytes, where columns end at multiples of 16 bytes.
+/// The gradient of a layer's input. On Hopper, small batches whose columns end at multiples of 16 bytes use this
+/// project's kernel, with tiles of 64 x 64 and steps of 128 bytes.
 OP_TEST(MatmulTransposed) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -72,7 +72,7 @@ OP_TEST(MatmulTransposed) {
   sizes("odd depth", 65, 72, 77);
   sizes("odd columns", 70, 77, 40);
   sizes("one row", 1, 64, 24);
-  sizes("many steps", 130, 68, 520);  // tensor cores cut off sums, so more of them would need a tolerance of their own
+  sizes("many steps", 130, 68, 520);  // tensor cores truncate sums, so that more steps would need a larger tolerance
   forward([](Rig& t) {
     ops::matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::yes, t.out("c", {t["a"].dim(0), t["b"].dim(0)}));
   });

@@ -79,7 +79,7 @@ struct DeviceTensors {
   Context ctx;
   std::deque<Buffer> memory{};
 
-  /// t or its transpose, with rows `extra` elements longer than they must be, and `zeros` rows and columns after.
+  /// t or its transpose, with row strides enlarged by `extra` elements, and `zeros` rows and columns after.
   template <class T>
   Tensor upload(const Numbers& t, bool transposed, int64_t extra, int64_t zeros = 0) {
     const int64_t rows = transposed ? t.columns : t.rows, columns = transposed ? t.rows : t.columns;
@@ -108,7 +108,7 @@ struct DeviceTensors {
   }
 };
 
-/// A product in f64, and the sums of the sizes of its terms.
+/// A GEMM in f64, and the sums of the magnitudes of its terms.
 struct Reference {
   std::vector<double> sums, sizes;
   Reference(const Numbers& a, const Numbers& b) {
@@ -129,7 +129,7 @@ struct Reference {
   }
 };
 
-/// The largest error of c, relative to the sizes of the terms of each sum. With TF32 alone it is above 2^-16 here.
+/// The largest error of c, relative to the sum of term magnitudes. With plain TF32 it exceeds 2^-16 here.
 double error_of(const std::vector<float>& c, int64_t stride, const Reference& expected, int64_t columns) {
   double largest = 0;
   for (size_t i = 0; i < expected.sums.size(); ++i) {

@@ -1,4 +1,4 @@
-// The wgrad, alone and as one of the last launches of a backward pass.
+// The wgrad, alone and as one of the deferred launches of a backward pass.
 #include "ops/gemm/weight_gradient.h"
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
   return {{"x", {batch, in}}, {"d_y", {batch, out}}};
 }
 
-/// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 128 and its steps of 64 samples; in TF32 tiles of 256 x 128 or 128 x 256; in f32 and TF32
-/// steps of 32 samples, of which blocks have at least four in f32, 16 in TF32. Rows of the result that are no
-/// multiples of 16 bytes: dense ones, where only d_y is padded.
+/// Deferred to the end of a backward pass, so that a GPU computes it in a shared kernel if it can. Shapes around its
+/// tiles of 128 x 128 and its steps of 64 samples; in TF32 tiles of 256 x 128 or 128 x 256; in f32 and TF32 steps of 32
+/// samples, of which blocks have at least four in f32, 16 in TF32. Rows of the result are not multiples of 16 bytes:
+/// dense ones, with only d_y padded.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -76,11 +76,11 @@ struct TogetherCase {
 void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32" : name_of(c.dtype)); }
 class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
-/// More products than one launch takes, of several batches, compared with the library's, and bit by bit against the
-/// same again. In two bytes also bit by bit against each in a launch of its own; in f32 and TF32 that has sums in
-/// another order. In TF32 values are those that it has. In two bytes a launch takes 10. One of a single product has
-/// tiles of 128 x 128; on 132 multiprocessors the first together has tiles of 256 x 128 or 128 x 256, one a block, the
-/// second of 128 x 128, three a block, and the third the larger ones again, two a block.
+/// More GEMMs than one launch can process, of several batches, compared with the library's, and bit by bit with a
+/// repetition. In two bytes also bit by bit with separate launches; in f32 and TF32 these sum in another order. In TF32
+/// values are representable in it. In two bytes one launch processes 10. A single GEMM has tiles of 128 x 128. On 132
+/// multiprocessors, the first launch has tiles of 256 x 128 or 128 x 256, one per block; the second of 128 x 128, three
+/// per block; and the third the larger ones again, two per block.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
@@ -94,7 +94,7 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
       sizes.push_back({100 + i, i % 2 ? few : many, i % 2 ? many : few});
     }
   sizes.insert(sizes.end(), {{70, 136, 9}, {130, 120, 513}});
-  for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not go round
+  for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not divide evenly
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -163,7 +163,7 @@ struct LogitSizes {
   int64_t batch, first, second;
 };
 
-/// A rig in which the operator has run, and those that it stands for one after the other ("y alone", ...).
+/// A rig that has run both the operator and the separate operators that it replaces ("y alone", ...).
 Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   const auto [batch, first, second] = sizes;
   Rig t({device,
@@ -197,7 +197,7 @@ Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   return t;
 }
 
-/// On the CPU bit by bit. On a GPU products are summed in another order, and then a logit may be rounded otherwise.
+/// On the CPU bit by bit. On a GPU GEMMs are summed in another order, so that a logit may be rounded differently.
 TEST(LogitLossOp, IsItsOperatorsOneByOne) {
   for (const Device device : devices())
     for (const auto& [dtype, tolerance] :
@@ -211,7 +211,7 @@ TEST(LogitLossOp, IsItsOperatorsOneByOne) {
                                       {33, 432, 2056},
                                       {300, 400, 0},
                                       {4, 8, 0}}) {
-        // The code of f16, and that of smaller batches.
+        // f16 and smaller batches run the same code.
         if (kSanitized && (dtype == DType::bf16 || sizes.batch * (sizes.first + sizes.second) > 300'000)) continue;
         SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype), " ", sizes.batch));
         const Rig t = ran_both_ways(device, dtype, sizes);

@@ -21,7 +21,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// The rule on each device against the CPU.
+/// The rule on each device, compared with the CPU.
 void rows(OpTest& test, const Optimizer& optimizer) {
   test.dense_only();
   test.f32_only();
@@ -275,7 +275,7 @@ void expect_rounded_copies(DType type) {
         };
         for (int step = 0; step < 2; ++step) run.step(numbers(4, count), 0.1f);
         expect_copy();
-        run.step(numbers(5, count), 0.1f, true);  // skipped: neither changes
+        run.step(numbers(5, count), 0.1f, true);  // skipped: nothing changes
         expect_copy();
       }
 }
@@ -291,7 +291,7 @@ TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {
             "update_dense with 0 states, not 2;");
 }
 
-/// Every place of a pack of four and its rest, on each device.
+/// Every position in a pack of four and in the remainder, on each device.
 TEST(OptimizerOp, ReportsAGradientThatIsNotFinite) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const Device device : devices())

@@ -1,4 +1,4 @@
-// Sums of two ranks' arrays, on every device: both ranks here are of one device.
+// Sums of two ranks' arrays, on every device: here both ranks use one device.
 #include "ops/optimizer/peer_sum.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
   for (const Device device : devices())
     for (const int64_t n : {1, 2, 7, 8, 29, 4096, 70001})
-      for (const int64_t skipped : {0, 1, 4}) {  // elements in front: not every array is one of whole words
+      for (const int64_t skipped : {0, 1, 4}) {  // elements before it: not every array starts at a word boundary
         SCOPED_TRACE(cat(n, " elements after ", skipped, " on ", to_string(device)));
         Context ctx(runtime_of(device), runtime_of(device).compute_stream());
         std::vector<float> a, b;
@@ -40,7 +40,7 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
       }
 }
 
-/// Each half is searched by the rank that adds it up: its sums, not what they are made of.
+/// Each rank checks the sums of the half that it adds up, not the summands.
 TEST(PeerSum, SumsThatDoNotFitAreFound) {
   constexpr int64_t kElements = 4099;
   constexpr float kMost = 100;

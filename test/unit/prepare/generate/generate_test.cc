@@ -63,12 +63,12 @@ TEST_F(Generated, TheSetKeepsTheSectionAndTheBestAucIsAboutWhatItShouldBe) {
 }
 
 TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
-  section.eval_source.clear();  // the set would lie next to its list
+  section.eval_source.clear();  // the set would be next to its list
   options.written_as = WrittenAs::parquet;
   write_text(folder / "_metadata.json", "{}");
   EXPECT_SAYS(message_of([&] { make(); }),
               cat("'", (folder / "_metadata.json").string(),
-                  "' is there already, and this set would have its own there; choose another folder for '"));
+                  "' already exists, and this set would write its own there; choose another folder for '"));
   EXPECT_EQ(read_text(folder / "_metadata.json", "test"), "{}");
 }
 
@@ -80,7 +80,7 @@ TEST_F(Generated, NoModelBeatsTheTruth) {
   EXPECT_NEAR(make()->auc, 0.5, 0.01);
 }
 
-/// Share of samples on whose two labels the set agrees, beyond what chance gives.
+/// The share of samples on whose two labels the set agrees, beyond chance.
 double agreement(const std::vector<SampleBlock>& blocks) {
   double both = 0, first = 0, second = 0, rows = 0;
   for (const SampleBlock& block : blocks)
@@ -169,11 +169,11 @@ TEST_F(Generated, DataOfTheSameParametersIsLeftAloneAndOtherDataNeedsForce) {
   const auto best = make();
   const auto time = fs::last_write_time(folder / "train.0.data");
   EXPECT_EQ(make()->auc, best->auc);
-  EXPECT_SAYS(said, "is there already, made with the same parameters; nothing to do");
+  EXPECT_SAYS(said, "already exists, made with the same parameters; nothing to do");
   EXPECT_EQ(fs::last_write_time(folder / "train.0.data"), time);
   options.seed = 9;
   EXPECT_SAYS(message_of([&] { make(); }),
-              "usage: '" + section.source + "' is there already, and was not made with these parameters; --force");
+              "usage: '" + section.source + "' already exists, and was not made with these parameters; --force");
 }
 
 TEST_F(Generated, TheTruthReadsBackAndABrokenFileSaysSo) {
@@ -214,13 +214,13 @@ TEST_F(Generated, OptionsThatDoNotFitTheSectionAreUsageErrors) {
               "--vocabulary has 2 numbers; the Data layer has 9 slots");
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 7; }), "allows max_nnz 6 in sparse input \"wide\"");
   EXPECT_SAYS(message([](auto& o) { o.max_nnz = 2; }), "allows max_nnz 1 in sparse input \"deep\"");
-  EXPECT_SAYS(message([](auto& o) { o.positive_share = 1; }), "the share of positives must lie between 0 and 1");
-  EXPECT_SAYS(message([](auto& o) { o.related = 1.5; }), "labels are related by a correlation from -1 to 1, not 1.5");
+  EXPECT_SAYS(message([](auto& o) { o.positive_share = 1; }), "the share of positives must be between 0 and 1");
+  EXPECT_SAYS(message([](auto& o) { o.related = 1.5; }), "the correlation of labels must be from -1 to 1, not 1.5");
   EXPECT_SAYS(message([](auto& o) { o.files = 30000; }), "20000 samples in 30000 files");
   EXPECT_SAYS(message([](auto& o) { o.hashed_keys = true, o.key_bytes = 4; }), "hashed keys need 64 bits");
   EXPECT_SAYS(message([](auto& o) { o.vocabulary = {int64_t{1} << 31}, o.key_bytes = 4; }), "does not fit 32 bits");
   section.eval_source = (folder / "train.list").string();
-  EXPECT_SAYS(message([](auto&) {}), "differ in their ending alone");
+  EXPECT_SAYS(message([](auto&) {}), "differ only in their extension");
 }
 
 TEST_F(Generated, AnEvaluationSetOfOneClassIsAnError) {

@@ -1,4 +1,4 @@
-// Column kinds that --init guesses: each kind, and the borders between them.
+// The column kinds that --init guesses: each kind, and the thresholds between them.
 #include "prepare/init/column_guess.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ ColumnGuess guess_cells(const std::string& name, int rows, const std::function<s
   return guess_column(name, facts);
 }
 
-/// One of `count` numbers, in no order.
+/// A pseudo-random one of `count` numbers.
 int drawn(int row, int count) {
   return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
 }
@@ -45,12 +45,12 @@ TEST(ColumnGuess, OneWordInARowToEvaluateOnMakesNumbersACategory) {
   const ColumnGuess guess = guess_column("age", facts);
   EXPECT_EQ(guess.kind, GuessedKind::category);
   EXPECT_FALSE(guess.integers);
-  EXPECT_NE(guess.why.find("1000 of 1000 values are numbers, but not 'abc' of a row to evaluate on"), std::string::npos)
+  EXPECT_NE(guess.why.find("1000 of 1000 values are numbers, but not 'abc' of an evaluation row"), std::string::npos)
       << guess.why;
 }
 
 TEST(ColumnGuess, NumbersThatComeAgainAreCategoriesToo) {
-  // Each of them in five rows on average is the border.
+  // Five rows per value on average is the threshold.
   const auto kind = [](int values) {
     return guess_cells("age", 1000, [&](int r) { return std::to_string(7 * (r % values)); }).kind;
   };
@@ -105,7 +105,7 @@ TEST(ColumnGuess, FewRowsAreNoIds) {
 
 TEST(ColumnGuess, NumbersOfRowsAreLeftOut) {
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string(r + 1); }).kind, GuessedKind::left_out);
-  // Some rows of a table whose rows have numbers: shuffled, with gaps.
+  // Some rows of a table with row numbers: shuffled, with gaps.
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string((r * 7919) % 503); }).kind, GuessedKind::left_out);
   EXPECT_EQ(guess_cells("row_id", 500, [](int r) { return std::to_string(drawn(r, 1 << 30)); }).kind,
             GuessedKind::left_out);
@@ -292,7 +292,7 @@ TEST(ColumnGuess, NumbersInOtherNotationsAreReadUnlessTheyMayBeTwo) {
     const auto cell = [&, before = before, behind = behind](int r) { return before + tail(r) + behind; };
     const ColumnGuess guess = guess_cells("x", 400, cell);
     EXPECT_EQ(guess.kind, GuessedKind::left_out) << cell(1) << ": " << guess.why;
-    EXPECT_NE(guess.why.find("--number-format says which"), std::string::npos) << guess.why;
+    EXPECT_NE(guess.why.find("set --number-format"), std::string::npos) << guess.why;
   }
   const auto ids = [](int r) { return cat(111 + drawn(r, 80), ",", 111 + drawn(r + 999, 80), r % 2 ? ",155" : ""); };
   EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
@@ -304,7 +304,7 @@ TEST(ColumnGuess, PointsThatMayStandBetweenThousandsAreNotTakenForFractions) {
   };
   const ColumnGuess guess = guess_cells("x", 400, german);
   EXPECT_EQ(guess.kind, GuessedKind::left_out) << guess.why;
-  EXPECT_NE(guess.why.find("whose point may stand between thousands"), std::string::npos) << guess.why;
+  EXPECT_NE(guess.why.find("whose point may separate thousands"), std::string::npos) << guess.why;
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "0.125"; }).kind, GuessedKind::number);
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "1250"; }).kind, GuessedKind::number);
   EXPECT_EQ(guess_cells("x", 400, [&](int r) { return german(3 * r + 1); }).kind, GuessedKind::number)

@@ -1,4 +1,4 @@
-// The config that --init writes: as text, and how long it trains.
+// The config that --init writes: its text, and how long it trains.
 #include "prepare/init/init_config.h"
 
 #include <gtest/gtest.h>

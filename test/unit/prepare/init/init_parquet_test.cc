@@ -1,4 +1,4 @@
-// --init of Parquet tables: what columns are taken for, and that the config reads the very files it was made from.
+// --init of Parquet tables: the guessed column kinds, and that the config reads the original files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct InitParquet : ::testing::Test {
   static Column label() {
     return made<int64_t>("y", ParquetType::i64, [](int r) { return drawn(r + 7000, 3) == 0; });
   }
-  /// --init of `data`; rows to evaluate on are held out, unless they are given.
+  /// Runs --init on `data`; evaluation rows are held out, unless they are given.
   InitResult init_of(const fs::path& data, const fs::path& eval = {}) {
     InitOptions options;
     options.data = data.string();
@@ -41,7 +41,7 @@ struct InitParquet : ::testing::Test {
     options.out = (folder / cat("config", count++, ".json")).string();
     return init(options);
   }
-  /// The line of the report on a column; empty where there is none.
+  /// The report's line on a column; empty if there is none.
   static std::string line(const InitResult& result, const std::string& column) {
     for (const std::string& one : result.report)
       if (one.starts_with(cat("  ", column, ": "))) return one.substr(column.size() + 4);
@@ -72,7 +72,7 @@ TEST_F(InitParquet, InfiniteRowsAreBadAndMoreThanAFewAreAnError) {
   write_parquet(file, {label(), made<double>("ratio", ParquetType::f64,
                                              [&](int r) { return r == 17 ? infinity : 0.5 + drawn(r, 1000); })});
   const std::string message = message_of([&] { init_of(file); });
-  EXPECT_SAYS(message, "rows.parquet': row 18: column 'ratio' (double): the value inf is no finite float");
+  EXPECT_SAYS(message, "rows.parquet': row 18: column 'ratio' (double): the value inf is not a finite float");
   EXPECT_SAYS(message, "make it null or NaN, or name the column in --leave-out");
 }
 
@@ -95,7 +95,7 @@ TEST_F(InitParquet, AColumnOfTypeNullIsLeftOut) {
   nothing.valid.assign(kRows, 0);
   write_parquet(file,
                 {label(), nothing, made<double>("x", ParquetType::f64, [](int r) { return 0.5 + drawn(r, 999); })});
-  EXPECT_EQ(line(init_of(file), "none"), "left out: no row has a value");
+  EXPECT_EQ(line(init_of(file), "none"), "omitted: no row has a value");
 }
 
 TEST_F(InitParquet, WholeFloatsUnderTheNameOfAnIdAreCategoriesAsIntegersAre) {
@@ -107,12 +107,13 @@ TEST_F(InitParquet, WholeFloatsUnderTheNameOfAnIdAreCategoriesAsIntegersAre) {
                        made<double>("zip", ParquetType::f64, [](int r) { return r % 10 == 1 ? 0.5 : drawn(r, 30); }),
                        made<double>("code", ParquetType::f64, [](int r) { return 1e17 + 64 * drawn(r, 30); })});
   const InitResult result = init_of(file);
-  EXPECT_TRUE(line(result, "user_id").starts_with("category: integers that are names, by 'user' in the name; 30 diff"))
+  EXPECT_TRUE(line(result, "user_id")
+                  .starts_with("category: integers used as ids (the name contains 'user' in the name; 30 diff"))
       << line(result, "user_id");
-  EXPECT_TRUE(line(result, "item_id").starts_with("category: integers that are names")) << line(result, "item_id");
+  EXPECT_TRUE(line(result, "item_id").starts_with("category: integers used as ids")) << line(result, "item_id");
   EXPECT_TRUE(line(result, "weight").starts_with("number: ")) << line(result, "weight");
   EXPECT_TRUE(line(result, "zip").starts_with("number: ")) << line(result, "zip");
-  EXPECT_TRUE(line(result, "code").starts_with("left out: ids by 'code'")) << line(result, "code");
+  EXPECT_TRUE(line(result, "code").starts_with("omitted: ids by 'code'")) << line(result, "code");
 }
 
 TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
@@ -124,7 +125,7 @@ TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
   write_parquet(file, {label(), lists("seen", ParquetType::f64, whole), lists("vector", ParquetType::f64, fractions)});
   const InitResult result = init_of(file);
   EXPECT_TRUE(line(result, "seen").starts_with("list of categories: up to 2 in a row, 7 ")) << line(result, "seen");
-  EXPECT_EQ(line(result, "vector"), "left out: lists of fractions, which have no keys");
+  EXPECT_EQ(line(result, "vector"), "omitted: lists of fractions, which cannot be keys");
 }
 
 TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {
@@ -141,7 +142,7 @@ TEST_F(InitParquet, WholeDecimalsBeyond64BitsAreReadAsTexts) {
   const fs::path stored = test::source_dir() / "test/unit/prepare/init/wide_decimals.parquet";
   for (const fs::path& eval : {fs::path(), stored}) {
     const InitResult result = init_of(stored, eval);
-    EXPECT_NE(line(result, "wide_id").find("category: integers that are names"), std::string::npos)
+    EXPECT_NE(line(result, "wide_id").find("category: integers used as ids"), std::string::npos)
         << line(result, "wide_id");
     EXPECT_NE(line(result, "wide_id").find("20 different ones"), std::string::npos) << "none is rounded to another";
     EXPECT_TRUE(line(result, "small_id").starts_with("category")) << line(result, "small_id");
@@ -171,7 +172,7 @@ TEST_F(InitParquet, AFolderIsLookedAtAsAWhole) {
   EXPECT_TRUE(beside.config.find("set\"") != std::string::npos) << "the folder is the source";
   write_parquet(set / "part-2.parquet", {y, texts("x", towns), texts("town", towns)});
   EXPECT_SAYS(message_of([&] { init_of(set); }),
-              "part-2.parquet': column 'x' is of the type string, and in files before of the type double");
+              "part-2.parquet': column 'x' has the type string, but in earlier files the type double");
 }
 
 TEST_F(InitParquet, TextsThatHoldSeveralValuesAreListsAsInTexts) {

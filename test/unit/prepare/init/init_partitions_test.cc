@@ -1,4 +1,4 @@
-// --init of text files in partitions: their values are columns, in the files that it writes too.
+// --init of partitioned text files: partition values are columns, also in the files that it writes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST_F(InitPartitions, AreColumnsOfTheRowsThatAreSplit) {
   const InitResult result = run("y");
   EXPECT_TRUE(says(result, "partitions: town, shop are columns too"));
   EXPECT_TRUE(says(result, "  shop: number and category: 3 different values"));
-  EXPECT_TRUE(says(result, "  town: left out: all rows have the same value"));
+  EXPECT_TRUE(says(result, "  town: omitted: all rows have the same value"));
   const std::string written = read_text(folder_ / "c.train.csv", "rows");
   EXPECT_TRUE(written.starts_with("y,c,town,shop\n")) << written.substr(0, 80);
   EXPECT_NE(written.find(",\"a, b\",2\n"), written.npos) << written.substr(0, 200);

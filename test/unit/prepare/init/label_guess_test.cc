@@ -1,4 +1,4 @@
-// Which labels are positive, and what --init asks for where that is not plain.
+// Which labels are positive, and the question of --init if that is ambiguous.
 #include "prepare/init/label_guess.h"
 
 #include <gtest/gtest.h>
@@ -48,10 +48,10 @@ TEST(LabelGuess, NumbersInOtherNotationsAreNumbers) {
   EXPECT_EQ(choose({"0,0", "1,0", "1,0"}).text(), R"({"column":"y","number_format":"1234,5"})");
   const std::vector<std::string> ratings = {"1", "2,5", "3,5", "4,5", "5"};
   EXPECT_EQ(choose(ratings, "3,5").text(), R"({"column":"y","positive":{"at_least":3.5},"number_format":"1234,5"})");
-  EXPECT_NE(refusal(ratings).find("say from which one on a row is positive"), std::string::npos);
+  EXPECT_NE(refusal(ratings).find("state the lowest positive one"), std::string::npos);
   EXPECT_EQ(choose({"10 %", "20 %", "30 %"}, "20 %").text(),
             R"({"column":"y","positive":{"at_least":0.2},"number_format":"1234.5","unit":"%"})");
-  EXPECT_NE(refusal({"1,234", "2,500", "3,125"}, "2,500").find("--number-format says which"), std::string::npos);
+  EXPECT_NE(refusal({"1,234", "2,500", "3,125"}, "2,500").find("set --number-format"), std::string::npos);
   EXPECT_EQ(choose_label("y", facts_of({"1,234", "2,500", "3,125"}), "2,500", "", NumberFormat::commas_point).at_least,
             2500);
   EXPECT_EQ(choose({"1,2", "x", "y"}, "1,2").text(), R"({"column":"y","positive":"1,2"})");
@@ -59,9 +59,8 @@ TEST(LabelGuess, NumbersInOtherNotationsAreNumbers) {
 
 TEST(LabelGuess, AsksWithTheCommandToType) {
   EXPECT_EQ(refusal({">50K", "<=50K", "<=50K"}),
-            "label 'y' has two values, '<=50K' (2 rows), '>50K' (1): say which one is positive\n"
-            "  huge_ctr --init d.csv --label y --positive '<=50K'\n"
-            "  huge_ctr --init d.csv --label y --positive '>50K'");
+            "label 'y' has two values, '<=50K' (2 rows), '>50K' (1): state which one is positive\n  huge_ctr --init "
+            "d.csv --label y --positive '<=50K'\n  huge_ctr --init d.csv --label y --positive '>50K'");
   EXPECT_NE(refusal(kRatings).find("such as\n  huge_ctr --init d.csv --label y --positive 4"), std::string::npos)
       << refusal(kRatings);
   EXPECT_NE(refusal({"a", "b", "b", "c"}).find("--positive b"), std::string::npos);

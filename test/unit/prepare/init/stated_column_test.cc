@@ -52,9 +52,9 @@ TEST(StatedColumn, ListsAreTakenApartWhereTheGuessDoesNotDare) {
 TEST(StatedColumn, WhatTheValuesCannotBeIsRefusedWithTheFirstOfThem) {
   const ColumnFacts prices = facts_of([](int r) { return r == 9 ? "$ 12" : std::to_string(r); });
   EXPECT_EQ(message_of([&] { stated(prices, {.number = true}); }),
-            "--number x: 1 value is no number, the first is '$ 12'");
+            "--number x: 1 value is not a number, the first is '$ 12'");
   EXPECT_EQ(message_of([&] { stated(facts_of([](int) { return "one"; }), {.list = true}); }),
-            "--list x: no cell holds several values between one of | ; , / ^ ~ # and blanks");
+            "--list x: no cell holds several values separated by one of | ; , / ^ ~ # or blanks");
   EXPECT_EQ(message_of([&] { stated(facts_of([](int) { return "?"; }), {.category = true}); }),
             "--category x: no row has a value");
   ColumnFacts lists;
@@ -82,10 +82,10 @@ TEST(StatedColumn, OptionsNameColumnsThatExistAndDoNotContradictEachOther) {
   EXPECT_EQ(message(&InitOptions::numbers, {"age"}), "--number age: several columns have this name");
   EXPECT_EQ(message(&InitOptions::lists, {"y"}), "--list y: it is the label");
   options.leave_out = {"city"};
-  EXPECT_EQ(message(&InitOptions::numbers, {"city"}), "--number city: it is in --leave-out too");
+  EXPECT_EQ(message(&InitOptions::numbers, {"city"}), "--number city: it is also in --leave-out");
   options.leave_out = {};
   options.lists = {"2"};
-  EXPECT_EQ(message(&InitOptions::categories, {"2"}), "--category 2: it is in --list too");
+  EXPECT_EQ(message(&InitOptions::categories, {"2"}), "--category 2: it is also in --list");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How --init takes a text of separated values apart.
+// How --init splits a text of separated values.
 #include "prepare/init/text_layout.h"
 
 #include <gtest/gtest.h>
@@ -80,18 +80,18 @@ TEST(TextLayout, SaysWhatIsNoTable) {
   };
   EXPECT_EQ(message(""), "it is empty");
   EXPECT_EQ(message("\n\n"), "it is empty");
-  EXPECT_NE(message("one\ntwo\n").find("no separator makes rows of equally many cells"), std::string::npos);
+  EXPECT_NE(message("one\ntwo\n").find("no separator gives rows of equally many cells"), std::string::npos);
   EXPECT_NE(message("PK\x03\x04 and so on").find("spreadsheet"), std::string::npos);
   EXPECT_NE(message(std::string("\xFF\xFE"
                                 "a\0,\0",
                                 6))
                 .find("UTF-16"),
             std::string::npos);
-  EXPECT_EQ(message(std::string("ab\0cd", 5)), "it is no text of separated values: byte 2 is zero");
+  EXPECT_EQ(message(std::string("ab\0cd", 5)), "it is not a text of separated values: byte 2 is zero");
   EXPECT_NE(label_message("income,age\n1,2\n", "incom").find("did you mean \"income\"?; there are 'income', 'age'"),
             std::string::npos);
   EXPECT_EQ(label_message("y,y\n1,2\n", "y"), "--label y: 2 columns have this name");
-  EXPECT_NE(label_message("1,2\n3,4\n", "y").find("go by their numbers, 1 to 2"), std::string::npos);
+  EXPECT_NE(label_message("1,2\n3,4\n", "y").find("are numbered 1 to 2"), std::string::npos);
 }
 
 TEST(TextLayout, LinesThatEndWithCarriageReturnsAreNamed) {
@@ -99,7 +99,7 @@ TEST(TextLayout, LinesThatEndWithCarriageReturnsAreNamed) {
     guess_layout("a,b\r1,2\r3,4\r", "a");
     FAIL() << "was read";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("carriage return alone"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("only a carriage return"), std::string::npos) << error.what();
   }
 }
 
@@ -109,16 +109,15 @@ TEST(TextLayout, LinesBeforeTheHeaderAndRowNamesAreNamed) {
   };
   const std::string rows = "y;b;c\n1;2;3\n0;4;5\n1;6;7\n";
   EXPECT_EQ(message("# made in May\n" + rows),
-            "its first line '# made in May' looks like a comment, which is not read: remove it");
-  EXPECT_NE(
-      message("Report of May\n\n" + rows).find("has 1 cell, and most rows have 3: remove what stands before the "),
-      std::string::npos);
-  EXPECT_NE(message("\"y\" \"b\"\n\"1\" 2 3\n\"2\" 4 5\n").find("row names of R (row.names = FALSE)"),
+            "its first line '# made in May' looks like a comment, which is not supported: remove it");
+  EXPECT_NE(message("Report of May\n\n" + rows).find("has 1 cell, but most rows have 3: remove the lines before the "),
             std::string::npos);
-  EXPECT_NE(message("y,b\n1,a,\n0,c,\n").find("rows end with a delimiter, and the header does not"), std::string::npos);
+  EXPECT_NE(message("\"y\" \"b\"\n\"1\" 2 3\n\"2\" 4 5\n").find("R's row names (row.names = FALSE)"),
+            std::string::npos);
+  EXPECT_NE(message("y,b\n1,a,\n0,c,\n").find("rows end with a delimiter, but the header does not"), std::string::npos);
   EXPECT_NE(message("y,b\n1,'a, x'\n0,'c, z'\n").find("cells in single quotes"), std::string::npos);
   EXPECT_NE(message("y,b,c\r1,2,3\n0,2,3\n1,2,3\n").find("its lines end in two ways"), std::string::npos);
-  EXPECT_NE(message("sep=;\n" + rows).find("tells Excel the delimiter"), std::string::npos);
+  EXPECT_NE(message("sep=;\n" + rows).find("sets Excel's delimiter"), std::string::npos);
   EXPECT_EQ(guess_layout("#y,b\n1,2\n", "#y").columns, (Names{"#y", "b"})) << "a header may begin like a comment";
 }
 
@@ -129,7 +128,8 @@ TEST(TextLayout, BackslashesThatEscapeQuotesAreNamed) {
   for (const char* cell : {R"("say \"hi, there\"")", R"("it is 5\"")", R"("\"")"}) {
     std::string text = "y,t,x\n";
     for (int r = 0; r < 50; ++r) text += cat(r % 2, ",", cell, ",0.5\n");
-    EXPECT_NE(message(text).find("backslashes escape quotes, delimiters or line ends here, as Spark, Hive and MySQL"),
+    EXPECT_NE(message(text).find(
+                  "backslashes escape quotes, delimiters or line ends here, as in files of Spark, Hive and MySQL"),
               std::string::npos)
         << cell;
   }

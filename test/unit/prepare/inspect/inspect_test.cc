@@ -103,11 +103,11 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
         found.problems[1],
         "sparse input \"a\" has 5 keys in this sample up to slot 1, more than its max_feature_num_per_sample of 4");
     EXPECT_SAYS(found.problems[2], "record 12 of 5000");
-    EXPECT_SAYS(found.problems[2], "label 0 is 0.5; BinaryCrossEntropyLoss wants 0 or 1");
+    EXPECT_SAYS(found.problems[2], "label 0 is 0.5; BinaryCrossEntropyLoss expects 0 or 1");
     EXPECT_SAYS(found.problems[3], "dense value 1 is nan");
     EXPECT_SAYS(
         found.problems[4],
-        "slot 2 (of sparse input \"b\") has the key 260; by slot_size_array its keys lie from 110 to 199, or below 90");
+        "slot 2 (of sparse input \"b\") has the key 260; by slot_size_array its keys are from 110 to 199, or below 90");
   }
 }
 

@@ -210,7 +210,7 @@ TEST_F(Criteo, GzipSeveralFilesWindowsLineEndsAndAMissingLastNewlineReadTheSame)
   EXPECT_EQ(read_text(options.folder / "train.0.data", ""), expected);
 
   cut_bytes(folder / "b.tsv.gz", 20);
-  EXPECT_SAYS(message_of([&] { convert(); }), "b.tsv.gz' is damaged or cut off");
+  EXPECT_SAYS(message_of([&] { convert(); }), "b.tsv.gz' is damaged or truncated");
   EXPECT_FALSE(fs::exists(options.folder / "train.txt")) << "no list may name a half-made set";
 }
 
@@ -245,16 +245,16 @@ TEST_F(Criteo, OptionsThatDoNotFitAreUsageErrors) {
   options.style = {};
   options.holdout = 0.1;
   options.inputs = {"-"};
-  EXPECT_SAYS(message_of([&] { convert(); }), "the standard input cannot be");
+  EXPECT_SAYS(message_of([&] { convert(); }), "the standard input does not allow");
   options.holdout = 1;
   EXPECT_SAYS(message_of([&] { convert(); }), "--holdout");
   options.holdout = 0;
   input("\n\n");
-  EXPECT_SAYS(message_of([&] { convert(); }), "data: the input holds no rows");
+  EXPECT_SAYS(message_of([&] { convert(); }), "data: the input has no rows");
   input(criteo_lines(3));
   convert();
   options.force = false;
-  EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' is there already; --force overwrites it");
+  EXPECT_SAYS(message_of([&] { convert(); }), "train.txt' already exists; --force overwrites it");
   options.inputs = {"/no/such/file"};
   options.force = true;
   EXPECT_SAYS(message_of([&] { convert(); }), "io: cannot open data file '/no/such/file'");

@@ -1,4 +1,4 @@
-// Numbers that no float, or no int32, holds are bad rows in preprocess, never infinities or others in records.
+// Numbers beyond the range of float or int32 are bad rows in preprocess, never infinities or other values in records.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ TEST_F(FloatRange, AValueThatScalingMakesInfiniteIsABadRow) {
       const std::string rows = "0,1,x\n1,1.0001,y\n", eval = "0,1,x\n\n1,1e38,y\n0,1,z\n";
       EXPECT_SAYS(
           message_of([&] { run(rows, eval); }),
-          "eval.csv' line 4, at byte 17: column d: 1e+38 is no finite float once it is scaled by the statistics");
+          "eval.csv' line 4, at byte 17: column d: 1e+38 is not a finite float after scaling by the statistics");
       options.bad_rows.skip = true;
       const PreprocessSummary summary = run(rows, eval);
       EXPECT_EQ(summary.eval.rows, 2);
@@ -74,9 +74,8 @@ TEST_F(FloatRange, IntegersOfRawAreWhatInt32Holds) {
   options.float_label_dense = false;
   EXPECT_SAYS(bad_row("1,2,x\n1,2147483648,x\n"),
               "line 3, at byte 16: column d: --integers writes numbers below 2^31, found '2147483648'");
-  EXPECT_SAYS(bad_row("2147483647,2,x\n"), "column label: --integers writes labels that are whole numbers below 2^31");
-  EXPECT_SAYS(bad_row("0.5,2,x\n"),
-              "column label: --integers writes labels that are whole numbers below 2^31, found '0.5'");
+  EXPECT_SAYS(bad_row("2147483647,2,x\n"), "column label: --integers writes integer labels below 2^31");
+  EXPECT_SAYS(bad_row("0.5,2,x\n"), "column label: --integers writes integer labels below 2^31, found '0.5'");
   EXPECT_EQ(run("1,2147483647,x\n0,,y\n-1,-5,y\n").train.rows, 3);
   options.dense.fill = 3e9;
   EXPECT_SAYS(bad_row("1,2,x\n"), "--fill 3e+09: --integers writes numbers below 2^31");

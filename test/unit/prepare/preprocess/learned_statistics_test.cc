@@ -1,4 +1,5 @@
-// Mean and deviation of columns from 1e-9 to 1e18, in every place that learns them, against sums in long double.
+// Mean and deviation of columns from 1e-9 to 1e18, everywhere that they are computed, compared with sums in long
+// double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Numbers around `middle`, each `spread` away at most; without a middle of all sizes up to `spread`.
+/// Numbers within `spread` around `middle`; without a middle, of all magnitudes up to `spread`.
 struct Around {
   double middle, spread;
 };
@@ -33,7 +34,7 @@ std::vector<double> drawn_around(const Around& around) {
   return values;
 }
 
-/// In two passes, of distances from the first number, of which none is rounded where numbers are close together.
+/// In two passes, of differences from the first number, which are exact if numbers are close together.
 struct TwoPasses {
   explicit TwoPasses(const std::vector<double>& values) {
     const auto n = static_cast<long double>(values.size());
@@ -74,7 +75,7 @@ struct LearnedStatistics : testing::Test {
       rows += "\n";
     }
   }
-  /// All columns standardised, a label and a slot.
+  /// All columns standardized, a label and a slot.
   template <class Options>
   DataSection section(DataFormat format) {
     DataSection section = section_of(1, static_cast<int64_t>(names.size()), {input_of("x", 1, 1, 1)});

@@ -1,4 +1,4 @@
-// The files that --apply reads: every byte is under a checksum.
+// The files that --apply reads: a checksum covers every byte.
 #include "prepare/preprocess/saved_columns.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct SavedColumnsTest : ::testing::Test {
   }
   fs::path vocabulary() const { return options.folder / kVocabularyFile; }
   fs::path description() const { return options.folder / "preprocess.json"; }
-  /// The kind of error of reading; nothing where there is none. Warnings become lines of `warnings`.
+  /// The kind of the error of reading, if any. Appends warnings to `warnings`.
   std::optional<Kind> error_of_reading() {
     warnings.clear();
     try {
@@ -71,8 +71,8 @@ TEST_F(SavedColumnsTest, AreReadWithAWarningFromFilesWithoutChecksums) {
   bytes.replace(0, 8, "HCTRVOC1");
   write_text(vocabulary(), bytes);
   EXPECT_EQ(error_of_reading(), std::nullopt);
-  EXPECT_SAYS(warnings, "preprocess.json' is from a version that wrote no checksum");
-  EXPECT_SAYS(warnings, "vocabulary.bin' is from a version that wrote no checksum");
+  EXPECT_SAYS(warnings, "preprocess.json' comes from a version that wrote no checksum");
+  EXPECT_SAYS(warnings, "vocabulary.bin' comes from a version that wrote no checksum");
   EXPECT_EQ(numbering_of_data((options.folder / "train.txt").string()), numbering);
 }
 

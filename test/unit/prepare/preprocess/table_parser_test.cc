@@ -91,7 +91,7 @@ TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
   ::gzclose(gz);
   std::string packed(::ZSTD_compressBound(text.size()), '\0');
   packed.resize(::ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
-  write_text(folder / "c", packed + packed);  // two frames, as `cat a.zst b.zst` makes them
+  write_text(folder / "c", packed + packed);  // two frames, as from `cat a.zst b.zst`
   EXPECT_TRUE(all_of(TextSource({folder / "a"})) == text);
   EXPECT_TRUE(all_of(TextSource({folder / "b"})) == text);
   EXPECT_TRUE(all_of(TextSource({folder / "c"})) == text + text);
@@ -107,7 +107,7 @@ TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
   EXPECT_EQ(source.rows(), 900000);
 
   write_text(folder / "d", packed.substr(0, packed.size() - 9));
-  EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "d"})); }), "d' is damaged or cut off");
+  EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "d"})); }), "d' is damaged or truncated");
 }
 
 TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
@@ -120,7 +120,7 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     for (const char* name : {"a", "b", "c"}) {
       std::string text = cat(round % 3 == 0 ? "\xEF\xBB\xBF" : "", header ? "name,name\r\n" : "");
       for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
-      if (text.find('\n') == text.npos) text += '\n';  // a text with carriage returns alone is refused
+      if (text.find('\n') == text.npos) text += '\n';  // a text with only carriage returns is refused
       write_text(folder / name, text);
       files.push_back(folder / name);
     }
@@ -192,9 +192,9 @@ TEST(TableParser, RowsOfOtherDialectsAreRefusedWithTheirCause) {
   table.header = "c,y";
   const auto first = [&](const std::string& text) { return parsed(table, text, {.skip = true}).bad.first; };
   EXPECT_SAYS(first("\"a \\\"b\\\"\",1\nc,1\n"),
-              "goes on behind its closing quote: 'b\\\"\"'; backslashes escape quotes");
+              "continues after its closing quote: 'b\\\"\"'; backslashes escape quotes");
   EXPECT_SAYS(first("-- rows of May\n"), "found 1; it looks like a comment");
-  EXPECT_SAYS(first("7,c,1\n"), "found 3; a cell with a delimiter in it needs quotes");
+  EXPECT_SAYS(first("7,c,1\n"), "found 3; a cell that contains a delimiter needs quotes");
 }
 
 TEST(TableParser, NumbersAreReadAsTheReadersReadThem) {
@@ -238,7 +238,7 @@ TEST(TableParser, NumbersAreReadInTheNotationOfTheTableOrOfTheirColumn) {
   EXPECT_SAYS(message_of([] {
                 named_table("a,y", ',', {.labels = {"y"}, .categories = {"a"}, .notations = {{"a", {{}, "$"}}}});
               }),
-              "the column \"a\" is no label or dense value");
+              "the column \"a\" is not a label or dense value");
 }
 
 TEST(TableParser, PartitionsOfAFileAreColumnsOfItsRows) {
