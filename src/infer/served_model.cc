@@ -73,7 +73,8 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   const CurrentDevice current(device);
   model_ = std::make_unique<LoadedModel>(
       config, std::move(saved), comm_,
-      LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables}, log_);
+      LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores()), .with_tables = !from.tables},
+      log_);
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());

@@ -1,7 +1,8 @@
 // Trials of the store that last too long for the tests. No test program: build it with the target store_trial.
 //
-//   store_trial random OPERATIONS FOLDER        random operations against plain maps, from each set of levels
-//   store_trial soak SECONDS THREADS FOLDER     clients of random sizes while updates and versions come
+//   store_trial random OPERATIONS FOLDER            random operations against plain maps, from each set of levels
+//   store_trial soak SECONDS THREADS PAUSE FOLDER   clients of random sizes, with pauses of up to so many milliseconds,
+//                                                   while updates and versions come
 //
 // Exit code 1: something was wrong.
 #include <unistd.h>
@@ -123,7 +124,7 @@ StoreModel soak_version(int64_t number) {
                       }}}};
 }
 
-int soak(double seconds, int threads, const fs::path& folder) {
+int soak(double seconds, int threads, uint64_t pause, const fs::path& folder) {
   fs::remove_all(folder / "soak");
   Store store({.levels = {StoreLevelOptions{.most_rows = 100'000},
                           {.kind = StoreLevelOptions::Kind::file, .folder = folder / "soak"}}});
@@ -151,7 +152,7 @@ int soak(double seconds, int threads, const fs::path& folder) {
       for (size_t i = 0; i < rows.size(); ++i) torn += rows[i] != rows[i / 16 * 16];
       if (keys.size() > 1) mixed += rows[0] != rows[rows.size() - 1];
       keys_asked += static_cast<int64_t>(keys.size());
-      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % pause));
     }
   };
   std::vector<std::thread> clients;
@@ -161,7 +162,7 @@ int soak(double seconds, int threads, const fs::path& folder) {
   int64_t version = 0, iteration = 0, updates = 0, early = 0;
   std::vector<int64_t> keys(1000);
   while (seconds_since(start) < seconds) {
-    if (++updates % 100 == 0) {
+    if (++updates % 50 == 0) {
       store.load(soak_version(++version));
       store.activate("m", std::to_string(version));
       store.unload("m", std::to_string(version - 1));
@@ -200,8 +201,8 @@ int soak(double seconds, int threads, const fs::path& folder) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "random") return hctr::test::random_operations(std::stoll(words[1]), words[2]);
-  if (words.size() == 4 && words[0] == "soak")
-    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), words[3]);
-  std::fprintf(stderr, "store_trial random OPERATIONS FOLDER | soak SECONDS THREADS FOLDER\n");
+  if (words.size() == 5 && words[0] == "soak")
+    return hctr::test::soak(std::stod(words[1]), std::stoi(words[2]), std::stoull(words[3]) + 1, words[4]);
+  std::fprintf(stderr, "store_trial random OPERATIONS FOLDER | soak SECONDS THREADS PAUSE FOLDER\n");
   return 2;
 }

@@ -88,6 +88,7 @@ TEST_F(StoreCapi, PoolsAndSaysWhatThereIs) {
   EXPECT_EQ(hctr_store_get_pooled(view_, 0, 0, &wanted, &bounds, HCTR_MEAN, &to, nullptr), HCTR_OK)
       << hctr_error_message();
   EXPECT_EQ(std::vector<float>(vectors, vectors + 6), (std::vector<float>{2, 3, 0, 0, 1, 2}));
+  EXPECT_TRUE(rows_of({}).empty());
   const char* version = nullptr;
   size_t tables = 0;
   EXPECT_EQ(hctr_store_view_version(view_, &version, &tables), HCTR_OK);
