@@ -33,7 +33,7 @@ class StorePolicy {
   // Before a batch of so many keys.
   /// The most rows after it: `at_most`, or fewer where each batch before it was cut down to the limit.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
-  /// There can be so many rows after it.
+  /// Notes the most rows that there can be after it.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
   /// Rows last seen before the returned step have expired at this step; 0: none leave at this step.
   int64_t expired_before(int64_t step) const { return rules_.expired_before(step); }

@@ -32,7 +32,7 @@ class KeyReports {
   }
   /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
   void check() const;
-  /// What check() has reported is done with. Waits for queued work.
+  /// Clears the reports. Waits for queued work.
   void forget();
 
  private:

@@ -27,11 +27,11 @@ struct RowsOfBatch {
   uint64_t* replaced = nullptr;  // on the device: incremented for each of those
 };
 
-/// What else has an element per row, and follows rows that get other numbers.
+/// Data with an element per row that is kept elsewhere, and follows rows that get other numbers.
 class RowFollower {
  public:
   virtual ~RowFollower() = default;
-  /// Of `rows` rows some have been removed and others have moved. On the stream of the context.
+  /// The moves of a removal, which there were `rows` rows before. On the stream of the context.
   virtual void follow(Context&, const ops::RowMoves&, int64_t rows) = 0;
 };
 
@@ -74,14 +74,14 @@ class RowsInMemory {
     int64_t ahead;  ///< batches that may be queued
     /// The most keys of all batches that may be queued, and of one more.
     int64_t ring_keys() const { return (ahead + 1) * keys; }
-    /// From here on a batch may have so many keys.
+    /// Raises the maximum.
     void grow(int64_t most) { keys = std::max(keys, most); }
   };
   Batches& batches() { return batches_; }
   const Batches& batches() const { return batches_; }
   int64_t most_rows() const { return most_rows_; }
 
-  /// Memory for so many rows, but for their numbers. Then RowArrays::grow_numbers(), then open(): from then on they can
+  /// The two ends of growth: metadata of `rows` rows get memory; then RowArrays::grow_numbers(); open() then lets them
   /// be assigned. Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void open(int64_t rows);

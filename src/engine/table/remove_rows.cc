@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-/// In a store of candidates, selects those that were admitted for removal. Returns how many.
+/// Selects admitted keys of a store of candidates for removal. Returns how many.
 int64_t admitted_leave(RowStore& store, Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
   int64_t count = 0;
   if (!store.policy().rules().of_candidates) return count;

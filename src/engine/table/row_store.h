@@ -53,7 +53,7 @@ class RowStore {
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
-  /// Rows in all tiers, where the index counts so many.
+  /// Rows in all tiers. `index_rows`: those that the index counts, free places included.
   RowCounts counted(int64_t index_rows) const {
     return {index_rows - rows_.free_places().count(), tiers_.disk() ? tiers_.disk()->disk().rows() : 0};
   }

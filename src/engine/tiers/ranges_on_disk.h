@@ -18,7 +18,7 @@ class RangesOnDisk {
   RangesOnDisk(RowMemory& budget, RowsInMemory&, RowDiskTier&, DirectKeys);
 
   int64_t rows() const { return keys_.rows(); }
-  /// Whose row has this number where all fit.
+  /// The key and slot of a row, as numbered where all rows fit.
   ops::RowOwner owner(int64_t row) const { return keys_.index().owner(row); }
   /// Gives all rows their initial values: those that memory has no room for go to the disk. Errors: Error(io) when they
   /// do not fit there either.

@@ -37,8 +37,8 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowTiers& operator=(const RowTiers&) = delete;
 
   // Memory.
-  /// For so many rows: their numbers, or others, move to the host where the device has no room. Errors: Error(device)
-  /// naming the least budget.
+  /// Gets it for `rows` rows: their numbers, or others, move to the host where the device has no room. Errors:
+  /// Error(device) naming the least budget.
   void get_memory(int64_t rows);
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough;
   /// returns whether it is not.

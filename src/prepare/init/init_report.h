@@ -1,4 +1,4 @@
-// What --init says about a table: a line for each column and file, the decision and why.
+// The report of --init about a table: a line for each column and file, the decision and why.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a table decides about its rows, from numbers alone: no rows, no device.
+// Decisions of a table about its rows, from numbers alone: no rows, no device.
 #include "engine/policy/store_policy.h"
 
 #include <gtest/gtest.h>

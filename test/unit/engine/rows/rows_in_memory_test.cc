@@ -29,7 +29,7 @@ class NotedMoves : public RowFollower {
   std::vector<int32_t> from, to;
 };
 
-/// Rows that nobody owns, with memory for 64 of them at first.
+/// Rows without a table, with memory for 64 of them at first.
 class LoneRows {
  public:
   explicit LoneRows(Device device, bool on_disk = false, DirectKeys keys = {})

@@ -1,4 +1,4 @@
-// Rows on a device, its host and a disk, without a table: batches get rows, and nobody trains them.
+// Rows on a device, its host and a disk, without a table: batches get rows, without training.
 #include "engine/tiers/row_tiers.h"
 
 #include <gtest/gtest.h>
