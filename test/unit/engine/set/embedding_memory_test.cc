@@ -205,6 +205,9 @@ TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
   changed = options;
   changed.disk = folder.path();
   changed.disk_bytes = 1 << 30;
+  changed.device_bytes = 1 << 10;
+  expect_said("host_bytes must be at least", [&] { step(changed); });
+  changed.device_bytes.reset();
   changed.tables[0].optimizer.rows = EmbeddingOptimizer::Rows::global;
   expect_said("use local or lazy_global; or remove disk", [&] { step(changed); });
   expect_said("key 5001 is outside the rows 0 to 4999", [&] {
