@@ -107,6 +107,7 @@ const Belongs kBelongs[] = {
     {"--max-connections", {"huge_ctr serve"}},
     {"--exit-timeout", {"huge_ctr serve"}},
     {"--shared-memory", {"huge_ctr serve"}},
+    {"--verify", {"huge_ctr serve"}},
 };
 
 std::string list_of(const std::vector<const char*>& commands) {

@@ -6,6 +6,8 @@
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
+#include "program/terminal.h"
+#include "serve/served_parity.h"
 #include "serve/service.h"
 
 namespace hctr {
@@ -49,8 +51,28 @@ ServeCommand::ServeCommand(CommandLine& app) {
   app.add_option("--exit-timeout", exit_timeout_, "Seconds for running requests when the service ends")
       .positive_number()
       .show_default();
+  app.add_flag("--verify", verify_,
+               "Send the evaluation samples of each model's config to the service, compare the answers with the scores "
+               "of predict, and end: 0 where all are equal, 4 where some differ");
   app.add_flag("--shared-memory", shared_memory_, "Let clients of this machine pass tensors in shared memory");
 }
+
+namespace {
+
+/// Prints how the answers of each model compare. Returns the exit code.
+int verify_models(const serve::Service& service) {
+  int code = 0;
+  for (const std::string& model : service.core().repository().models()) {
+    const serve::Parity parity = serve::compare_with_offline(service, model);
+    print(cat("model '", model, "': ", parity.samples, " samples in ", parity.requests, " requests, "));
+    print(parity.different == 0 ? std::string("scores equal predict's bit for bit\n")
+                                : cat(parity.different, " scores differ, by at most ", parity.largest, "\n"));
+    if (parity.different > 0) code = exit_code(Kind::data);
+  }
+  return code;
+}
+
+}  // namespace
 
 int ServeCommand::run(const std::vector<std::string>& sources, const TrainOptions& with) {
   using std::chrono::milliseconds;
@@ -67,6 +89,11 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.http_port = http_port_;
   options.grpc_port = grpc_port_;
   options.metrics_port = metrics_port_;
+  if (verify_) {  // nobody else asks
+    options.http_port = 0;
+    options.grpc_port = options.metrics_port = -1;
+    options.address = "127.0.0.1";
+  }
   options.http_threads = http_threads_;
   options.limits.body_bytes = max_body_ << 20;
   options.limits.connections = max_connections_;
@@ -83,6 +110,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   const std::atomic<int>& stop = catch_stop_signals("Answering the requests that there are");
   const Log log(options.surroundings.log);
   serve::Service service(options);
+  if (verify_) return verify_models(service);
   log.info("ready");
   while (stop == 0) std::this_thread::sleep_for(milliseconds(50));
   if (!service.drain()) log.warning("some requests were not answered within --exit-timeout");

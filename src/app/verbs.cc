@@ -120,7 +120,7 @@ Verb serve_models() {
       "REPOSITORY|RUN...",
       "Serve models by HTTP and gRPC in KServe's v2 protocol, which is Triton's: a folder of models, or run folders, "
       "checkpoints and prefixes, also as NAME=RUN.",
-      {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}}},
+      {{"Models", {{"--model-control"}, {"--load-model"}, {"--poll-seconds"}, {"--instances"}, {"--verify"}}},
        {"Network",
         {{"--address"},
          {"--http-port"},
@@ -133,7 +133,8 @@ Verb serve_models() {
          {"--exit-timeout"}}},
        {"Batches", {{"--max-batch"}, {"--batch-delay"}, {"--max-queue"}, {"--queue-timeout"}}},
        {"Device", {{"--device"}, {"--threads"}}}},
-      {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll"}};
+      {"huge_ctr serve runs/first", "huge_ctr serve models --model-control poll",
+       "huge_ctr serve runs/first --verify"}};
 }
 
 Verb explain() {

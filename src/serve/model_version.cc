@@ -89,17 +89,20 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
 }
 
 void ModelVersion::warm_up() {
+  for (int64_t samples = 1; samples <= std::min<int64_t>(64, config_.schedule.most_samples); samples *= 2)
+    (void)score_offline(zeros(model_, samples));
+}
+
+std::vector<std::vector<float>> ModelVersion::score_offline(const SampleArrays& samples) {
   const CurrentDevice kept(model_.on_gpu());
-  for (int64_t samples = 1; samples <= std::min<int64_t>(64, config_.schedule.most_samples); samples *= 2) {
-    const SampleArrays arrays = zeros(model_, samples);
-    std::vector<std::vector<float>> memory;
-    std::vector<OutputView> outputs;
-    for (const ModelTensor& output : model_.outputs()) {
-      memory.emplace_back(static_cast<size_t>(samples * output.shape[1]));
-      outputs.push_back({.name = output.name, .data = memory.back().data()});
-    }
-    model_.score(samples, arrays.views(0), outputs);
+  std::vector<std::vector<float>> memory;
+  std::vector<OutputView> outputs;
+  for (const ModelTensor& output : model_.outputs()) {
+    memory.emplace_back(static_cast<size_t>(samples.samples * output.shape[1]));
+    outputs.push_back({.name = output.name, .data = memory.back().data()});
   }
+  model_.score(samples.samples, samples.views(0), outputs);
+  return memory;
 }
 
 void ModelVersion::submit(InferRequest request, Answer answer) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "infer/served_model.h"
 #include "serve/batch_scheduler.h"
@@ -29,6 +30,8 @@ class ModelVersion {
   int64_t waiting() const { return scheduler_->waiting(); }
   /// Any thread. `request.version` is the number of this one.
   void submit(InferRequest, Answer);
+  /// The scores of samples, of each output, past the scheduler.
+  std::vector<std::vector<float>> score_offline(const SampleArrays&);
 
  private:
   void warm_up();

@@ -22,7 +22,7 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  ServeCore& core() { return *core_; }
+  const ServeCore& core() const { return *core_; }
   int http_port() const { return http_ ? http_->port() : -1; }
   int metrics_port() const { return metrics_ ? metrics_->port() : -1; }
   int grpc_port() const { return grpc_ ? grpc_->port() : -1; }

@@ -114,6 +114,7 @@ constexpr NotRun kNotRun[] = {
     {R"(python3 tools/python/check_onnx\.py)", "needs onnxruntime; Export.LibrariesReadWhatIsWritten runs it"},
     {R"(python/build_wheel\.py)", "test/python/run.py runs it"},
     {R"(spark-submit )", "SparkJob runs it, in local mode"},
+    {R"((huge_ctr|bench) serve |curl )", "needs a service; ServedVersions and the sample of serving run one"},
     {R"(mpirun |cat > hosts|#!/bin/bash\n#SBATCH)", "needs several hosts; RanksTest starts processes"},
     {R"(build/cuda/|compute-sanitizer )", "needs a GPU"},
     {R"((mkdir -p found && )?build/cpu-(fuzz|asan|tsan)/)", "belongs to another build"},

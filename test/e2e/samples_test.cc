@@ -48,6 +48,15 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
 }
 
+TEST(Samples, ServingTrainsServesAsksAndUpdates) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "serving/run.sh", {"--max-iter", "20"}, {{"PORT", "0"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  for (const char* piece : {"== Updating", "rows, mean score 0.", "Done in "})
+    EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
+  EXPECT_NE(read_file(folder / "runs/serving/before.txt"), read_file(folder / "runs/serving/after.txt"));
+}
+
 /// The folders of samples with planted data.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;

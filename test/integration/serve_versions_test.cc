@@ -135,6 +135,15 @@ TEST_F(ServedVersions, FollowTheFilesWherePolled) {
   EXPECT_EQ(client.post("/v2/repository/models/ctr/load", "").status, 400) << "the files decide";
 }
 
+TEST_F(ServedVersions, AreVerifiedAgainstPredictByTheProgram) {
+  train(with_batch_norm(config_), {"[0]"}, "one");
+  const Outcome outcome = run_program(
+      "huge_ctr", {"serve", "ctr=one-run", "--verify", "--device", "cpu", "--threads", "1"}, folder_.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("model 'ctr': 500 samples in "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("scores equal predict's bit for bit"), std::string::npos) << outcome.out;
+}
+
 TEST_F(ServedVersions, AnswerWhatTheyHaveTakenWhenTheProgramIsTold) {
   train(config_, {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");

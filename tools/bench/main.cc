@@ -15,6 +15,7 @@
 #include "reader_bench.h"
 #include "rows_bench.h"
 #include "score_bench.h"
+#include "serve_bench.h"
 #include "simulate.h"
 #include "step_bench.h"
 #include "store_bench.h"
@@ -31,6 +32,8 @@ Examples:
   bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
   bench scale samples/wdl/wdl.json --batch 16384 --simulate hosts=64,gpus=8,network=8xib400
   bench score runs/wdl --batches 1 64 4096
+  bench serve ctr --address 127.0.0.1:8000 --clients 8
+  bench serve ctr --address 127.0.0.1:8001 --grpc --rate 1000
   bench reader --threads 2
   bench reader samples/wdl/wdl.json --threads 16
   bench store --redis 127.0.0.1:6379
@@ -147,7 +150,20 @@ int main_of(int argc, char** argv) {
   store.add_option("--rows", stored.rows, "of the table").range(1, 1 << 30).show_default();
   store.add_option("--dim", stored.dim, "elements of a row").range(1, 1 << 20).show_default();
   store.add_option("--batch", stored.batch, "keys of a request").range(1, 1 << 24).show_default();
-  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store}) {
+  CommandLine serving = app.add_subcommand("serve", "a service of KServe's v2 protocol: huge_ctr serve, Triton");
+  bench::ServeCase served;
+  serving.add_option("model", served.model, "its name in the service").required();
+  serving.add_option("--address", served.address, "HOST:PORT").show_default();
+  serving.add_flag("--grpc", served.grpc, "the port is that of gRPC");
+  serving.add_option("--samples", served.samples, "samples of a request").range(1, 1 << 20).show_default();
+  serving.add_option("--clients", served.clients, "connections, each with a request at a time")
+      .range(1, 10000)
+      .show_default();
+  serving.add_option("--rate", served.rate, "requests a second at random times; left out, each follows an answer")
+      .positive_number();
+  serving.add_option("--seconds", served.seconds, "to measure for").positive_number().show_default();
+  serving.add_option("--most-key", served.most_key, "integers of inputs are below").positive().show_default();
+  for (CommandLine part : {index, rows, embedding, cache, reader, step, scale, score, store, serving}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
@@ -197,6 +213,9 @@ int main_of(int argc, char** argv) {
       stored.threads = given.threads;
       if (given.quick) stored.rows = 20000, stored.seconds = 0.2;
       bench::bench_store(stored, report);
+    } else if (serving.parsed()) {
+      if (given.quick) served.seconds = 0.2;
+      bench::bench_serve(served, report);
     } else if (embedding.parsed()) {
       bench::bench_embeddings(device, given.threads, given.quick, only, report);
     } else if (cache.parsed()) {

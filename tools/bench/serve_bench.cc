@@ -1,0 +1,216 @@
+#include "serve_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "core/base/expect.h"
+#include "core/base/proto_wire.h"
+#include "program/terminal.h"
+#include "serve/grpc_front.h"
+#include "serve/http_connection.h"
+#include "serve/named_tensor.h"
+#include "serve/proto_reader.h"
+
+namespace hctr::bench {
+namespace {
+
+using serve::Datatype;
+using serve::NamedTensor;
+using Moment = std::chrono::steady_clock::time_point;
+
+constexpr int64_t kMinute = 60'000'000;  // us
+constexpr const char* kService = "/inference.GRPCInferenceService/";
+
+/// One connection of either kind.
+class Target {
+ public:
+  explicit Target(const ServeCase& given) : given_(given) {
+    if (given.grpc)
+      grpc_ = serve::connect_grpc(given.address);
+    else
+      http_ = std::make_unique<serve::HttpConnection>(given.address);
+  }
+  /// Inputs of the model, with -1 where a size is free.
+  std::vector<NamedTensor> inputs();
+  void infer(const std::string& body, size_t json_bytes) {
+    if (grpc_) {
+      const serve::GrpcAnswer answer = serve::call_grpc(*grpc_, cat(kService, "ModelInfer"), body, kMinute);
+      if (answer.status != 0)
+        throw Error(Kind::data, cat("the service answered ", answer.status, ": ", answer.message));
+      return;
+    }
+    const auto answer = http_->ask("POST", cat("/v2/models/", given_.model, "/infer"), body, json_bytes);
+    if (answer.status != 200)
+      throw Error(Kind::data, cat("the service answered ", answer.status, ": ", answer.body.substr(0, 300)));
+  }
+
+ private:
+  const ServeCase& given_;
+  std::unique_ptr<serve::HttpConnection> http_;
+  std::unique_ptr<serve::GrpcClient> grpc_;
+};
+
+std::vector<NamedTensor> Target::inputs() {
+  std::vector<NamedTensor> found;
+  const auto add = [&](const std::string& name, const std::string& type, std::vector<int64_t> shape) {
+    const auto known = serve::datatype_of(type);
+    if (!known) throw Error(Kind::data, cat("input '", name, "' has the datatype '", type, "', which is unknown"));
+    found.push_back({.name = name, .type = *known, .shape = std::move(shape)});
+  };
+  if (grpc_) {
+    std::string request;
+    serve::append_bytes_field(request, 1, given_.model);
+    const serve::GrpcAnswer answer = serve::call_grpc(*grpc_, cat(kService, "ModelMetadata"), request, kMinute);
+    if (answer.status != 0) throw Error(Kind::data, cat("metadata of the model: ", answer.message));
+    for (serve::ProtoReader field(answer.response); field.next();) {
+      if (field.number() != 4) continue;
+      std::string name, type;
+      std::vector<int64_t> shape;
+      for (serve::ProtoReader input(field.bytes()); input.next();) {
+        if (input.number() == 1) name = input.text();
+        if (input.number() == 2) type = input.text();
+        if (input.number() == 3) input.each(0, [&](uint64_t size) { shape.push_back(static_cast<int64_t>(size)); });
+      }
+      add(name, type, shape);
+    }
+    return found;
+  }
+  const auto answer = http_->ask("GET", cat("/v2/models/", given_.model));
+  if (answer.status != 200) throw Error(Kind::data, cat("metadata of the model: ", answer.body.substr(0, 300)));
+  const Json json = Json::parse(answer.body, "metadata");
+  const Json* inputs = json.find("inputs");
+  for (const Json& input : inputs && inputs->array() ? *inputs->array() : Json::Array{}) {
+    std::vector<int64_t> shape;
+    for (const Json& size : *input.find("shape")->array()) shape.push_back(static_cast<int64_t>(size.number()));
+    add(*input.find("name")->string(), *input.find("datatype")->string(), shape);
+  }
+  return found;
+}
+
+/// Gives inputs sizes and values. Keys with counts have one key in each slot.
+void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
+  std::mt19937_64 random(1);
+  for (NamedTensor& input : inputs) {
+    const auto counts = std::ranges::find(inputs, input.name + ".counts", &NamedTensor::name);
+    const int64_t each = counts != inputs.end() ? counts->shape.back() : 1;
+    for (int64_t& size : input.shape)
+      if (size < 0) size = given.samples * each;
+    const bool is_counts = input.name.ends_with(".counts");
+    auto bytes = std::make_shared<std::string>();
+    for (int64_t i = serve::elements_of(input); i > 0; --i) {
+      const int64_t key = is_counts ? 1 : static_cast<int64_t>(random() % static_cast<uint64_t>(given.most_key));
+      const float value = static_cast<float>(random() % 1000) / 1000.0f;
+      if (input.type == Datatype::f32)
+        bytes->append(reinterpret_cast<const char*>(&value), 4);
+      else if (input.type == Datatype::bytes)
+        append_fixed(*bytes, 1, 4), *bytes += static_cast<char>('a' + key % 26);
+      else
+        append_fixed(*bytes, static_cast<uint64_t>(key), static_cast<int>(serve::size_of(input.type)));
+    }
+    input.data = *bytes;
+    input.owner = bytes;
+  }
+}
+
+std::string request_body(const std::vector<NamedTensor>& inputs, const ServeCase& given, size_t& json_bytes) {
+  std::string body, tail;
+  if (given.grpc) {
+    serve::append_bytes_field(body, 1, given.model);
+    for (const NamedTensor& input : inputs) {
+      std::string tensor, shape;
+      for (const int64_t size : input.shape) append_varint(shape, static_cast<uint64_t>(size));
+      serve::append_bytes_field(tensor, 1, input.name);
+      serve::append_bytes_field(tensor, 2, serve::word_of(input.type));
+      serve::append_bytes_field(tensor, 3, shape);
+      serve::append_bytes_field(body, 5, tensor);
+      serve::append_bytes_field(tail, 7, input.data);
+    }
+    return body + tail;
+  }
+  body = "{\"parameters\":{\"binary_data_output\":true},\"inputs\":[";
+  for (const NamedTensor& input : inputs) {
+    body += cat(&input == inputs.data() ? "" : ",", "{\"name\":", Json(input.name).text(), ",\"datatype\":\"",
+                serve::word_of(input.type), "\",\"shape\":", serve::text_of_shape(input.shape),
+                ",\"parameters\":{\"binary_data_size\":", input.data.size(), "}}");
+    tail += input.data;
+  }
+  body += "]}";
+  json_bytes = body.size();
+  return body + tail;
+}
+
+struct LoadRun {
+  Moment begin, counts_from, end;
+  std::mutex mutex{};
+  std::vector<double> times{};  // ms
+  std::exception_ptr failure{};
+  std::atomic<bool> stop = false;
+};
+
+void ask_repeatedly(LoadRun& run, const ServeCase& given, const std::string& body, size_t json_bytes,
+                    unsigned seed) try {
+  Target target(given);
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> gaps(given.rate > 0 ? given.rate / given.clients : 1);
+  std::vector<double> own;
+  for (Moment due = run.begin; !run.stop;) {
+    if (given.rate > 0) {
+      due += std::chrono::duration_cast<Moment::duration>(std::chrono::duration<double>(gaps(random)));
+      if (due < run.end) std::this_thread::sleep_until(due);
+    } else {
+      due = std::chrono::steady_clock::now();
+    }
+    if (due >= run.end) break;
+    target.infer(body, json_bytes);
+    if (due >= run.counts_from)
+      own.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - due).count());
+  }
+  const std::lock_guard lock(run.mutex);
+  run.times.insert(run.times.end(), own.begin(), own.end());
+} catch (...) {
+  const std::lock_guard lock(run.mutex);
+  run.failure = std::current_exception();
+  run.stop = true;
+}
+
+}  // namespace
+
+void bench_serve(const ServeCase& given, Report& report) {
+  std::vector<NamedTensor> inputs = Target(given).inputs();
+  make_up(inputs, given);
+  size_t json_bytes = 0;
+  const std::string body = request_body(inputs, given, json_bytes);
+  LoadRun run;
+  const auto seconds = [](double count) {
+    return std::chrono::duration_cast<Moment::duration>(std::chrono::duration<double>(count));
+  };
+  run.begin = std::chrono::steady_clock::now();
+  run.counts_from = run.begin + seconds(given.seconds / 5);
+  run.end = run.counts_from + seconds(given.seconds);
+  std::vector<std::thread> clients;
+  for (int c = 0; c < given.clients; ++c)
+    clients.emplace_back([&, c] { ask_repeatedly(run, given, body, json_bytes, static_cast<unsigned>(c + 1)); });
+  for (std::thread& client : clients) client.join();
+  if (run.failure) std::rethrow_exception(run.failure);
+  if (run.times.empty()) throw Error(Kind::data, "no request was answered in the time: --seconds gives it more");
+  std::sort(run.times.begin(), run.times.end());
+  const std::string where = cat(given.grpc ? "gRPC" : "HTTP", ", ", given.samples, " samples, ", given.clients,
+                                given.rate > 0 ? cat(" clients, ", given.rate, "/s due") : " clients");
+  const double rate = static_cast<double>(run.times.size()) / given.seconds;
+  report.add("serve requests", where, rate, "/s");
+  report.add("serve samples", where, rate * static_cast<double>(given.samples), "/s");
+  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
+    const auto at = static_cast<size_t>(percent / 100 * static_cast<double>(run.times.size()));
+    report.add(cat("serve p", percent), where, run.times[std::min(at, run.times.size() - 1)], "ms");
+  }
+}
+
+}  // namespace hctr::bench
