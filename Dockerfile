@@ -19,15 +19,16 @@ RUN apt-get update \
 COPY . .
 RUN cmake --preset ${PRESET} -DHCTR_TESTS=OFF -DHCTR_UNITY=ON \
  && cmake --build --preset ${PRESET} \
- && cmake --install build/${PRESET} --prefix /opt/huge_ctr --strip
+ && cmake --install build/${PRESET} --prefix /opt/huge_ctr --strip \
+ && python/build_wheel.py --whole build/${PRESET} /opt/huge_ctr/wheel
 
 FROM ${RUN}
-# Arrow comes with pyarrow, where the plug-in for Parquet was built with it.
+# Arrow comes with pyarrow, where the plug-in for Parquet was built with it. The wheel is for `import huge_ctr`.
+COPY --from=build /opt/huge_ctr /opt/huge_ctr
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates libopenblas0 libopenmpi3t64 libyaml-cpp0.8 libzstd1 python3-pip zlib1g \
- && python3 -m pip install --no-cache-dir --break-system-packages numpy pyarrow \
+ && python3 -m pip install --no-cache-dir --break-system-packages pandas pyarrow /opt/huge_ctr/wheel/*.whl \
  && rm -rf /var/lib/apt/lists/*
-COPY --from=build /opt/huge_ctr /opt/huge_ctr
 # Ubuntu's image has a user of this number, CUDA's too: it gets a folder to write to.
 RUN mkdir -p /huge_ctr/runs && cp -r /opt/huge_ctr/share/huge_ctr/samples /huge_ctr && chown -R 1000:1000 /huge_ctr
 ENV PATH="/opt/huge_ctr/bin:${PATH}" HCTR_BIN_DIR=/opt/huge_ctr/bin

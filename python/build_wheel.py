@@ -151,7 +151,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--test", action="store_true", help="everything in one wheel, also of a CUDA build; made fast")
+    parser.add_argument("--whole", action="store_true", help="everything in one wheel, also of a CUDA build")
+    parser.add_argument("--test", action="store_true", help="the same, made fast")
     options = parser.parse_args()
     bin_folder = options.build.resolve() / "bin"
     about = run(str(bin_folder / "huge_ctr"), "--version")
@@ -162,7 +163,7 @@ def main():
     work = Path(tempfile.mkdtemp())
     try:
         tag = f"py3-none-manylinux_{glibc}_{platform.machine()}"
-        make = cpu_wheel if is_cpu or options.test else cuda_wheel
+        make = cpu_wheel if is_cpu or options.whole or options.test else cuda_wheel
         print(make(bin_folder, version, tag, work).write(options.out, 1 if options.test else 9))
     finally:
         shutil.rmtree(work)
