@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "core/base/platform.h"
 #include "scores_fixture.h"
 #include "serve/service.h"
 #include "support/http_client.h"
@@ -19,7 +20,8 @@ class ServeTest : public ScoresTest {
   serve::ServeOptions options_for(std::vector<std::string> sources) {
     serve::ServeOptions options;
     options.sources = std::move(sources);
-    options.http_port = options.grpc_port = options.metrics_port = 0;
+    options.http_port = options.metrics_port = 0;
+    options.grpc_port = kSanitized ? -1 : 0;  // gRPC is not built with sanitizers, which do not see its locks
     options.device = DeviceChoice::cpu;
     options.threads = 1;
     options.instances = 2;

@@ -200,6 +200,7 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
 
 /// One message by gRPC, in raw form.
 TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
+  if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
   if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;
   train(config_, {"[0]"}, "one");
   const std::vector<float> expected = predicted("one-run");

@@ -147,10 +147,10 @@ TEST_F(ServedVersions, AreVerifiedAgainstPredictByTheProgram) {
 TEST_F(ServedVersions, AnswerWhatTheyHaveTakenWhenTheProgramIsTold) {
   train(config_, {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");
-  const Started server = start_program(
-      "huge_ctr",
-      {"serve", "ctr=one-run", "--http-port", "0", "--metrics-port", "-1", "--device", "cpu", "--threads", "1"},
-      folder_.path(), {}, "server");
+  const Started server = start_program("huge_ctr",
+                                       {"serve", "ctr=one-run", "--http-port", "0", "--grpc-port", "-1",
+                                        "--metrics-port", "-1", "--device", "cpu", "--threads", "1"},
+                                       folder_.path(), {}, "server");
   wait_for_text(server.err, "\nready\n");
   const std::string log = read_file(server.err);
   const int port = std::atoi(log.c_str() + log.find("127.0.0.1:") + 10);
