@@ -10,7 +10,7 @@
 # Trains on all GPUs of two hosts; needs no MPI.
 #   sbatch samples/multi_node/slurm.sh CONFIG [OPTIONS]        options are those of huge_ctr
 # CONFIG has "gpu": "all" and a "checkpoint". Two minutes before its time is over, training saves a checkpoint, stops and
-# exits with 75; the job then goes back to the queue and goes on from there.
+# exits with 75; the job is then requeued and resumes.
 set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: sbatch $0 CONFIG [OPTIONS]" >&2; exit 2; }
 # A secret that the tasks of this job alone know: its port follows from the job's number, which everybody sees.

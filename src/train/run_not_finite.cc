@@ -37,7 +37,7 @@ std::string record_of_row(const Config& config, const ReaderPosition& position, 
 
 int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
 
-/// Of the ranks' findings: the first tensor, and in it the first row of the whole batch.
+/// The first finding of all ranks: the first tensor, and in it the first row of the whole batch.
 std::string first_of(const std::vector<std::string>& of_ranks) {
   std::optional<Json> first;
   int64_t samples = 0;  // over all ranks, in that tensor

@@ -45,7 +45,7 @@ struct SentByHost {
   }
 };
 
-/// Of `owners` equal owners, the expected number that own a key of a bag with `keys` keys.
+/// The expected number of owners, of `owners` equal ones, that own a key of a bag with `keys` keys.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
 void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_host, int32_t owner,

@@ -173,7 +173,7 @@ bool is_name(const std::string& word) {
          std::find(std::begin(kFormats), std::end(kFormats), word) != std::end(kFormats);
 }
 
-/// What is wrong with a message; empty: nothing.
+/// The fault of a message; empty: none.
 std::string fault_of(const Literal& one) {
   const std::string& text = one.text;
   if (std::find(std::begin(kFixedTexts), std::end(kFixedTexts), text) != std::end(kFixedTexts)) return "";

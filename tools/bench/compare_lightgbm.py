@@ -30,7 +30,7 @@ ADULT = ("age workclass fnlwgt education education-num marital-status occupation
 
 
 class Table:
-    """The lines of a text, and the arguments that tell both programs what to predict."""
+    """The lines of a text, and the arguments that name the label for both programs."""
 
     def __init__(self, lines, header, separator, label, positive, is_positive):
         self.lines, self.header, self.separator = lines, header, separator

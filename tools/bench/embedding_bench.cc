@@ -187,7 +187,7 @@ void time_set(Context& ctx, const SetCase& of, const KeyLists& keys, EmbeddingSe
   report.add("  the same", where, static_cast<double>(keys.per_table() * tables) / seconds / 1e9, "G keys/s");
 }
 
-/// Tables of more rows than `most` have so many.
+/// Tables with more rows than `most` are reduced to `most`.
 std::vector<SetCase> cases_of(bool large, int64_t most) {
   std::vector<SetCase> cases;
   const auto at_most = [&](std::vector<int64_t> rows) {

@@ -43,7 +43,7 @@ class IndexedTable {
     reset();
   }
 
-  /// Short batches are timed many in a row, each only once.
+  /// Short batches are timed as consecutive ones, each used once.
   bool is_short() const { return batch_ <= 1 << 18; }
   int batches() const { return is_short() ? 64 : 4; }
   int64_t batch() const { return batch_; }

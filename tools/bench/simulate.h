@@ -1,4 +1,4 @@
-// Training steps on GPUs that are not there: a table of what they should take.
+// Predicts the time of training steps on GPUs that this machine does not have, as a table.
 #pragma once
 
 #include <string>

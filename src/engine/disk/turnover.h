@@ -8,7 +8,8 @@ namespace hctr {
 /// The number of steps in which as many rows are evicted as memory holds: a mean over the last few evictions.
 class Turnover {
  public:
-  /// Of `rows` rows in memory, `leaving` are evicted before step `step`, which counts modulo 2^32 and never decreases.
+  /// `leaving` of the `rows` rows in memory are evicted before step `step`, which counts modulo 2^32 and never
+  /// decreases.
   void add(uint32_t step, int64_t rows, int64_t leaving) {
     left_ += leaving;
     const auto since = static_cast<double>(step - last_);

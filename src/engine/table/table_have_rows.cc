@@ -1,4 +1,4 @@
-// Tells the host which keys have rows.
+// Checks for the host which keys have rows.
 #include <algorithm>
 #include <numeric>
 

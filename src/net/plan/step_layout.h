@@ -20,7 +20,7 @@ class StepLayout {
   using On = StepStream;
   static constexpr On kCompute = On::compute, kExchange = On::exchange, kElements = On::elements;
 
-  // Of calls.
+  // Adding calls.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
   PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);  // outside of the recording, if exchanges are
   size_t record(On, bool outside = false);

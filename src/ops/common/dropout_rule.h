@@ -1,8 +1,8 @@
 // The decision and the scale of dropout, shared by every device.
 //
-// An element has 16 random bits, so a draw of Philox decides eight. These are, of 32 adjacent columns of a row, the
-// pairs of columns 2 q and 2 q + 1 of each eight, for q from 0 to 3: what a thread holds of a row of a matrix product,
-// which can then drop elements while it has them.
+// An element has 16 random bits, so a draw of Philox decides eight. Of 32 adjacent columns of a row these are columns
+// 2 q and 2 q + 1 of each group of eight, for q from 0 to 3: the columns that a thread of a GEMM has, so that the GEMM
+// can apply dropout in its epilogue.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace hctr::ops {
 
-/// Of Philox, for dropout.
+/// Rounds of Philox for dropout.
 inline constexpr int kDropoutRounds = 7;
 
 struct DropoutRule {
-  uint32_t threshold;  ///< of the 2^16 values, so many are dropped
+  uint32_t threshold;  ///< the number of the 2^16 values that are dropped
   float scale;         ///< 1 / the share of those kept
   uint64_t key;
 

@@ -15,7 +15,7 @@ struct LastRows {
   }
 };
 
-/// Of a tensor of two dimensions or more.
+/// For a tensor of two dimensions or more.
 template <class T>
 LastRows<T> last_rows(const Tensor& t) {
   HCTR_EXPECT(t.rank() >= 2, "the last dimension of a tensor of shape ", to_string(t.shape()));

@@ -18,13 +18,13 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
   rule.finish(*overflow > 0, *scale, *state);
 }
 
-/// Of the elements of this thread.
+/// Searches the elements of this thread.
 template <int V, class T>
 __device__ void search_overflow(int64_t thread, int64_t threads, const View<const T, 2>& g,
                                 const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
-#pragma unroll 4  // so many loads are under way
+#pragma unroll 4  // this many loads overlap
   for (int64_t i = thread; i < rows * per_row; i += threads) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
@@ -111,7 +111,8 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
 void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
                                         LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
                                         StepState* state) {
-  constexpr int kThreads = 1024, kBlocksEach = 1;  // few blocks: all count in one place, and other kernels run beside
+  constexpr int kThreads = 1024,
+                kBlocksEach = 1;  // few blocks: all add to one counter, and other kernels run concurrently
   SearchedTensors list;
   for (const Tensor& g : all) {
     if (list.count == SearchedTensors::kMost) {

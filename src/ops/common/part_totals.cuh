@@ -41,8 +41,8 @@ void launch_totals(Context& ctx, const char* name, const PartTotals<Out>& one) {
   hctr::cuda::launch_lockstep<total_parts<Out>, kTotalsThreads>(ctx, name, (one.columns + 31) / 32, one);
 }
 
-/// start(launches) with launches whose results nobody reads before the backward pass ends: they run at once, or with
-/// those of other layers (Context::last_launches()), and until then what they read must not change.
+/// Calls start(launches) for launches whose results are not read before the backward pass ends. They run at once, or
+/// later with those of other layers (Context::last_launches()); until then their inputs must not change.
 template <class Start>
 void start_last(Context& ctx, const Start& start) {
   Lockstep now(ctx);

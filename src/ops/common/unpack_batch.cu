@@ -36,7 +36,7 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
   if (thread < count % 4) to[4 * fours + thread] = from[4 * fours + thread];
 }
 
-/// Of keys by sample, squares go through shared memory, so that reads and writes are of neighbours.
+/// Keys stored by sample are transposed in squares through shared memory, so that reads and writes are coalesced.
 constexpr int kSquareSide = 32;
 using Square = int64_t[kSquareSide][kSquareSide + 1];
 template <class Key>

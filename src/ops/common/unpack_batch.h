@@ -22,8 +22,8 @@ struct UnpackedRows {
   Tensor rows;        ///< f32 f16 bf16 [samples, any], at multiples of 16 bytes; zeros are written behind each row
 };
 
-/// Widens keys and puts them in the order of slots, writes the offsets that were left out, and copies or rounds rows of
-/// dense values, all in one kernel. `batch`: what offsets in PackedKeys count from, aligned to 16 bytes, as they are.
+/// Widens keys and puts them in slot order, writes omitted offsets, and copies or rounds rows of dense values, all in
+/// one kernel. `batch`: the base of offsets in PackedKeys; both are aligned to 16 bytes.
 /// Errors: Error(bug) if shapes, dtypes or devices disagree.
 HCTR_OP(void unpack_batch(Context&, const std::byte* batch, std::span<const UnpackedKeys> inputs,
                           const std::optional<UnpackedRows>& dense, int64_t samples))

@@ -10,7 +10,7 @@ namespace hctr::ops {
 /// Maximum width of y and length of a vector for which a GPU keeps a few samples in shared memory.
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
-/// Both orders in one pass. Of sample b the vectors e_j are the first dim columns of x's rows b * slots to
+/// Both orders in one pass. The vectors e_j of sample b are the first dim columns of x's rows b * slots to
 /// b * slots + slots - 1, then those of `vectors`; the weights w_j are the last column of these rows, then `weights`.
 ///   y[b] = [e_0 | e_1 | ...]
 ///   second[b] = sum_k 1/2 * ((sum_j e_j[k])^2 - sum_j e_j[k]^2)

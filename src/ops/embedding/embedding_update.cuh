@@ -76,7 +76,7 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
   }
 }
 
-/// Starts a load of what is needed later.
+/// Prefetches data that is needed later.
 __device__ inline void prefetch(const RowMemory& memory, int64_t at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
 }
@@ -246,9 +246,9 @@ constexpr int kBlocksOfFewRuns = 64;  // per multiprocessor, one thread for each
 
 constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 
-/// Blocks of short runs that must fit on a multiprocessor; 0: the compiler decides. Four leave 64 registers a thread,
-/// which suffice, and some rules get 105 where nobody asks. The kernel waits for memory, so that threads count. Narrow
-/// accesses need fewer registers, and the others more.
+/// Blocks of short runs that must fit on a multiprocessor; 0: the compiler decides. Four leave 64 registers per thread,
+/// which suffice; without a bound some rules get 105. The kernel is bound by memory latency, so occupancy matters.
+/// Narrow accesses need fewer registers, wide ones more.
 template <class Rule, int Width>
 constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
 

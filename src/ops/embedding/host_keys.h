@@ -17,7 +17,7 @@
 
 namespace hctr::ops {
 
-/// What sender and owner both know of a column before a message.
+/// The properties of a column that sender and owner know before a message.
 struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // maximum keys of a bag
@@ -72,7 +72,7 @@ struct HostKeys {
   int32_t* refused = nullptr;         // [messages] of an owner: 1 for a message that no sender can have written, else 0
 };
 
-/// Numbers keys in the order of their first occurrences and decides what is sent, of `keys.offsets` and `keys.keys`. A
+/// Numbers keys in the order of their first occurrences and plans the message for `keys.offsets` and `keys.keys`. A
 /// key is sent once unless its column takes fewer bytes otherwise. A column has a vector a key or a vector a bag,
 /// whichever are fewer, and with `sums_gradients` as many gradients; else a gradient a bag. `occurrences`:
 /// keys.offsets[all_bags]. Scratch is overwritten.

@@ -1,6 +1,6 @@
 // Each part is read and written once, at the speed of memory. Forward, a warp has kRows rows, for which it loads each
-// weight once. Backward, a thread keeps the weights of its columns, iterates over rows and accumulates gradients of
-// weights and biases; a second kernel adds up the sums of parts of the rows.
+// weight once. Backward, a thread keeps the weights of its columns, iterates over rows and accumulates wgrads and
+// bias gradients; a second kernel adds up the sums of parts of the rows.
 #include "ops/gemm/concat_linear.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
-// A multiprocessor can start one multiply-add of a warp in each of its four parts in every cycle, and nothing else in
-// that cycle. So every other instruction costs, and so does a multiply-add that finds two of the numbers that it has to
-// read in the same of four banks of registers. Hence:
-//   - copies of operands to a ring in shared memory by the TMA, which takes no instructions of other threads
+// Each of the four parts of a multiprocessor can issue one instruction of a warp per cycle. So every instruction other
+// than a multiply-add costs time, and so does a multiply-add with two operands in the same of the four register banks.
+// Hence:
+//   - the TMA copies operands to a ring in shared memory, without instructions of other threads
 //   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
 //   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
 //     sums in other banks than the numbers of their columns (rotated())

@@ -1,4 +1,4 @@
-// What only GPUs of compute capability 9.0 (Hopper) have: matrix instructions of a warp group, copies by the tensor
+// Instructions of GPUs of compute capability 9.0 (Hopper): matrix instructions of a warp group, copies by the tensor
 // memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a alone (their names
 // end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once

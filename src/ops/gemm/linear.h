@@ -33,13 +33,13 @@ HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool re
 struct MultiprocessorShares {
   int products, others;
 };
-/// None where no kernel of linear() with ReLU for this type of numbers and so many rows can be held to its share: then
-/// either would wait for the other. `tf32`: products of f32 are those of TF32.
+/// None if no kernel of linear() with ReLU for this type and `rows` can be limited to its share: one would then wait
+/// for the other. `tf32`: f32 GEMMs use TF32.
 std::optional<MultiprocessorShares> shares_beside_lookup(const std::optional<GpuTraits>&, DType, bool tf32,
                                                          int64_t rows);
 
-/// Whether a product with a result of so many rows and columns keeps more than half of a GPU busy, divided into the
-/// smallest tiles. On a CPU none does.
+/// Whether a GEMM with `rows` x `columns` results, divided into the smallest tiles, keeps more than half of a GPU busy.
+/// False on a CPU.
 bool keeps_gpu_busy(const std::optional<GpuTraits>&, int64_t rows, int64_t columns);
 
 /// Allows GEMMs on the context's stream too, concurrently with those of the compute stream; call it before the first.

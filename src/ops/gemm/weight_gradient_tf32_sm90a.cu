@@ -125,9 +125,9 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
 
 /// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
 /// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
-/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones after them.
+/// samples: the columns 4 (4 x + t) and on, and of eight adjacent samples the even ones, then the odd ones.
 /// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
-/// 16 x + 8 b + 2 t + i. Of each eight lanes units are different in all reads and writes.
+/// 16 x + 8 b + 2 t + i. Each eight lanes use different units in all reads and writes.
 struct TransposedPlace {
   uint32_t read, write;
 

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// What keeps the pointers of ParquetValues alive.
+/// Keeps the pointers of ParquetValues valid.
 struct ValuesOwner {
   std::shared_ptr<arrow::Array> array, items;
   std::vector<int32_t> list, text;

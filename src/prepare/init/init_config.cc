@@ -73,8 +73,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// What the group of a dense column must state of its notation: the word of its format, unless the section's word
-  /// reads it alike, and its unit.
+  /// The notation that the group of a dense column must state: its number format, unless that of the section is
+  /// equivalent, and its unit.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);

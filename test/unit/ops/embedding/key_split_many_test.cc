@@ -9,7 +9,7 @@
 namespace hctr::test {
 namespace {
 
-/// Three ranks with two slots and so many samples that a message of one slot spans two blocks and ends in a third.
+/// Three ranks with two slots and enough samples that a message of one slot spans two blocks and ends in a third.
 constexpr int32_t kManyRanks = 3, kManySlots = 2;
 constexpr int64_t kManySamples = 4500, kMostOfBag = 3;
 using ManyBags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
