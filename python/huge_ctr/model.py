@@ -142,6 +142,7 @@ class Model:
         data: a table or path with labels; None: the eval_source of the config. With the model that is loaded, on one
         rank: bit for bit the metrics of huge_ctr --eval there.
         """
+        self._expect_own_tables()
         found: dict[str, float] = {}
         collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
         source, frame = self._source(data) if data is not None else (None, None)

@@ -31,7 +31,7 @@ void print_stream_line(const Store& store, const FollowedModel& model, const Sto
       print(cat("model '", model.name, "'"));
       if (one.iteration >= 0) print(cat(" iteration ", one.iteration));
       print(cat(", updates ", now.applied, ", rows ", now.rows, ", ", now.age_seconds, " s old, ", now.stream.behind,
-                " messages behind\n"));
+                " messages to read\n"));
     }
 }
 

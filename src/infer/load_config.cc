@@ -15,7 +15,7 @@ namespace {
 
 bool names_unknown_field(const Problems::Entry& problem) {
   return problem.message.find(" has no field \"") != std::string::npos ||
-         problem.message.find(" has no part \"") != std::string::npos;
+         problem.message.find(" has no section \"") != std::string::npos;
 }
 
 bool names_field_without_effect(const Problems::Entry& note) {

@@ -19,7 +19,7 @@ const GrpcPlugin& load_grpc() {
   if (!library) {
     const std::string why = ::dlerror();
     throw Error(Kind::io, there ? cat("gRPC needs '", beside.string(), "', which cannot be loaded: ", why)
-                                : cat("gRPC needs ", kGrpcPluginFile, " beside the program, and there is none (", why,
+                                : cat("gRPC needs ", kGrpcPluginFile, " next to the program, and there is none (", why,
                                       "): install libgrpc++-dev, then configure and build again"));
   }
   const auto entry = reinterpret_cast<const GrpcPlugin* (*)()>(::dlsym(library, kGrpcPluginEntry));

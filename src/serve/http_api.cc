@@ -32,7 +32,7 @@ std::vector<std::string> parts_of(std::string_view target) {
     } else if (target[at] == '%') {
       const int high = at + 1 < target.size() ? hex_digit(target[at + 1]) : -1;
       const int low = at + 2 < target.size() ? hex_digit(target[at + 2]) : -1;
-      if (high < 0 || low < 0) throw Refusal::invalid("the path has a '%' without two hexadecimal digits behind it");
+      if (high < 0 || low < 0) throw Refusal::invalid("the path has a '%' without two hexadecimal digits after it");
       part += static_cast<char>(high * 16 + low);
       at += 2;
     } else {

@@ -184,7 +184,7 @@ class RequestJson : public JsonEvents {
     if (!has_type_) throw Refusal::invalid("input '", input.name, "' has no 'datatype'");
     if (has_data_ && static_cast<int64_t>(values_.count()) != elements_of(input))
       throw Refusal::invalid("Unable to parse 'data': Shape does not match the elements of data for '", input.name,
-                             "': expecting ", elements_of(input), " elements, got ", values_.count());
+                             "': expecting ", elements_of(input), " elements, found ", values_.count());
     const bool elsewhere =
         input.parameters.contains("binary_data_size") || input.parameters.contains("shared_memory_region");
     if (!has_data_ && !elsewhere && elements_of(input) > 0)

@@ -209,7 +209,7 @@ SampleArrays RequestSamples::read_packed(const InferRequest& request) const {
   for (const ModelTensor& input : inputs_) {
     const NamedTensor* tensor = find_input(request, input.name);
     if (!tensor)
-      throw Refusal::invalid("expected ", described_.size(), " inputs but got ", request.inputs.size(),
+      throw Refusal::invalid("expected ", described_.size(), " inputs but found ", request.inputs.size(),
                              " inputs for model '", request.model, "': input '", input.name, "' is missing");
     const NamedTensor* counts = find_counts(request, input.name);
     const int64_t columns = input.shape[1];

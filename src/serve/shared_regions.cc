@@ -43,7 +43,7 @@ void SharedRegions::add(const std::string& name, const std::string& key, int64_t
   const bool known = ::fstat(region->file, &status) == 0;
   if (!known || status.st_size < offset + bytes)
     throw Refusal::invalid("region '", name, "': shared memory '", key, "' has ", known ? int64_t{status.st_size} : 0,
-                           " bytes, and ", bytes, " from byte ", offset, " on are wanted");
+                           " bytes, and ", bytes, " from byte ", offset, " on are expected");
   const std::lock_guard lock(mutex_);
   if (!regions_.emplace(name, std::move(region)).second)
     throw Refusal::invalid("shared memory region '", name, "' is already registered");

@@ -23,7 +23,8 @@ ops::CachedType type_of(StoreCacheOptions::Rows rows) {
     case StoreCacheOptions::Rows::int8:
       return ops::CachedType::int8;
   }
-  throw Error(Kind::usage, "StoreCacheOptions::rows is none of its values");
+  throw Error(Kind::usage,
+              "the rows of a cache are f32, f16, bf16, fp8 or int8: StoreCacheOptions::rows is another value");
 }
 
 ops::Combiner combiner_of(StoreView::Pooling pooling) {

@@ -27,8 +27,8 @@ const Plugin& load_level_plugin(const LevelPluginFile& of) {
     throw Error(Kind::io,
                 there ? cat("a level in ", of.what, " needs '", beside.string(), "', which cannot be loaded: ", why,
                             "; install ", of.packages, ", or configure and build again with what is there now")
-                      : cat("a level in ", of.what, " needs ", of.file, " beside the program, and there is none (", why,
-                            "). Was the program copied without it? Else ", of.what,
+                      : cat("a level in ", of.what, " needs ", of.file, " next to the program, and there is none (",
+                            why, "). Was the program copied without it? Else ", of.what,
                             " was not found when this was built: install ", of.packages,
                             ", then configure and build again; CMake's line \"", of.line, ":\" says what it found"));
   }

@@ -62,20 +62,21 @@ Schema<StoreRedisSection> redis_schema() {
   using R = StoreRedisSection;
   return Schema<R>("redis")
       .opt("addresses", &R::addresses, "host:port of some nodes; the others of a cluster are discovered")
-      .opt("user", &R::user, "of the ACL; left out: default")
+      .opt("user", &R::user, "of the ACL; omitted: default")
       .opt("password", &R::password, "its password; \"${NAME}\" is of the environment")
       .opt("tls", &R::tls, "speak TLS")
-      .opt("ca", &R::ca, "a file or a folder of certificates to trust; left out: those of the system")
+      .opt("ca", &R::ca, "a file or a folder of certificates to trust; omitted: those of the system")
       .opt("certificate", &R::certificate, "of this client, where servers want one; with key")
       .opt("key", &R::key, "its private key")
-      .opt("server_name", &R::server_name, "that certificates of servers must have; left out: the host")
+      .opt("server_name", &R::server_name, "that certificates of servers must have; omitted: the host")
       .opt("names", &R::names, "of hashes: own, of this process alone; or hugectr, shared with its parameter server")
       .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
       .opt("partitions", &R::partitions, "of a table, a hash each; with own names more where it is large",
            between(1, 65536))
       .opt("connections", &R::connections, "to each node: requests at one time", between(1, 1024))
       .opt("timeout_ms", &R::timeout_ms, "of a request with what it tries again", between(1, 3600000))
-      .opt("read_replicas", &R::read_replicas, "replicas, which may be behind, answer while their master does not")
+      .opt("read_replicas", &R::read_replicas,
+           "replicas, which may have older rows, answer while their master does not")
       .opt("keep_rows", &R::keep_rows, "with names hugectr: rows that are there when the store opens stay")
       .opt("most_rows", &R::most_rows, "of a partition, above another level; beyond, rows are evicted; 0: all",
            at_least(0))

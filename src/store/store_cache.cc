@@ -30,7 +30,7 @@ struct StoreCache::State {
 StoreCache cache_on(const Store& store, std::string_view model, const StoreCacheOptions& options,
                     const Device* device) {
   if (options.bytes < 0 || options.admit_after < 1 || options.wait_ms < 0)
-    throw Error(Kind::usage, "StoreCacheOptions: bytes and wait_ms are at least 0, and admit_after is at least 1");
+    throw Error(Kind::usage, "a cache needs bytes and wait_ms of at least 0, and an admit_after of at least 1");
   auto state = std::make_unique<StoreCache::State>();
   state->store = &store;
   state->model = model;
@@ -50,7 +50,7 @@ StoreCache::StoreCache(const Store& store, std::string_view model, const StoreCa
   const Device device{DeviceKind::cuda, options.gpu};
   if (options.gpu >= 0)
     if (const GpuSearch gpus = find_gpus(); options.gpu >= gpus.count)
-      throw Error(Kind::device, cat("StoreCacheOptions::gpu is ", options.gpu, ", and there are ", gpus.count, " GPUs",
+      throw Error(Kind::device, cat("there is no GPU ", options.gpu, " for a cache: ", gpus.count, " GPUs were found",
                                     gpus.count == 0 ? cat(" (", gpus.why_none, ")") : "",
                                     "; with -1 the levels of the store answer"));
   *this = cache_on(store, model, options, options.gpu >= 0 ? &device : nullptr);

@@ -75,7 +75,7 @@ const Schema<StoreConfig>& store_schema() {
   using C = StoreConfig;
   static const Schema<C> schema =
       Schema<C>("store")
-          .opt("folder", &C::folder, "a folder for the level of files; left out: there is none")
+          .opt("folder", &C::folder, "a folder for the level of files; omitted: there is none")
           .opt("memory", &C::memory, "a level in memory, above that of files")
           .opt("most_rows", &C::most_rows, "of each table in memory, others are read from the files; 0: all",
                at_least(0))

@@ -59,7 +59,7 @@ void DeltaProducer::State::open() {
   const auto end = deadline();
   for (const char* problem = "";; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now()).count();
-    if (left <= 0) give_up(cat("no broker has told its partitions within ", wait_seconds, " s: ", problem));
+    if (left <= 0) give_up(cat("no broker has reported its partitions within ", wait_seconds, " s: ", problem));
     if (stopped) give_up("stopped");
     problem = writer->partitions(options.topic.c_str(), std::min<int64_t>(left, 1000), partitions);
     if (!problem) return;

@@ -18,12 +18,13 @@ const KafkaPlugin& load_kafka() {
   void* library = ::dlopen(there ? beside.c_str() : kKafkaPluginFile, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const std::string why = ::dlerror();
-    throw Error(Kind::io, there ? cat("Kafka needs '", beside.string(), "', which cannot be loaded: ", why,
-                                      "; install librdkafka (the package librdkafka1)")
-                                : cat("Kafka needs ", kKafkaPluginFile, " beside the program, and there is none (", why,
-                                      "). Was the program copied without it? Else librdkafka was not found when this "
-                                      "was built: install the package librdkafka-dev, then configure and build again; "
-                                      "CMake's line \"Kafka:\" says what it found"));
+    throw Error(Kind::io, there
+                              ? cat("Kafka needs '", beside.string(), "', which cannot be loaded: ", why,
+                                    "; install librdkafka (the package librdkafka1)")
+                              : cat("Kafka needs ", kKafkaPluginFile, " next to the program, and there is none (", why,
+                                    "). Was the program copied without it? Else librdkafka was not found when this "
+                                    "was built: install the package librdkafka-dev, then configure and build again; "
+                                    "CMake's line \"Kafka:\" says what it found"));
   }
   const auto entry = reinterpret_cast<const KafkaPlugin* (*)()>(::dlsym(library, kKafkaPluginEntry));
   if (!entry || entry()->version != kKafkaPlugin)

@@ -112,7 +112,7 @@ void DeltaPublisher::add_left(int64_t known) {
         items_.push_back({folder, iteration});
     if (!items_.empty()) log_.info("Publishing ", items_.size(), " deltas that an earlier process has left.");
   } catch (const Error& error) {
-    log_.warning("deltas that an earlier process has not published are left out: ", error.what());
+    log_.warning("deltas that an earlier process has not published are omitted: ", error.what());
   }
   write_note();
 }
@@ -140,7 +140,7 @@ void DeltaPublisher::finish(double seconds) {
   std::unique_lock lock(mutex_);
   if (change_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return items_.empty(); })) return;
   log_.warning(items_.size(), " deltas are not published: no broker has taken them within ", seconds,
-               " s of the end. Their folders stay, and a run that goes on publishes them");
+               " s of the end. Their folders stay, and a run that resumes publishes them");
 }
 
 void DeltaPublisher::run() {
@@ -199,7 +199,7 @@ bool DeltaPublisher::send(const Item& item) {
     }
     if (!stopping_ && !std::exchange(said_away_, true))
       log_.warning("the delta of iteration ", item.iteration, " is not published yet: ", error.what(),
-                   "; training goes on, and deltas wait in their folders");
+                   "; training continues, and deltas wait in their folders");
     return false;
   }
 }
@@ -238,7 +238,7 @@ void DeltaPublisher::write_note() {
     write_text(state_file_, with_checksum(json));
   } catch (const Error& error) {
     log_.warning("'", state_file_.string(),
-                 "' cannot be written, so a run that goes on may publish deltas twice, which ",
+                 "' cannot be written, so a run that resumes may publish deltas twice, which ",
                  "servers skip: ", error.what());
   }
 }

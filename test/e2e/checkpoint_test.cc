@@ -501,7 +501,7 @@ TEST_F(Checkpoints, BelongToOneConfig) {
   expect_says(train(small_config(), "", {"--resume", "latest"}), 3, "no \"checkpoint\" in the solver");
 
   make_data(folder_.path(), "data.json", 3100, 300, {"--vocabulary", "30", "--force"});
-  expect_says(resume(config(R"({"every": 20})", 60)), 4, "are not those of the checkpoint");
+  expect_says(resume(config(R"({"every": 20})", 60)), 4, "differ from those of the checkpoint");
 }
 
 TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {

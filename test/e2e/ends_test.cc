@@ -143,7 +143,7 @@ TEST_F(Ends, ABrokenDataFileEndsTheRunWithTheModelSavedOnAnyRankCount) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome = train(with_change(with_change(config, "\"batchsize\": 128", "\"batchsize\": 16"),
                                               "\"max_iter\": 60", "\"max_iter\": 200"));
-    expect_said(outcome, 4, {"cut off", "while training iteration ", " is saved as out/_dense_"});
+    expect_said(outcome, 4, {"truncated", "while training iteration ", " is saved as out/_dense_"});
     EXPECT_EQ(names("out", ".model").size(), 4u);
   }
 }
@@ -282,7 +282,7 @@ TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
               {"fifo.data': it is a pipe or a device"});
   expect_said(train_in_shell(small_config(), "rm -rf run; mkdir run; mkfifo run/metrics.jsonl; exec $TRAIN"), 5,
-              {"run/metrics.jsonl': it is not a file"});
+              {"run/metrics.jsonl': it is not a regular file"});
 }
 
 TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {

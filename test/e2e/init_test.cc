@@ -355,7 +355,7 @@ TEST_F(InitTable, NumbersInOtherNotationsAreReadAsTheyAreWrittenInEveryCommand) 
 TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.csv").c_str(), 0600), 0);
   write_file(folder_ / "data.csv", mixed_table(300));
-  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, but --init reads the rows several times",
+  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, and --init reads the rows several times",
                  "pipe.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "pipe.csv"}, 2,
                  "'pipe.csv' of --eval is a pipe or a device");
@@ -394,7 +394,7 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
     EXPECT_EQ(done->exit_code, 0) << done->err;
     EXPECT_NE(done->err.find("values are numbers, but not 'abc' of an evaluation row"), std::string::npos) << done->err;
   }
-  EXPECT_NE(given.err.find("1 bad evaluation rows are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
+  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
             std::string::npos)
       << given.err;
   EXPECT_NE(given.err.find("1 evaluation rows without a label are skipped"), std::string::npos) << given.err;
@@ -439,7 +439,7 @@ TEST_F(InitTable, ReplacesNothing) {
   for (const char* file : {"c.json", "c.train.csv", "c.eval.csv"}) {
     write_file(folder_ / file, "mine");
     expect_refusal({"--label", "bought", "--positive", "yes", "--out", "c.json"}, 5,
-                   cat("'", file, "' exists already"));
+                   cat("'", file, "' already exists"));
     EXPECT_EQ(read_file(folder_ / file), "mine");
     fs::remove(folder_ / file);
   }
@@ -474,7 +474,7 @@ TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
   write_file(folder_ / "data.csv", text);
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("1 bad rows are skipped: 'data.csv' line 3002: expected 12 cells, found 3"),
+  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 12 cells, found 3"),
             std::string::npos)
       << done.err;
   EXPECT_NE(done.err.find("1 rows without a label are skipped"), std::string::npos) << done.err;

@@ -279,7 +279,7 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   const std::string skipping = changed("skipping.json", "\"format\"", "\"bad_records\": \"skip\", \"format\"");
   const Outcome done = predict("bad.tsv", {"--data", "bad.csv", "--keep", "id"}, skipping);
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("1 bad record skipped; the numbers of the other rows include them"), std::string::npos)
+  EXPECT_NE(done.err.find("1 bad record was skipped; the numbers of the other rows include them"), std::string::npos)
       << done.err;
   const Table scores = read_table(read_file(*folder_ / "bad.tsv"), '\t');
   ASSERT_EQ(scores.rows.size(), 499u);

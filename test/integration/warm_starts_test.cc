@@ -135,7 +135,7 @@ TEST_F(WarmStarts, TablesStartFromPretrainedVectors) {
   };
   refused("vectors.npy", npy("<f4", "(4, 5)", bytes_of(vectors).substr(20)), "has 5 keys, and 'vectors.npy' 4 vectors");
   refused("vectors.npy", npy("<f4", "(5, 4)", bytes_of(vectors).substr(20)), "has embedding_vec_size 5");
-  refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "it is not whole");
+  refused("vectors.npy", npy("<f4", "(5, 5)", bytes_of(vectors).substr(1)), "it is incomplete");
   refused("vectors.npy", npy("<c8", "(5, 5)", bytes_of(doubles)), "holds \"<c8\"");
   refused("vectors.npy", "not an array", "does not begin like a file of numpy.save");
   refused("keys.npy", npy("<i8", "(5,)", bytes_of(std::vector<int64_t>{1, 2, 3, 4, 3})),

@@ -143,7 +143,7 @@ int main_of(int argc, char** argv) {
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  CommandLine store = app.add_subcommand("store", "look-ups in Redis and RocksDB, beside their own programs");
+  CommandLine store = app.add_subcommand("store", "look-ups in Redis and RocksDB, next to their own programs");
   bench::StoreCase stored;
   store.add_option("--redis", stored.redis, "a server, or nodes of a cluster with commas: HOST:PORT");
   store.add_option("--rocksdb", stored.rocksdb, "a new folder, for databases that are removed at the end");
@@ -159,7 +159,7 @@ int main_of(int argc, char** argv) {
   serving.add_option("--clients", served.clients, "connections, each with a request at a time")
       .range(1, 10000)
       .show_default();
-  serving.add_option("--rate", served.rate, "requests a second at random times; left out, each follows an answer")
+  serving.add_option("--rate", served.rate, "requests a second at random times; omitted, each follows an answer")
       .positive_number();
   serving.add_option("--seconds", served.seconds, "to measure for").positive_number().show_default();
   serving.add_option("--most-key", served.most_key, "integers of inputs are below").positive().show_default();

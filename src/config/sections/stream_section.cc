@@ -92,7 +92,8 @@ StreamOptions PublishSection::options() const {
 Schema<ConsumeSection> consume_schema() {
   using C = ConsumeSection;
   return stream_schema<C>("stream")
-      .opt("group", &C::group, "gets offsets too, so that tools of Kafka show the lag; the store goes on from its own")
+      .opt("group", &C::group,
+           "gets offsets too, so that tools of Kafka show the lag; the store continues from its own")
       .opt("held_bytes", &C::held_bytes, "the most bytes of deltas that are not whole yet, or whose base is missing",
            at_least(1 << 20))
       .together([](C& c, const std::string& pointer, Problems& problems) { check_stream(c, pointer, problems); })

@@ -164,7 +164,7 @@ class Host {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
     log.warning(process_list({lost.begin(), lost.end()}), lost.size() == 1 ? " has" : " have",
-                " not return in time after the restart (--restart-wait): training continues without ",
+                " not returned in time after the restart (--restart-wait): training continues without ",
                 lost.size() == 1 ? "it" : "them");
     std::vector<Member> here;
     for (size_t p = 0; p < members_.size(); ++p)

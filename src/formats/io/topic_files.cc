@@ -131,7 +131,7 @@ NewFiles ArrivingFromTopic::look() {
     if (reader_.repeated() > 0)
       throw Error(Kind::data, cat("topic '", source_.stream.topic, "', partition ", message->partition, ": offset ",
                                   message->offset, " comes again, ", reader_.repeated(),
-                                  " after it are read: the topic was made anew, or cut off"));
+                                  " after it are read: the topic was made anew, or truncated"));
     if (piece.text.empty()) {
       piece.range = {message->partition, message->offset, message->offset};
       piece.begun = std::chrono::steady_clock::now();

@@ -41,7 +41,7 @@ std::vector<std::string> init_report(const InitPlan& plan, const TablePass& pass
   }
   for (const ColumnGuess& guess : plan.columns) say(cat("  ", guess.name, ": ", guess.why));
   if (plan.history) say(cat("history ", plan.columns[*plan.history].name, ", item ", plan.columns[*plan.item].name));
-  const char* const skipped = options.eval.empty() ? "left out" : "skipped in training";
+  const char* const skipped = options.eval.empty() ? "omitted" : "skipped in training";
   if (pass.bad_rows > 0) say(cat(pass.bad_rows, " bad rows are ", skipped, ": ", pass.first_bad));
   if (pass.without_label > 0) say(cat(pass.without_label, " rows without a label are ", skipped));
   if (pass.eval_bad_rows > 0)

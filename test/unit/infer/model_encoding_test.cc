@@ -37,7 +37,7 @@ TEST(ModelEncoding, OfTheConfigIsNotedWhereItIsWanted) {
   expect_encoding({.fields = "/a was 1 and is 2", .files = "/b was 3 and is 4"}, "the model 'm'",
                   EncodingChoice::config, log);
   EXPECT_EQ(said,
-            "note: the config's encoding differs from that of the model 'm' was trained: /a was 1 and is 2; /b was 3 "
+            "note: the config's encoding differs from that of the model 'm': /a was 1 and is 2; /b was 3 "
             "and is 4.");
 }
 

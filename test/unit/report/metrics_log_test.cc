@@ -47,7 +47,7 @@ TEST(MetricsLogFile, ALineThatIsCutOffIsNotedAndTheRestStays) {
   EXPECT_EQ(log.lines, 1);
   EXPECT_EQ(log.training.at("loss").size(), 1u);
   ASSERT_EQ(log.notes.size(), 1u);
-  EXPECT_NE(log.notes[0].find("line 2 of metrics.jsonl is cut off"), std::string::npos) << log.notes[0];
+  EXPECT_NE(log.notes[0].find("line 2 of metrics.jsonl is truncated"), std::string::npos) << log.notes[0];
 }
 
 TEST(MetricsLogFile, ManyBrokenLinesAreAFewNotes) {

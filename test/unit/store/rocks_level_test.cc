@@ -164,6 +164,7 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     ASSERT_EQ(::pipe(pipe), 0);
     // A program of its own: threads of RocksDB do not live in a fork.
     const std::string folder = options.folder.string(), descriptor = std::to_string(pipe[1]);
+    for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);  // the child runs its test
     setenv("HCTR_TEST_WRITES", folder.c_str(), 1);
     setenv("HCTR_TEST_WRITES_TO", descriptor.c_str(), 1);
     const pid_t child = fork();

@@ -101,7 +101,7 @@ TEST(StoreConfig, ReadsThePsJsonOfTheOriginalAndSaysWhatHasNoEffect) {
   EXPECT_EQ(model.tables[0].default_value, 0.5);
   EXPECT_EQ(model.tables[1].default_value, 0);
   for (const char* said :
-       {"/models/0/hit_rate_threshold", "misses are always answered right", "/volatile_db/initial_cache_rate"})
+       {"/models/0/hit_rate_threshold", "misses are always answered correctly", "/volatile_db/initial_cache_rate"})
     EXPECT_TRUE(contains(read.notes, said)) << said << read.notes;
 }
 

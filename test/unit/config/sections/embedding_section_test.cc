@@ -167,7 +167,8 @@ TEST(EmbeddingSectionTest, PoliciesThatCannotBeAreNamed) {
   EXPECT_EQ(
       error(R"("min_count": 2, "admit_probability": 0.5)"),
       place + "/admit_probability: \"min_count\" is also set; keys get rows either by count or at random: keep one");
-  EXPECT_EQ(error(R"("max_candidates": 2)"), place + "/max_candidates: limits the keys that \"min_count\" counts");
+  EXPECT_EQ(error(R"("max_candidates": 2)"),
+            place + "/max_candidates: limits the keys that \"min_count\" counts: set \"min_count\" too");
   EXPECT_EQ(error(R"("min_count": 0)"),
             place + "/min_count: expected an integer, at least 1 and at most 1000000000, found the integer 0");
 }

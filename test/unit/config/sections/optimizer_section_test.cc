@@ -165,7 +165,7 @@ TEST(OptimizerSection, AScheduleOfSharesIsThatOfTheirSteps) {
     const Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 1, "decay_steps": )", value, "}}"));
     EXPECT_TRUE(r.text().starts_with("error /optimizer/sgd_hparam/decay_steps: expected an integer"))
         << value << ": " << r.text();
-    EXPECT_NE(r.text().find("or a share of the run: a number between 0 and 1, or \"1%\" to \"100%\""),
+    EXPECT_NE(r.text().find("or a fraction of the run: a number between 0 and 1, or \"1%\" to \"100%\""),
               std::string::npos)
         << r.text();
   }

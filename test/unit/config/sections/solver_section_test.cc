@@ -110,8 +110,9 @@ TEST(SolverSection, ALossScaleWithoutMixedPrecisionIsNoted) {
 }
 
 TEST(SolverSection, OptimizerStatesBelongToModelFiles) {
-  EXPECT_EQ(read_solver(R"(, "dense_opt_states_file": "a")").text,
-            "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\"\n");
+  EXPECT_EQ(
+      read_solver(R"(, "dense_opt_states_file": "a")").text,
+      "error /solver/dense_opt_states_file: these states are of weights in \"dense_model_file\", which is not set\n");
   EXPECT_EQ(
       read_solver(R"(, "sparse_model_file": "m", "sparse_opt_states_file": ["a", "b"])").text,
       "error /solver/sparse_opt_states_file: names 2 files for 1 of \"sparse_model_file\"; expected one for each\n");

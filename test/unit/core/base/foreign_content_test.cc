@@ -51,7 +51,7 @@ TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
       {"\xFF\xFE\0\0y\0\0\0"s, "it is UTF-32"},
       {"sep=;\ny;a\n1;2\n", "its first line 'sep=;' sets Excel's delimiter and is not a row"},
       {"\xEF\xBB\xBFSEP=,\r\ny,a\r\n", "sets Excel's delimiter"},
-      {"y,a\r1,2\r0,3\r", "its lines end with a only a carriage return"}};
+      {"y,a\r1,2\r0,3\r", "its lines end with only a carriage return"}};
   for (const auto& [start, what] : kinds) EXPECT_NE(why_no_rows(start).find(what), std::string::npos) << what;
 }
 

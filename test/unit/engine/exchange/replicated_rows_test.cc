@@ -72,8 +72,8 @@ TEST_F(SavedReplicatedRows, OfListsThatDoNotFitEachOtherAreRefused) {
   expect_in("3 replicated rows, but slots of 2 of them", why({{3, 9, 3}, {0, 0}}, {0, 1, 1, 1}));
   expect_in("3 replicated rows, but slots of 4 of them", why({{3, 9, 3}, {0, 0, 1, 1}}, {0, 1, 1, 1}));
   expect_in("3 replicated rows, but slots of 0 of them", why({{3, 9, 3}, {}}, {0, 1, 1, 1}));
-  expect_in("3 replicated rows, but the field of occurrences has 3 whether", why(keys_, {0, 1, 1}));
-  expect_in("3 replicated rows, but the field of occurrences has 0 whether", why(keys_, {}));
+  expect_in("3 replicated rows, but the field of occurrences has 3 entries", why(keys_, {0, 1, 1}));
+  expect_in("3 replicated rows, but the field of occurrences has 0 entries", why(keys_, {}));
   expect_in("4 replicated rows, but this run has memory for only 3",
             why({{3, 9, 3, 4}, {0, 0, 1, 1}}, {0, 1, 1, 1, 1}));
   expect_in("but key 3 at place 1 is out of order", why({{9, 3, 3}, {0, 0, 1}}, {0, 1, 1, 1}));

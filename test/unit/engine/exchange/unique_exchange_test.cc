@@ -253,7 +253,7 @@ TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
   expect_named(error_of(4, 9, int32_t{-5}), "rank 4 of host 2", "-5 vectors");
   expect_named(error_of(4, 2, int32_t{1 << 20}), "rank 0 of host 0", "1048576 gradients");
   expect_named(error_of(4, 11, int32_t{1 << 20}), "rank 4 of host 2", "1048576 keys of vectors");
-  expect_named(error_of(5, 0, int64_t{-1}), "rank 0 of host 0", "contradicts itself");
+  expect_named(error_of(5, 0, int64_t{-1}), "rank 0 of host 0", "inconsistent message");
 }
 
 HCTR_ON_EACH_DEVICE(UniqueExchangeOnDevice);

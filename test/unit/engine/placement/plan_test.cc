@@ -303,7 +303,7 @@ TEST(PlanFile, WhatDoesNotFitIsNamed) {
       {message(good, R"("schema": 1, "ranks": 4)"), "is for 4 ranks, but this run is on 2"},
       {message(good, R"("schema": 1)"), "has no \"ranks\""},
       {message(""), "has no table 'a'"},
-      {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, but the config 1"},
+      {message(good + R"(, {"name": "b", "pieces": 1, "owners": []})"), "has 2 tables, but the config has 1"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0]})"),
        "has 1 owners for table 'a', but the config's slots need 2"},
       {message(R"({"name": "a", "pieces": 1, "owners": [0, 2]})"),

@@ -62,7 +62,7 @@ TEST(EmbeddingRankErrors, ARankThatEndsWakesTheOthers) {
                         [&](EmbeddingSet& set, int rank) {
                           if (rank == 1) throw std::runtime_error("of the caller");
                           RankNumbers numbers;
-                          expect_error_of(Kind::comm, "rank 1 failed: it has ended", [&] {
+                          expect_error_of(Kind::comm, "rank 1 failed: it ended", [&] {
                             run_step(set, steps[0][static_cast<size_t>(rank)], {.learning_rate = 0.1f}, numbers);
                           });
                           ++woken;

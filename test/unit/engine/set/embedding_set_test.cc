@@ -848,7 +848,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   EXPECT_EQ(set.rows("items"), 0);
   const EmbeddingSet::Batch first = with(keys, offsets, keys), second = with(keys, offsets, keys);
   expect_error(Kind::usage, "expected at most 2", [&] { with(keys, offsets, keys); });
-  expect_error(Kind::usage, "comes first", [&] { set.release(second); });
+  expect_error(Kind::usage, "must end first", [&] { set.release(second); });
   expect_error(Kind::usage, "cannot be accessed between", [&] { (void)set.rows("items"); });
   set.release(first);
   set.release(second);

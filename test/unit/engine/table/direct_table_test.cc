@@ -148,8 +148,8 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     std::string what;
   };
   const std::string advice =
-      ". Keys are numbered through all slots, each slot after the slots before it. Correct the sizes, or allow any "
-      "keys: \"index\": \"hash\"";
+      ". Keys are counted through all slots, those of a slot after those of the slots before it. Correct the sizes, or "
+      "have rows found whatever their keys: \"index\": \"hash\"";
   const Case cases[] = {
       {true,
        {{{0}, {1}}, {{7}, {}}, {{8, 28}, {6}}},

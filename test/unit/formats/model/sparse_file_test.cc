@@ -125,7 +125,7 @@ TEST(SparseFileLayoutTest, AFolderOfLaterVersionsIsKnownByteForByte) {
   write_file(folder / "d", "");
   EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, but \"model_format\" \"v3\""),
             std::string::npos);
-  EXPECT_NE(message_of(Kind::io, [&] { save_sparse(folder / "a", *rig.table, 8); }).find("is a folder, and"),
+  EXPECT_NE(message_of(Kind::io, [&] { save_sparse(folder / "a", *rig.table, 8); }).find("is a folder, but"),
             std::string::npos);
 }
 

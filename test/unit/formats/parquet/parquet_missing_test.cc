@@ -34,7 +34,7 @@ TEST_F(ParquetMissing, NanInADenseColumnIsWhatANullIs) {
   for (const Column& dense : {column(ParquetType::f64, double{}), column(ParquetType::f32, float{}),
                               numbers<Half>("d0", ParquetType::f16, {Half(4), Half(nan), Half(6)})}) {
     write(keys, dense);
-    EXPECT_SAYS(error(one_slot()), "is NaN, which counts as missing; \"default\" or \"default_dense\"");
+    EXPECT_SAYS(error(one_slot()), "is NaN, which counts as missing; set \"default\" or \"default_dense\"");
     DataSection section = one_slot();
     parquet_of(section).default_dense = -3;
     EXPECT_EQ(read(section, 3).dense, (std::vector<float>{4, -3, 6}));
@@ -93,7 +93,7 @@ TEST_F(ParquetMissing, ItemsOfAListOfTypeNullHaveTheDefaultEach) {
   Column items = lists<uint8_t>("s0", ParquetType::null, {{}, {}, {}});
   items.items = {1, 0, 2};
   write(items);
-  EXPECT_SAYS(error(section), "is null; \"default\"");
+  EXPECT_SAYS(error(section), "is null; set \"default\"");
   parquet_of(section).slots[0].fallback = "5";
   EXPECT_EQ(read(section, 3).offsets[0], (std::vector<int32_t>{0, 1, 1, 3}));
 }

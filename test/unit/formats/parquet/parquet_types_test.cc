@@ -51,7 +51,7 @@ TEST_F(ParquetTypes, IntegersInOneFileAndTextInAnotherAreRefusedWithoutARule) {
   write_both(words, integers);
   EXPECT_SAYS(error_of_both(one_slot()), "part.parquet' (string)");
   write_both(lists<int64_t>("s0", ParquetType::i64, {{1, 2}, {}, {3}}), words);
-  EXPECT_SAYS(error_of_both(one_slot()), "is of the type string in");
+  EXPECT_SAYS(error_of_both(one_slot()), "has the type string in");
 }
 
 TEST_F(ParquetTypes, ARuleGivesIntegersAndTextEqualKeys) {

@@ -116,7 +116,7 @@ TEST_F(ParquetWarehouse, FilesWithOtherTypesGoTogetherWhereKeysAreEqual) {
   };
   EXPECT_EQ(both(numbers<int64_t>("id", ParquetType::i64, {17, -3}), "id", {}).at(4), 17);
   EXPECT_EQ(both(numbers<double>("id", ParquetType::f64, {17, -3}), "id", {}).at(5), -3);
-  EXPECT_SAYS(message_of([&] { both(texts("id", {"17"}), "id", {}); }), "is of the type string in '");
+  EXPECT_SAYS(message_of([&] { both(texts("id", {"17"}), "id", {}); }), "has the type string in '");
   EXPECT_EQ(both(texts("id", {"17"}), "id", KeyRule::number).at(4), 17);
   EXPECT_EQ(both(texts("day", {"2024-02-29"}), "day", KeyRule::hash).at(3), hashes({"2024-02-29"})[0]);
   EXPECT_SAYS(message_of([&] { both(numbers<int64_t>("day", ParquetType::i64, {17}), "day", {}); }),

@@ -173,7 +173,7 @@ TEST_F(Generated, DataOfTheSameParametersIsLeftAloneAndOtherDataNeedsForce) {
   EXPECT_EQ(fs::last_write_time(folder / "train.0.data"), time);
   options.seed = 9;
   EXPECT_SAYS(message_of([&] { make(); }),
-              "usage: '" + section.source + "' already exists, and was not made with these parameters; --force");
+              "usage: '" + section.source + "' already exists, but was not made with these parameters; --force");
 }
 
 TEST_F(Generated, TheTruthReadsBackAndABrokenFileSaysSo) {
