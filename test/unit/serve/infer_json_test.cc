@@ -75,7 +75,7 @@ TEST(InferJson, AValueThatIsNoneOfItsDatatypeIsRefused) {
 
 TEST(InferJson, ShapeAndDataMustAgree) {
   EXPECT_EQ(refusal_of(one_input("FP32", "[3]", "[1,2]")),
-            "Unable to parse 'data': Shape does not match the elements of data for 'x': expecting 3 elements, got 2");
+            "Unable to parse 'data': Shape does not match the elements of data for 'x': expecting 3 elements, found 2");
   EXPECT_EQ(refusal_of(one_input("FP32", "[-1]", "[]")), "input 'x' has shape [-1]: sizes must not be negative");
   EXPECT_NE(refusal_of(one_input("FP32", "[4611686018427387904,4611686018427387904]", "[]")), "");
   EXPECT_NE(refusal_of(one_input("FP32", "[1.5]", "[1]")), "");
