@@ -62,11 +62,11 @@ void check_levels(StoreConfig& c, const std::string& pointer, Problems& problems
     problems.error(pointer + "/redis",
                    "\"most_rows\" and \"expire_seconds\" need a level below: \"folder\" or \"rocksdb\"");
   if (c.redis && !c.lasts() && c.memory && c.redis->names == StoreNames::hugectr)
-    problems.error(pointer + "/memory", "would keep rows that other programs change in Redis; say \"memory\": false");
+    problems.error(pointer + "/memory", "would keep rows that other programs change in Redis; set \"memory\": false");
   const bool follows = c.rocksdb && c.rocksdb->open == StoreRocksOptions::Opening::follow;
   if (c.redis && follows) problems.error(pointer + "/redis", "would keep rows that the updater has changed");
   if (c.memory && follows)
-    problems.error(pointer + "/memory", "would keep rows that the updater has changed; say \"memory\": false");
+    problems.error(pointer + "/memory", "would keep rows that the updater has changed; set \"memory\": false");
 }
 
 }  // namespace

@@ -397,7 +397,7 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
   EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
             std::string::npos)
       << given.err;
-  EXPECT_NE(given.err.find("1 evaluation rows without a label are skipped"), std::string::npos) << given.err;
+  EXPECT_NE(given.err.find("1 rows to evaluate on without a label are skipped"), std::string::npos) << given.err;
   for (const std::string name : {"split", "given"}) {
     const Outcome trained =
         huge_ctr({"--train", name + ".json", "--run-dir", name, "--max-iter", "40", "--device", "cpu", "--strict"});
@@ -474,10 +474,10 @@ TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
   write_file(folder_ / "data.csv", text);
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 12 cells, found 3"),
+  EXPECT_NE(done.err.find("1 bad rows are omitted: 'data.csv' line 3002: expected 12 cells, found 3"),
             std::string::npos)
       << done.err;
-  EXPECT_NE(done.err.find("1 rows without a label are skipped"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("1 rows without a label are omitted"), std::string::npos) << done.err;
 }
 
 /// The folder of the real data, if present.

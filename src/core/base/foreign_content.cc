@@ -23,7 +23,7 @@ constexpr Known kPackings[] = {{"BZh"sv, "bzip2", "bunzip2"},          {"\xFD\x3
 constexpr Known kOthers[] = {
     {"PK\x03\x04"sv, "a spreadsheet or another zip file", "save the table as CSV, or unpack it"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv, "a document of Excel or Office", "save the table as CSV"},
-    {"PAR1"sv, "a Parquet file", "say \"format\": \"Parquet\""},
+    {"PAR1"sv, "a Parquet file", "set \"format\": \"Parquet\""},
     {"Obj\x01"sv, "an Avro file", "write the rows as CSV or Parquet"},
     {"ORC\x08"sv, "an ORC file", "write the rows as CSV or Parquet"},
     {"\x89HDF\r\n"sv, "an HDF5 file", "write the rows as CSV or Parquet"},

@@ -73,7 +73,7 @@ TEST(StoreConfig, ALevelInRedisHasItsOwnKeys) {
   EXPECT_TRUE(contains(message_for(R"({"redis": {"adresses": ["a:1"]}})"), "\"addresses\""));
   EXPECT_TRUE(contains(message_for(R"({"redis": {"ca": "x"}})"), "\"tls\" is false"));
   EXPECT_TRUE(contains(message_for(R"({"redis": {"most_rows": 5}})"), "need a level below"));
-  EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "say \"memory\": false"));
+  EXPECT_TRUE(contains(message_for(R"({"redis": {"names": "hugectr"}})"), "set \"memory\": false"));
 }
 
 constexpr const char* kPs = R"({"supportlonglong": true,
