@@ -94,7 +94,8 @@ std::map<int64_t, std::string> ModelRepository::wanted_versions(const ModelSourc
   while (config.newest_versions > 0 && std::ssize(versions) > config.newest_versions) versions.erase(versions.begin());
   if (versions.empty())
     throw Error(Kind::config,
-                cat("'", source.path, "' has no version that its version policy selects: expected folders named 1, 2 and so on"));
+                cat("'", source.path,
+                    "' has no version that its version policy selects: expected folders named 1, 2 and so on"));
   return versions;
 }
 
