@@ -49,7 +49,7 @@ EmbeddingRank::State::Group::Group(int count, std::unique_ptr<Processes> joined,
 
 EmbeddingRank::State::~State() {
   if (group->ranks.local_ranks().total > 1)
-    group->ranks.fail(rank, Error(Kind::comm, "it has ended, together with its embedding sets"));
+    group->ranks.fail(rank, Error(Kind::comm, "it ended, together with its embedding sets"));
 }
 
 std::vector<EmbeddingRank> EmbeddingRank::of_threads(int ranks, const RankWaits& waits) {
