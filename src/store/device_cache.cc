@@ -24,7 +24,7 @@ uint32_t sets_of(const CachePoolOptions& options) {
 size_t place_arrays(const CachePoolOptions& options, int64_t spare, std::byte* base, ops::CachePool& pool) {
   size_t at = 0;
   const auto place = [&](auto*& array, size_t count) {
-    array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(base + at);
+    array = base ? reinterpret_cast<std::remove_reference_t<decltype(array)>>(base + at) : nullptr;
     at += (count * sizeof *array + 255) / 256 * 256;
   };
   pool.sets = sets_of(options);
