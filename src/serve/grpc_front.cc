@@ -1,37 +1,13 @@
 #include "serve/grpc_front.h"
 
-#include <dlfcn.h>
-
-#include <system_error>
-
 #include "core/base/expect.h"
-#include "core/base/files.h"
 #include "core/base/plugin_file.h"
 
 namespace hctr::serve {
-namespace {
-
-const GrpcPlugin& load_grpc() {
-  std::error_code none;
-  const fs::path beside = plugin_file(kGrpcPluginFile);
-  const bool there = fs::exists(beside, none);
-  void* library = ::dlopen(there ? beside.c_str() : kGrpcPluginFile, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const std::string why = ::dlerror();
-    throw Error(Kind::io, there ? cat("gRPC needs '", beside.string(), "', which cannot be loaded: ", why)
-                                : cat("gRPC needs ", kGrpcPluginFile, " next to the program, and there is none (", why,
-                                      "): install libgrpc++-dev, then configure and build again"));
-  }
-  const auto entry = reinterpret_cast<const GrpcPlugin* (*)()>(::dlsym(library, kGrpcPluginEntry));
-  if (!entry || entry()->version != kGrpcPlugin)
-    throw Error(Kind::io, cat("'", beside.string(), "' belongs to another version of this program; build it again"));
-  return *entry();
-}
-
-}  // namespace
 
 const GrpcPlugin& grpc_plugin() {
-  static const GrpcPlugin& plugin = load_grpc();
+  static const GrpcPlugin& plugin = load_plugin<GrpcPlugin>(
+      {"gRPC", kGrpcPluginFile, kGrpcPluginEntry, kGrpcPlugin, "gRPC C++", "libgrpc++-dev", "gRPC"});
   return plugin;
 }
 

@@ -1,36 +1,12 @@
 #include "stream/kafka_library.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <system_error>
 
 #include "core/base/expect.h"
 #include "core/base/plugin_file.h"
 
 namespace hctr {
 namespace {
-
-const KafkaPlugin& load_kafka() {
-  std::error_code none;
-  const std::filesystem::path beside = plugin_file(kKafkaPluginFile);
-  const bool there = std::filesystem::exists(beside, none);
-  void* library = ::dlopen(there ? beside.c_str() : kKafkaPluginFile, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const std::string why = ::dlerror();
-    throw Error(Kind::io, there
-                              ? cat("Kafka needs '", beside.string(), "', which cannot be loaded: ", why,
-                                    "; install librdkafka (the package librdkafka1)")
-                              : cat("Kafka needs ", kKafkaPluginFile, " next to the program, and there is none (", why,
-                                    "). Was the program copied without it? Else librdkafka was not found when this "
-                                    "was built: install the package librdkafka-dev, then configure and build again; "
-                                    "CMake's line \"Kafka:\" says what it found"));
-  }
-  const auto entry = reinterpret_cast<const KafkaPlugin* (*)()>(::dlsym(library, kKafkaPluginEntry));
-  if (!entry || entry()->version != kKafkaPlugin)
-    throw Error(Kind::io, cat("'", beside.string(), "' belongs to another version of this program; build it again"));
-  return *entry();
-}
 
 /// Texts of settings live in `texts`.
 std::vector<KafkaSetting> settings_of(const StreamOptions& options, std::map<std::string, std::string>& texts) {
@@ -45,7 +21,8 @@ std::vector<KafkaSetting> settings_of(const StreamOptions& options, std::map<std
 }  // namespace
 
 const KafkaPlugin& kafka_plugin() {
-  static const KafkaPlugin& plugin = load_kafka();
+  static const KafkaPlugin& plugin = load_plugin<KafkaPlugin>(
+      {"Kafka", kKafkaPluginFile, kKafkaPluginEntry, kKafkaPlugin, "librdkafka", "librdkafka-dev", "Kafka"});
   return plugin;
 }
 

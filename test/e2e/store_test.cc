@@ -53,7 +53,7 @@ TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {
   write_text(folder / "store.json", R"({"redis": {}, "rocksdb": {"folder": "db"}})");
   const Outcome done = run_program((folder / "huge_ctr").string(), {"store", "stats", "store.json"}, folder.path());
   EXPECT_EQ(done.exit_code, 5);
-  EXPECT_NE(done.err.find("needs libhuge_ctr_redis.so next to the program, and there is none"), std::string::npos)
+  EXPECT_NE(done.err.find("needs libhuge_ctr_redis.so next to the program, which is missing"), std::string::npos)
       << done.err;
   EXPECT_NE(done.err.find("install libhiredis-dev and libssl-dev"), std::string::npos) << done.err;
 }

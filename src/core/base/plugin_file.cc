@@ -31,4 +31,26 @@ fs::path plugin_file(const char* name) {
   return beside / name;
 }
 
+void* plugin_entry(const PluginLibrary& of) {
+  std::error_code none;
+  const fs::path beside = plugin_file(of.file);
+  const bool there = fs::exists(beside, none);
+  void* const library = ::dlopen(there ? beside.c_str() : of.file, RTLD_NOW | RTLD_LOCAL);
+  if (library) return ::dlsym(library, of.entry);
+  const std::string why = ::dlerror();
+  if (there)
+    throw Error(Kind::io,
+                cat(of.user, " needs '", beside.string(), "', which cannot be loaded: ", why, "; if ", of.library,
+                    " was removed or replaced, install ", of.packages, ", or configure and build again"));
+  throw Error(Kind::io, cat(of.user, " needs ", of.file, " next to the program, which is missing (", why,
+                            "). Was the program copied without it? Otherwise ", of.library,
+                            " was not found when this was built: install ", of.packages,
+                            ", then configure and build again; CMake prints what it found after \"", of.label, ":\""));
+}
+
+void fail_on_version(const PluginLibrary& of) {
+  throw Error(Kind::io,
+              cat("'", plugin_file(of.file).string(), "' belongs to another version of this program; build it again"));
+}
+
 }  // namespace hctr

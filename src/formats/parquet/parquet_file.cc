@@ -1,7 +1,5 @@
 #include "formats/parquet/parquet_file.h"
 
-#include <dlfcn.h>
-
 #include "core/base/expect.h"
 #include "core/base/plugin_file.h"
 #include "formats/io/memory_source.h"
@@ -9,33 +7,11 @@
 #include "formats/parquet/parquet_partitions.h"
 
 namespace hctr {
-namespace {
-
-const ParquetPlugin& load() {
-  std::error_code none;
-  const fs::path beside = plugin_file(kParquetPluginFile);
-  const bool there = fs::exists(beside, none);
-  void* library = ::dlopen(there ? beside.c_str() : kParquetPluginFile, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const std::string why = ::dlerror();
-    throw Error(Kind::io,
-                there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why,
-                            "; if Arrow was removed or replaced, configure and build again")
-                      : cat("Parquet data needs ", kParquetPluginFile, " next to the program, which is missing (", why,
-                            "). Was the program copied without it? Otherwise Arrow C++ was not found when this was "
-                            "built: install it (pip install pyarrow, or the packages libarrow-dev and libparquet-dev), "
-                            "then configure and build again; CMake prints what it found after \"Parquet:\""));
-  }
-  const auto entry = reinterpret_cast<const ParquetPlugin* (*)()>(::dlsym(library, kParquetPluginEntry));
-  if (!entry || entry()->version != kParquetPlugin)
-    throw Error(Kind::io, cat("'", beside.string(), "' belongs to another version of this program; build it again"));
-  return *entry();
-}
-
-}  // namespace
 
 const ParquetPlugin& parquet_plugin() {
-  static const ParquetPlugin& plugin = load();
+  static const ParquetPlugin& plugin =
+      load_plugin<ParquetPlugin>({"Parquet data", kParquetPluginFile, kParquetPluginEntry, kParquetPlugin, "Arrow C++",
+                                  "pyarrow (by pip), or libarrow-dev and libparquet-dev", "Parquet"});
   return plugin;
 }
 
