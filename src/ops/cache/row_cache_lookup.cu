@@ -1,12 +1,10 @@
-// Half a warp looks up a key: its 16 lanes read the 16 entries of a set in one access, and then the row together. It
-// works on kAtOnce keys at a time, so that their lines, heads and rows are in flight together.
+// Look-ups in a cache of rows. Half a warp looks up a key: its 16 lanes read the 16 entries of a set, and then the row
+// together. It works on kAtOnce keys at a time, so that their entries, heads and rows are in flight together.
 //
 // Rows and heads are read through L2 alone: a line in an L1 cache could be of a row that has retired and come back
 // while the kernel ran. A row is read at the address that its entry gives, so after the entry; writers order the
 // other way by a fence.
-#include "core/device/copy_bytes.h"
-#include "core/device/launch.cuh"
-#include "ops/cache/row_cache_rules.h"
+#include "ops/cache/row_cache_search.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -19,84 +17,6 @@ using hctr::cuda::thread_index;
 constexpr int kThreads = 256, kAtOnce = 4;
 constexpr int kElements = 4;  // of a lane in one pass over a row
 constexpr int kPassElements = kCacheWays * kElements;
-
-__device__ void full_fence() { asm volatile("fence.sc.gpu;" ::: "memory"); }
-
-template <class T>
-__device__ T volatile_load(const T* at) {
-  return *static_cast<const volatile T*>(at);
-}
-
-/// The lanes that share a key.
-struct Lanes {
-  unsigned mask;
-  int lane;
-  __device__ Lanes() : mask(threadIdx.x % 32 < kCacheWays ? 0xffffu : 0xffff0000u), lane(threadIdx.x % kCacheWays) {}
-  __device__ uint32_t ballot(bool value) const {
-    return (__ballot_sync(mask, value) >> (mask == 0xffffu ? 0 : kCacheWays)) & 0xffffu;
-  }
-  template <class T>
-  __device__ T of(T value, int from) const {
-    return __shfl_sync(mask, value, from, kCacheWays);
-  }
-  __device__ void sync() const { __syncwarp(mask); }
-};
-
-__device__ uint64_t load_entry(const CachePool& pool, uint32_t set, int lane) {
-  return volatile_load(pool.entries + int64_t{set} * kCacheWays + lane);
-}
-
-__device__ CacheHead load_head(const CachePool& pool, uint32_t row) {
-  const int4 words = __ldcg(reinterpret_cast<const int4*>(pool.heads + row));
-  CacheHead head;
-  head.key = static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(words.y)) << 32 |
-                                  static_cast<uint32_t>(words.x));
-  head.space = words.z;
-  head.scale = __int_as_float(words.w);
-  return head;
-}
-
-/// Where a key was found. `way` < 0: nowhere.
-struct Found {
-  uint32_t set = 0, row = 0;
-  int way = -1;
-  float scale = 1;
-};
-
-/// Compares the heads of the entries of a set that have the tag. `entry`: that of this lane.
-__device__ Found match_in_set(const CachePool& pool, const Lanes& lanes, uint64_t entry, uint32_t set, uint32_t tag,
-                              int64_t key, int32_t space) {
-  Found found{.set = set};
-  for (uint32_t candidates = lanes.ballot(may_hold(entry, tag)); candidates != 0; candidates &= candidates - 1) {
-    const int way = __ffs(static_cast<int>(candidates)) - 1;
-    const uint32_t row = cache_row(lanes.of(entry, way));
-    const CacheHead head = load_head(pool, row);
-    if (head.key != key || head.space != space) continue;
-    found.row = row;
-    found.way = way;
-    found.scale = head.scale;
-    break;
-  }
-  return found;
-}
-
-/// Looks in the sets after the first, which is full of other keys.
-__device__ Found find_further(const CachePool& pool, const Lanes& lanes, const CacheHash& hash, uint64_t entry,
-                              int64_t key, int32_t space) {
-  for (uint32_t set = hash.set, visited = 1; visited < pool.sets && lanes.ballot(entry == 0) == 0; ++visited) {
-    set = next_set(pool, set);
-    entry = load_entry(pool, set, lanes.lane);
-    if (const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space); found.way >= 0) return found;
-  }
-  return {};
-}
-
-__device__ Found find_key(const CachePool& pool, const Lanes& lanes, int64_t key, int32_t space) {
-  const CacheHash hash(pool, key, space);
-  const uint64_t entry = load_entry(pool, hash.set, lanes.lane);
-  const Found found = match_in_set(pool, lanes, entry, hash.set, hash.tag, key, space);
-  return found.way < 0 && pool.whole ? find_further(pool, lanes, hash, entry, key, space) : found;
-}
 
 __device__ float4 four_elements(CachedType type, const std::byte* from) {
   return {cached_element(type, from, 0, 1.0f), cached_element(type, from, 1, 1.0f), cached_element(type, from, 2, 1.0f),
@@ -147,14 +67,14 @@ struct LookupCounts {
 };
 
 /// Where the row of a key is.
-__device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, const Found& found) {
+__device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, const FoundEntry& found) {
   if (found.way >= 0) return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
   return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
 /// Marks the entry of a key as used, counts it, and lists it if it is missing. By one lane.
 __device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int64_t at,
-                         const Found& found, int32_t place, uint8_t era, LookupCounts& counts) {
+                         const FoundEntry& found, int32_t place, uint8_t era, LookupCounts& counts) {
   if (found.way >= 0) {
     uint8_t* const used = pool.used + int64_t{found.set} * kCacheWays + found.way;
     if (volatile_load(used) != era) *used = era;
@@ -169,7 +89,7 @@ __device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32
 
 /// The keys [at, at + count) of a part, at most kAtOnce.
 __device__ void find_some(const CachePool& pool, const CachePart& part, const int64_t* keys, int count,
-                          const Lanes& lanes, Found (&found)[kAtOnce]) {
+                          const CacheLanes& lanes, FoundEntry (&found)[kAtOnce]) {
   uint64_t entries[kAtOnce];
   int64_t key[kAtOnce];
 #pragma unroll
@@ -197,11 +117,11 @@ __device__ float4 elements_at(const CachePool& pool, const CachePart& part, int3
 /// A vector for each key: up to kAtOnce vectors of one part.
 template <bool kOnlyF32>
 __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, int count, uint8_t era,
-                           const Lanes& lanes, LookupCounts& counts) {
+                           const CacheLanes& lanes, LookupCounts& counts) {
   const CachePart& part = lookup.parts[p];
   const CachePool& pool = lookup.pools[part.pool];
   const int64_t first = item - part.first_item, at = part.first_key + first;
-  Found found[kAtOnce];
+  FoundEntry found[kAtOnce];
   find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
   int32_t places[kAtOnce];
 #pragma unroll
@@ -223,7 +143,7 @@ __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, i
 
 /// A vector of a bag, elements in `kPasses` passes at once: more need the keys looked up again.
 template <int kPasses, bool kOnlyF32>
-__device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, uint8_t era, const Lanes& lanes,
+__device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, uint8_t era, const CacheLanes& lanes,
                           LookupCounts& counts) {
   const CachePart& part = lookup.parts[p];
   const CachePool& pool = lookup.pools[part.pool];
@@ -236,7 +156,7 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
     for (int pass = 0; pass < kPasses; ++pass) sums[pass] = all_equal(0);
     for (int64_t at = bag.begin; at < bag.end; at += kAtOnce) {
       const int count = static_cast<int>(min(bag.end - at, int64_t{kAtOnce}));
-      Found found[kAtOnce];
+      FoundEntry found[kAtOnce];
       find_some(pool, part, part.keys + (at - part.first_key), count, lanes, found);
       int32_t places[kAtOnce];
 #pragma unroll
@@ -315,7 +235,7 @@ __device__ void end_session(const CacheLookup& lookup, LookupCounts counts) {
 template <int kPasses, bool kOnlyF32>
 __global__ void __launch_bounds__(kThreads) cache_lookup_kernel(const __grid_constant__ CacheLookup lookup) {
   begin_session(lookup);
-  const Lanes lanes;
+  const CacheLanes lanes;
   const auto era = static_cast<uint8_t>(volatile_load(&lookup.state->era));
   LookupCounts counts;
   const int64_t groups = thread_count() / kCacheWays;
@@ -347,7 +267,7 @@ __device__ float4 answered(const CacheFill& fill, const CachePart& part, int64_t
 }
 
 __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
-  const Lanes lanes;
+  const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < fill.found_count; n += thread_count() / kCacheWays) {
     const CacheFound found = fill.found[n];
     const CachePart& part = lookup.parts[found.part];
@@ -362,7 +282,7 @@ __global__ void cache_answers_kernel(const __grid_constant__ CacheLookup lookup,
 }
 
 __global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, CacheFill fill) {
-  const Lanes lanes;
+  const CacheLanes lanes;
   for (int64_t n = thread_index() / kCacheWays; n < fill.bag_count; n += thread_count() / kCacheWays) {
     const int64_t item = fill.bags[n];
     const CachePart& part = lookup.parts[part_of_item(lookup, item)];
@@ -389,180 +309,6 @@ __global__ void cache_bags_kernel(const __grid_constant__ CacheLookup lookup, Ca
 __global__ void cache_leave_kernel(CacheState* state, int32_t session) {
   full_fence();
   *static_cast<volatile unsigned long long*>(&state->sessions[session].epoch) = 0;
-}
-
-/// Takes a free row; 0: there is none, else its number + 1.
-__device__ uint32_t take_free_row(const CachePool& pool) {
-  for (uint32_t left = volatile_load(&pool.counts->free_rows); left > 0;) {
-    const uint32_t seen = atomicCAS(&pool.counts->free_rows, left, left - 1);
-    if (seen == left) return volatile_load(pool.free + left - 1) + 1;
-    left = seen;
-  }
-  atomicAdd(&pool.counts->refused, 1u);
-  return 0;
-}
-
-__global__ void cache_write_kernel(CachePool pool, CacheChange change) {
-  const Lanes lanes;
-  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
-    const int64_t key = change.keys[n];
-    const int32_t space = change.spaces[n];
-    const bool wanted = !change.only_present || find_key(pool, lanes, key, space).way >= 0;
-    const uint32_t taken = lanes.of(wanted && lanes.lane == 0 ? take_free_row(pool) : 0u, 0);
-    if (lanes.lane == 0) change.taken[n] = taken;
-    if (taken == 0) continue;
-    const bool absent = change.absent && change.absent[n] != 0;
-    const float* const from = change.rows + n * pool.dim;
-    float largest = 0;
-    if (!absent && bytes_of(pool.type) == 1) {
-      for (int64_t i = lanes.lane; i < pool.dim; i += kCacheWays) largest = fmaxf(largest, fabsf(from[i]));
-      for (int distance = kCacheWays / 2; distance > 0; distance /= 2)
-        largest = fmaxf(largest, __shfl_xor_sync(lanes.mask, largest, distance, kCacheWays));
-    }
-    const float scale = absent ? __int_as_float(0x7fc00000) : cache_scale(pool.type, largest);
-    std::byte* const to = pool.rows + int64_t{taken - 1} * pool.row_bytes;
-    if (!absent)
-      for (int64_t i = lanes.lane; i < pool.dim; i += kCacheWays) store_cached(pool.type, to, i, from[i], scale);
-    if (lanes.lane == 0) pool.heads[taken - 1] = {key, space, scale};
-  }
-}
-
-/// Only one thread at a time holds the lock of a set.
-__device__ void lock_set(const CachePool& pool, uint32_t set, const Lanes& lanes) {
-  if (lanes.lane == 0) {
-    while (atomicCAS(pool.locks + set, 0u, 1u) != 0u) __nanosleep(50);
-    __threadfence();
-  }
-  lanes.sync();
-}
-__device__ void unlock_set(const CachePool& pool, uint32_t set, const Lanes& lanes) {
-  lanes.sync();
-  if (lanes.lane == 0) {
-    __threadfence();
-    atomicExch(pool.locks + set, 0u);
-  }
-  lanes.sync();
-}
-
-__device__ void retire(const CachePool& pool, uint32_t row) {
-  pool.retired[atomicAdd(&pool.counts->retired, 1u)] = row;
-}
-
-/// The way of a set that a new key takes: an unused one, or that used longest ago; -1: none of a pool that is whole.
-__device__ int way_for_new(const CachePool& pool, uint32_t set, uint64_t entry, uint8_t era, const Lanes& lanes) {
-  if (const uint32_t unused = lanes.ballot(!holds_key(entry)); unused != 0) return __ffs(static_cast<int>(unused)) - 1;
-  if (pool.whole) return -1;
-  uint32_t best = age_of(era, volatile_load(pool.used + int64_t{set} * kCacheWays + lanes.lane)) << 8 |
-                  static_cast<uint32_t>(kCacheWays - 1 - lanes.lane);
-  for (int distance = kCacheWays / 2; distance > 0; distance /= 2)
-    best = max(best, __shfl_xor_sync(lanes.mask, best, distance, kCacheWays));
-  return kCacheWays - 1 - static_cast<int>(best & 0xffu);
-}
-
-/// Sets an entry of a locked set. Called by all lanes; `entry`: that of this lane.
-__device__ void set_way(const CachePool& pool, uint32_t set, int way, uint64_t entry, uint64_t value, bool is_new,
-                        uint8_t era, const Lanes& lanes) {
-  if (lanes.lane == way) {
-    if (holds_key(entry)) {
-      retire(pool, cache_row(entry));
-      if (is_new) atomicAdd(&pool.counts->evicted, 1u);
-    } else {
-      atomicAdd(&pool.counts->keys, 1u);
-    }
-    if (is_new) pool.used[int64_t{set} * kCacheWays + way] = era;
-    *static_cast<volatile uint64_t*>(pool.entries + int64_t{set} * kCacheWays + way) = value;
-  }
-}
-
-__global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheChange change) {
-  const Lanes lanes;
-  const auto era = static_cast<uint8_t>(state->era);
-  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
-    const uint32_t taken = change.taken[n];
-    if (taken == 0) continue;
-    const int64_t key = change.keys[n];
-    const int32_t space = change.spaces[n];
-    const CacheHash hash(pool, key, space);
-    const uint64_t value = cache_entry(hash.tag, taken - 1);
-    // In a pool that is whole the key may be in a later set, where nobody else changes its entry.
-    bool done = false;
-    if (pool.whole)
-      if (const Found found = find_key(pool, lanes, key, space); found.way >= 0) {
-        set_way(pool, found.set, found.way, load_entry(pool, found.set, lanes.lane), value, false, era, lanes);
-        done = true;
-      }
-    for (uint32_t set = hash.set, visited = 0; !done && visited < pool.sets; set = next_set(pool, set)) {
-      lock_set(pool, set, lanes);
-      const uint64_t entry = load_entry(pool, set, lanes.lane);
-      const Found found = match_in_set(pool, lanes, entry, set, hash.tag, key, space);
-      const bool is_new = found.way < 0;
-      const int way = !is_new ? found.way : change.only_present ? -1 : way_for_new(pool, set, entry, era, lanes);
-      if (way >= 0) set_way(pool, set, way, entry, value, is_new, era, lanes);
-      done = way >= 0;
-      unlock_set(pool, set, lanes);
-      ++visited;
-      if (!pool.whole) break;
-    }
-    if (!done && lanes.lane == 0) {
-      atomicAdd(&pool.counts->refused, 1u);
-      retire(pool, taken - 1);
-    }
-    lanes.sync();
-  }
-}
-
-__global__ void cache_remove_kernel(CachePool pool, CacheChange change) {
-  const Lanes lanes;
-  for (int64_t n = thread_index() / kCacheWays; n < change.count; n += thread_count() / kCacheWays) {
-    if (change.only_untaken && change.taken[n] != 0) continue;
-    const Found found = find_key(pool, lanes, change.keys[n], change.spaces[n]);
-    if (found.way < 0 || lanes.lane != 0) continue;
-    retire(pool, found.row);
-    *static_cast<volatile uint64_t*>(pool.entries + int64_t{found.set} * kCacheWays + found.way) =
-        pool.whole ? kCacheGone : 0;
-    atomicSub(&pool.counts->keys, 1u);
-  }
-}
-
-__global__ void cache_begin_update_kernel(CacheState* state) {
-  *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
-  full_fence();
-}
-
-__global__ void cache_end_update_kernel(CacheState* state) {
-  full_fence();
-  *static_cast<volatile uint32_t*>(&state->generation) = state->generation + 1;
-}
-
-__global__ void cache_next_epoch_kernel(CacheState* state) {
-  full_fence();
-  *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
-  full_fence();  // whoever reads sessions after this kernel sees those of look-ups that may have the entries of before
-}
-
-__global__ void cache_reclaim_kernel(CachePool pool) {
-  const uint32_t free_rows = pool.counts->free_rows, retired = pool.counts->retired;
-  for (int64_t i = thread_index(); i < retired; i += thread_count()) pool.free[free_rows + i] = pool.retired[i];
-}
-__global__ void cache_reclaimed_kernel(CacheCounts* counts) {
-  counts->free_rows += counts->retired;
-  counts->retired = 0;
-}
-
-__global__ void cache_set_era_kernel(CacheState* state, uint32_t era) {
-  *static_cast<volatile uint32_t*>(&state->era) = era;
-}
-
-__global__ void cache_clear_kernel(CachePool pool) {
-  for (int64_t i = thread_index(); i < pool.row_capacity; i += thread_count())
-    pool.free[i] = pool.row_capacity - 1 - static_cast<uint32_t>(i);
-  if (thread_index() == 0) *pool.counts = {pool.row_capacity, 0, 0, 0, 0};
-}
-
-__global__ void cache_list_kernel(CachePool pool, CacheListed* listed, uint32_t* count) {
-  for (int64_t e = thread_index(); e < int64_t{pool.sets} * kCacheWays; e += thread_count())
-    if (const uint64_t entry = pool.entries[e]; holds_key(entry))
-      listed[atomicAdd(count, 1u)] = {pool.heads[cache_row(entry)], pool.used[e], cache_row(entry)};
 }
 
 }  // namespace
@@ -593,39 +339,6 @@ void cache_fill(Context& ctx, const CacheLookup& lookup, const CacheFill& fill) 
 
 void cache_leave(Context& ctx, CacheState* state, int32_t session) {
   launch(ctx, "cache_leave", {1, 1}, cache_leave_kernel, state, session);
-}
-
-void cache_write(Context& ctx, const CachePool& pool, const CacheChange& change) {
-  launch(ctx, "cache_write", grid_for(change.count * kCacheWays), cache_write_kernel, pool, change);
-}
-void cache_set(Context& ctx, const CachePool& pool, const CacheState* state, const CacheChange& change) {
-  launch(ctx, "cache_set", grid_for(change.count * kCacheWays), cache_set_kernel, pool, state, change);
-}
-void cache_remove(Context& ctx, const CachePool& pool, const CacheChange& change) {
-  launch(ctx, "cache_remove", grid_for(change.count * kCacheWays), cache_remove_kernel, pool, change);
-}
-void cache_begin_update(Context& ctx, CacheState* state) {
-  launch(ctx, "cache_begin_update", {1, 1}, cache_begin_update_kernel, state);
-}
-void cache_end_update(Context& ctx, CacheState* state) {
-  launch(ctx, "cache_end_update", {1, 1}, cache_end_update_kernel, state);
-}
-void cache_next_epoch(Context& ctx, CacheState* state) {
-  launch(ctx, "cache_next_epoch", {1, 1}, cache_next_epoch_kernel, state);
-}
-void cache_reclaim(Context& ctx, const CachePool& pool) {
-  launch(ctx, "cache_reclaim", grid_for(pool.row_capacity), cache_reclaim_kernel, pool);
-  launch(ctx, "cache_reclaimed", {1, 1}, cache_reclaimed_kernel, pool.counts);
-}
-void cache_set_era(Context& ctx, CacheState* state, uint32_t era) {
-  launch(ctx, "cache_set_era", {1, 1}, cache_set_era_kernel, state, era);
-}
-void cache_clear(Context& ctx, const CachePool& pool) {
-  launch(ctx, "cache_clear", grid_for(pool.row_capacity), cache_clear_kernel, pool);
-}
-void cache_list(Context& ctx, const CachePool& pool, CacheListed* listed, uint32_t* count) {
-  zero_bytes(ctx.stream(), count, sizeof *count);
-  launch(ctx, "cache_list", grid_for(int64_t{pool.sets} * kCacheWays), cache_list_kernel, pool, listed, count);
 }
 
 }  // namespace cuda
