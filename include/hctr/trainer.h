@@ -135,8 +135,8 @@ class HCTR_API Trainer {
   void set_source(const std::string&);
   void set_evaluation_source(const std::string&);
   /// Names: layers by their first top, tables by their name. Freezing keeps their weights, rows and optimizer states
-  /// unchanged. Errors: also Error(usage) for unknown names, for tables with "update_type": "LazyGlobal", whose rows
-  /// catch up on skipped steps later, and to unfreeze tables that the config froze, which have no states.
+  /// unchanged. Errors: also Error(usage) for unknown names; for tables with "update_type": "LazyGlobal", whose rows
+  /// would later catch up on the frozen steps; for unfreezing a table that the config froze: it has no states.
   void freeze(const std::vector<std::string>& names);
   void unfreeze(const std::vector<std::string>& names);
 

@@ -95,7 +95,10 @@ def Embedding(
     type: str = _EMBEDDING,
     **fields: Any,
 ) -> Any:
-    """The vectors of all slots of a sparse input, [slots, size]. fields: of `sparse_embedding_hparam`."""
+    """Looks up the vectors of all slots of a sparse input, [slots, size].
+
+    fields: those of `sparse_embedding_hparam`.
+    """
     outside = {key: fields.pop(key) for key in ("optimizer",) if key in fields}
     hparam = {"embedding_vec_size": size, "combiner": combiner, **fields}
     return make(type, keys, name=name, tops=tops, sparse_embedding_hparam=hparam, **outside)

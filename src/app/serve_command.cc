@@ -33,7 +33,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
       .show_default();
   app.add_option("--instances", instances_, "Batches of a model that are scored at a time; default: cores, at most 4")
       .range(1, 1024);
-  app.add_option("--max-batch", max_batch_, "Most samples of a batch").positive().show_default();
+  app.add_option("--max-batch", max_batch_, "Largest number of samples in a batch").positive().show_default();
   app.add_option("--batch-delay", batch_delay_, "Microseconds that a request waits for others to join its batch")
       .range(0, 60'000'000)
       .show_default();

@@ -37,6 +37,6 @@ std::string ignored_line(const SchemaBase& schema) {
   return line_of("Accepted without effect: ", schema.ignored_keys());
 }
 
-std::string refused_line(const SchemaBase& schema) { return line_of("An error unless empty: ", schema.refused_keys()); }
+std::string refused_line(const SchemaBase& schema) { return line_of("Refused unless empty: ", schema.refused_keys()); }
 
 }  // namespace hctr

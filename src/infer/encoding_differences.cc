@@ -95,7 +95,8 @@ bool is_learned(const Json& group) {
          !given("std");
 }
 
-/// Adds the fields of each column of the groups. A list of numbers in a group has one for all columns, or one for each.
+/// Adds the fields of every column in the groups. Fields of a group apply to each of its columns; `mean` and `std` may
+/// be lists with a number for each column.
 void add_columns(const std::string& path, const Json* groups, const std::map<std::string, std::string>& defaults,
                  Fields& fields) {
   size_t at = 0;

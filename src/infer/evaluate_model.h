@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// The samples at a path in place of the config's evaluation set, all of them.
+/// Makes the config evaluate all samples at `path` in place of its own evaluation set.
 void set_evaluation_data(const std::string& path, Config&);
 
 /// As Model::evaluate(), with memory of its own. One thread at a time for each model.

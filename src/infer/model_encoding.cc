@@ -17,7 +17,7 @@ namespace {
 std::string advice_on(const EncodingChange& change, EncodingChoice choice) {
   if (change.fields.empty()) return "Restore the file with which the model was trained, or add ";
   if (is_of_formats(change.fields))
-    return "The fields of the formats differ: name data in the format of the model, or add ";
+    return "The data and the model have different formats: give data in the format of the model, or add ";
   if (choice == EncodingChoice::same && !is_between_formats(change.fields))
     return "Add --encoding model to encode as the model was trained, or ";
   return "Set the fields to the model's values, or add ";

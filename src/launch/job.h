@@ -41,7 +41,7 @@ class Job {
   /// May be called again: each rank keeps its communicator and its thread (the caller's, if this process has one rank).
   /// Once a rank has failed, later calls throw that error without calling body.
   void run(const Body& body);
-  /// The same also after a failure, to destroy the ranks' objects. Drops errors.
+  /// Like run(), but calls body even after a rank has failed: for destroying the ranks' objects. Ignores its errors.
   void clean_up(const Body& body) noexcept;
   /// Called by a rank in run(): runs body() in the thread that called run(), and waits for it. An exception of body()
   /// is a bug.

@@ -115,7 +115,7 @@ class Scorer {
 
   Runtime& runtime_;
   Communicator& comm_;
-  DataSection data_;  // with a slot of the groups' own, where they share keys in theirs
+  DataSection data_;  // with an extra slot for the group column, if the column's own slot has keys of other columns too
   ScorerOptions options_;
   BatchLayout layout_;
   EvalCache cache_;

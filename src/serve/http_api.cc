@@ -156,8 +156,8 @@ void HttpApi::route_repository(HttpRequest& request, const Path& path, const Res
   std::optional<std::string> config;
   if (const Json* parameters = body.find("parameters"); parameters && parameters->object())
     for (const auto& [name, value] : *parameters->object()) {
-      if (name != "config" || !value.string())
-        throw Refusal::invalid("load takes the parameter 'config', a text of JSON, and not '", name, "'");
+      if (name != "config") throw Refusal::invalid("load takes only the parameter 'config'; found '", name, "'");
+      if (!value.string()) throw Refusal::invalid("the parameter 'config' is a string of JSON; found ", value.kind());
       config = *value.string();
     }
   core_.load(path[3], config, done);

@@ -38,7 +38,7 @@ class Refusal : public std::exception {
   Status status_;
 };
 
-/// Of the exception that is being handled. Of Error, kinds usage, data and config are the sender's.
+/// The status for the exception being handled. An Error of kind usage, data or config is the sender's fault.
 Status status_of_current_exception();
 
 }  // namespace hctr::serve

@@ -23,7 +23,7 @@ void expect_model_name(const std::string& name, const std::string& path);
 
 /// Changes when a file at this path, or directly in a folder at this path, is written anew or replaced.
 std::string state_of_path(const fs::path&);
-/// That of a model alone, or of its config and all of its versions.
+/// The same for the files of a model; with `versioned`, for its config and all of its versions.
 std::string state_of_model(const fs::path&, bool versioned);
 
 }  // namespace hctr::serve

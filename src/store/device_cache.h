@@ -36,7 +36,7 @@ struct CacheSource {
   std::function<uint64_t()> updates{};
 };
 
-/// One table's part of a look-up. `vectors`: of the device.
+/// One table's part of a look-up. `vectors` points to memory of the device.
 struct CacheRequest {
   int32_t space = 0;
   std::span<const int64_t> keys{};
@@ -44,7 +44,7 @@ struct CacheRequest {
   ops::Combiner combiner = ops::Combiner::sum;
   float* vectors = nullptr;
   int64_t stride = 0;       ///< elements; 0: dim
-  bool keys_there = false;  ///< keys and offsets are of the device, as they are in the order of the stream
+  bool keys_there = false;  ///< keys and offsets are in memory of the device, written by work queued on the stream
 };
 
 /// What keys without a cached row get.
@@ -73,7 +73,7 @@ class DeviceCache {
   struct Options {
     Device device{};
     int64_t rows_of_change = 16384;  ///< the most that come in or change at a time
-    int admit_after = 2;             ///< look-ups that miss a key until it comes in
+    int admit_after = 2;             ///< a key is admitted after so many look-ups have missed it
     int sessions = 16;               ///< look-ups at a time, at most ops::kCacheSessions; more wait
     int wait_ms = 100;               ///< that a look-up waits for an update that the source shows already
   };

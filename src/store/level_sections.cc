@@ -66,23 +66,23 @@ Schema<StoreRedisSection> redis_schema() {
       .opt("password", &R::password, "its password; \"${NAME}\" is of the environment")
       .opt("tls", &R::tls, "speak TLS")
       .opt("ca", &R::ca, "a file or a folder of certificates to trust; omitted: those of the system")
-      .opt("certificate", &R::certificate, "of this client, where servers want one; with key")
-      .opt("key", &R::key, "its private key")
+      .opt("certificate", &R::certificate, "the certificate of this client, if servers demand one; needs key too")
+      .opt("key", &R::key, "the private key of that certificate")
       .opt("server_name", &R::server_name, "that certificates of servers must have; omitted: the host")
       .opt("names", &R::names, "of hashes: own, of this process alone; or hugectr, shared with its parameter server")
       .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
-      .opt("partitions", &R::partitions, "of a table, a hash each; with own names more where it is large",
+      .opt("partitions", &R::partitions, "hashes of a table; with own names more if it is large",
            between(1, 65536))
       .opt("connections", &R::connections, "to each node: requests at one time", between(1, 1024))
-      .opt("timeout_ms", &R::timeout_ms, "of a request with what it tries again", between(1, 3600000))
+      .opt("timeout_ms", &R::timeout_ms, "time limit of a request, retries included", between(1, 3600000))
       .opt("read_replicas", &R::read_replicas,
            "replicas, which may have older rows, answer while their master does not")
       .opt("keep_rows", &R::keep_rows, "with names hugectr: rows that are there when the store opens stay")
-      .opt("most_rows", &R::most_rows, "of a partition, above another level; beyond, rows are evicted; 0: all",
+      .opt("most_rows", &R::most_rows, "most rows of a partition, above another level; others are evicted; 0: no limit",
            at_least(0))
       .opt("eviction", &R::eviction, "which rows: random, least_used or oldest")
       .opt("evict_to", &R::evict_to, "the share of most_rows that stays", strictly_between(0, 1))
-      .opt("expire_seconds", &R::expire_seconds, "a partition goes that was not changed for so long; 0: never",
+      .opt("expire_seconds", &R::expire_seconds, "a partition that has not changed for so long is removed; 0: never",
            at_least(0))
       .opt("keep_missed", &R::keep_missed, "keep rows that the level below has answered")
       .opt("fill", &R::fill, "above another level: has all rows at first")

@@ -71,7 +71,7 @@ Schema<PsVolatile> volatile_schema() {
       .opt("overflow_policy", &PsVolatile::overflow_policy, "which rows are evicted")
       .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target, "the share that stays",
            strictly_between(0, 1))
-      .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings, "keep rows of the level below")
+      .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings, "keep rows that the level below has answered")
       .opt("initialize_after_startup", &PsVolatile::initialize_after_startup,
            "false: rows that Redis has are served, where there is no persistent_db");
   ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");
@@ -209,7 +209,7 @@ void read_volatile(const PsConfig& ps, StoreConfig& config, Problems& problems) 
   }
   if (db.overflow_margin && *db.overflow_margin > 0) config.most_rows = *db.overflow_margin * db.num_partitions;
   if (db.overflow_policy != "evict_random" && config.most_rows > 0)
-    problems.note("/volatile_db/overflow_policy", "rows beyond the limit take the places of random ones, one for one");
+    problems.note("/volatile_db/overflow_policy", "at the limit each new row replaces a random one");
   if (!db.cache_missed_embeddings && config.most_rows > 0)
     problems.note("/volatile_db/cache_missed_embeddings",
                   "found rows are kept in memory, and never rows of unknown keys");

@@ -38,7 +38,7 @@ struct Store::State {
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< of rows that belong to none: that of the tables stays
+  static constexpr int64_t kNoIteration = -2;  ///< of an update without an iteration: the tables keep the one they have
 
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,

@@ -123,7 +123,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     return false;
   if (before.pending)
     throw Error(Kind::data, cat("version '", version->name, "' of model '", version->model,
-                                "' has an update that memory did not suffice for: load the version again"));
+                                "' lacks a part of its last update, since memory ran out: load the version again"));
   for (size_t t = 0; t < changes.size(); ++t) check_change(*before.tables[t], changes[t], rows_after[t]);
   const auto pending = std::make_shared<Version::Pending>();
   pending->changes = std::move(changes);

@@ -27,7 +27,7 @@ class HpsSource {
             std::string_view position);
   /// What has come, by table: at most kMostPairs rows. False: nothing within `seconds`.
   bool next(double seconds, std::vector<Rows>&);
-  /// After what next() gave.
+  /// The position after the last message whose rows next() has returned.
   std::string position() const { return offsets_text(reader_.offsets(), reader_.topics()); }
   void stored();
   bool caught_up(double seconds) { return reader_.caught_up(seconds); }

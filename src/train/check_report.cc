@@ -172,7 +172,7 @@ std::string memory_text(const CheckReport& report) {
     text += "\n";
   }
   for (const auto& [name, bytes] : bill.bytes_of_unknown_rows)
-    text += cat("  table ", name, ": ", bytes, " bytes for each further row; their number is unknown without data\n");
+    text += cat("  table ", name, ": ", bytes, " bytes per row; the number of rows is unknown without data\n");
   if (const auto fits = report.fits()) {
     const double needed = static_cast<double>(sum_of(bill.gpus[most]));
     text += *fits ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",

@@ -101,7 +101,7 @@ class Given:
 
 
 def joined(parts: Sequence[Given]) -> Given:
-    """The batch with the samples of all of them, one after another."""
+    """One batch with the samples of all parts, in their order."""
     if len(parts) == 1:
         return parts[0]
     features = range(len(parts[0].at))

@@ -43,11 +43,9 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            at_least(1))
       .opt("grow", &H::grow, "false: more rows than stated are an error")
       .opt("index", &H::index,
-           "how a key is mapped to its row. direct: by arithmetic from slot_size_array; all rows exist from the start, "
-           "are saved, and are used in evaluation, and a key outside its slot's range is an error. hash: rows are "
-           "added with their keys, which may be any numbers; slot_size_array is a hint. auto: direct for the types "
-           "whose slot_size_array lists all keys, LocalizedSlotSparseEmbeddingOneHot and HybridSparseEmbedding, unless "
-           "a field controls admission or eviction; hash for the others")
+           "how a key is mapped to its row. direct: by arithmetic from slot_size_array; all rows exist from the start. "
+           "hash: rows are added with their keys, which may be any numbers. auto: direct if slot_size_array lists all "
+           "keys and no field controls admission or eviction. See [embedding.md](embedding.md)")
       .opt("identity", &H::identity,
            cat("what identifies a row. slot_and_key: a key has a row in each slot, and model files contain slots; key: "
                "a key has one row for all slots, and model files contain no slots; default: ",
@@ -181,10 +179,9 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
             "a memory budget for this table only; fields that it omits are the solver's, shared with other tables")
       .opt(
           "placement", &E::placement,
-          cat("on several ranks, the placement of rows. localized: all rows of a slot are on one rank, chosen by the "
-              "plan; distributed: every slot is sharded over all ranks, by key; data_parallel: all rows are replicated "
-              "on every rank, for tables with a direct index that are small compared with a batch; hybrid: hot keys "
-              "are replicated, and the plan chooses for the others; auto: the plan chooses among these. Default: ",
+          cat("on several ranks, which rank has which rows. localized: those of a slot on one rank; distributed: those "
+              "of every slot sharded by key; data_parallel: all rows on every rank; hybrid: hot keys on every rank; "
+              "auto: the plan chooses. Default: ",
               type == kDistributedEmbedding ? "distributed"
               : type == kHybridEmbedding    ? "hybrid, or auto for tables with eviction or admission"
                                             : "localized",

@@ -248,7 +248,7 @@ Schema<SolverSection> solver_schema() {
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
       .part("early_stopping", &S::early_stopping, early_stopping_schema(),
-            "ends training when a metric no longer improves; the final model is then that of the best evaluation",
+            "ends training when a metric stops improving, with the model of the best evaluation",
             false)
       .opt("export_predictions_prefix", &S::export_predictions_prefix,
            "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
@@ -262,10 +262,9 @@ Schema<SolverSection> solver_schema() {
            "record the step as a CUDA graph; false runs it unrecorded, with the same results")
       .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
-           "type of activations: fp16 (a number is the loss scale, the factor of the gradients in backward; true or "
-           "\"fp16\": a dynamic loss scale) or \"bf16\". Weights, embedding rows and optimizer states stay fp32. Steps "
-           "whose fp16 gradients overflow are skipped and counted. \"fp8\" is bf16 with the large GEMMs of training in "
-           "FP8: see [mixed precision](mixed_precision.md)")
+           "type of activations: \"fp16\" or true with a dynamic loss scale, a number with that loss scale; \"bf16\"; or "
+           "\"fp8\", which is bf16 with the large GEMMs of training in FP8. Weights, rows and optimizer states stay "
+           "fp32. See [mixed precision](mixed_precision.md)")
       .opt("fp8_least_width", &S::fp8_least_width,
            "with mixed_precision \"fp8\", the minimum number of inputs and of outputs of a fully connected layer with "
            "FP8 GEMMs; default: 2048",

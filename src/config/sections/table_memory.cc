@@ -116,7 +116,7 @@ Schema<OwnTableMemory> own_table_memory_schema() {
   using T = OwnTableMemory;
   return Schema<T>("table_memory")
       .opt("gpu", &T::gpu, "limit for this table on the GPU of a rank")
-      .opt("host", &T::host, "limit for it in host memory, for all ranks of the host together")
+      .opt("host", &T::host, "limit for this table in host memory, for all ranks of the host together")
       .opt("disk", &T::disk, "folder on a local disk for its rows that do not fit in memory; empty: none")
       .opt("disk_limit", &T::disk_limit, "limit for its rows there, for all ranks of a host together")
       .closed();

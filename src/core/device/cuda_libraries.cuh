@@ -50,7 +50,7 @@ struct Runtime::CudaLibraries {
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// FP8 GEMMs, by their own keys (ops/gemm/fp8_product.cu).
   std::map<std::array<int64_t, 17>, Fp8Plan> fp8_products;
-  /// The same for batched GEMMs (ops/gemm/batched_matmul.h).
+  /// Like `products`, for batched GEMMs (ops/gemm/batched_matmul.h).
   std::map<std::array<int64_t, 20>, BlasProduct> batched_products;
   /// Measured or loaded algorithms, by the same key (ops/gemm/product_search.h).
   std::map<std::array<int64_t, 17>, cublasLtMatmulAlgo_t> chosen;

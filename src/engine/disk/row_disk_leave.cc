@@ -49,7 +49,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   }
   HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
               " rows, capacity ", arrays_.capacity());
-  // The host waits for each choice, many rows are evicted at once, although only the writing of blocks in memory
+  // The host waits each time it chooses rows, so it evicts many at once. Only the writing of blocks that are in memory
   // overlaps the next steps.
   const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);

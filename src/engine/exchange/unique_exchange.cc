@@ -241,7 +241,7 @@ ops::RowGroups UniqueExchange::groups_of(const Batch& at) const {
           .counts = reinterpret_cast<ops::GroupCounts*>(list(at.groups.counts))};
 }
 
-/// The bags that go through this rank, as a batch whose keys are the indices of their gradients.
+/// The bags whose gradients this rank sums, as a batch: each key is the index of a gradient.
 ops::KeyBatch UniqueExchange::summed_bags(const Batch& at) const {
   return {.offsets = list(at.bag_offsets),
           .slots = 1,

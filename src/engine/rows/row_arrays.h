@@ -52,7 +52,7 @@ class RowArrays {
   ops::Fate* left() const { return left_; }
   /// Marks of changed rows; null: not marked.
   uint8_t* marks() const { return access_stats_.changed; }
-  /// With marks and a disk: the place of each row in the last full checkpoint. Null otherwise.
+  /// The place of each row in the last full checkpoint; null unless changed rows are marked and the table has a disk.
   int32_t* base_places() const { return base_places_; }
   /// Sets how rows are found by arithmetic, possibly with places.
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }

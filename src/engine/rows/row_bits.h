@@ -10,7 +10,7 @@ namespace hctr {
 /// Every row number is below 2^now(): now and later, or after follow_memory() until consume_change() returns true.
 class RowBits {
  public:
-  /// `most_rows`: that may be assigned. `arrays` outlives it.
+  /// `most_rows`: the largest number of rows that may be assigned. `arrays` must outlive this object.
   RowBits(const RowArrays& arrays, int64_t most_rows, bool on_disk)
       : arrays_(arrays), most_rows_(most_rows), on_disk_(on_disk) {}
 

@@ -61,7 +61,7 @@ std::vector<EmbeddingRank> EmbeddingRank::of_threads(int ranks, const RankWaits&
 
 std::vector<EmbeddingRank> EmbeddingRank::of_processes(const JoinOptions& options) {
   if (options.ranks < 1 || options.ranks > kMostThreadRanks)
-    refuse_ranks(cat(options.ranks, " ranks of a process: from 1 to ", kMostThreadRanks));
+    refuse_ranks(cat(options.ranks, " ranks of a process: expected 1 to ", kMostThreadRanks));
   check_waits(options.waits);
   if (options.address.empty() && options.processes > 1)
     refuse_ranks(cat(options.processes, " processes without an address of process 0"));

@@ -50,7 +50,7 @@ Json places_json(const std::vector<TableOnRank>& tables) {
   return places;
 }
 
-/// Runs body(), which makes no collective calls, on every rank, and throws the error of any on all.
+/// Runs body() on every rank. If it throws on one, all ranks throw that error. body() makes no collective calls.
 template <class Body>
 void on_all_ranks(Communicator* comm, const Body& body) {
   if (!comm) return body();

@@ -81,7 +81,7 @@ void SavedRows::read(const StateReader& table, std::span<const int32_t> seen) {
   const bool all_seen = seen.empty() || static_cast<int64_t>(seen.size()) > last;
   if (first_row < 1 || last < 0 || last > saved || first_row > last + 1 || !all_seen)
     throw Error(Kind::data, cat("a checkpoint has rows ", first_row, " to ", last, " of table '", spec_.name, "', and ",
-                                saved, " vectors", all_seen ? "" : " that are not all known as seen or not"));
+                                saved, " vectors", all_seen ? "" : ", but marks for fewer of them as seen or unseen"));
   TableSpec of_pieces = spec_;
   of_pieces.pieces = pieces;
   of_pieces.dim = spec_.dim / pieces;

@@ -44,8 +44,8 @@ struct RowsToExport {
 /// The owner of a row: (slot, key); the slot is 0 if rows belong to keys alone.
 using SlotKey = std::pair<int32_t, int64_t>;
 
-/// For keys of one bag with different gradients: for each key the number of its gradient, on the device, in a list of
-/// `count` gradients. sum_long_runs(), sum_row_gradients() and update() of a table take the list in place of `dy`.
+/// Used where keys of one bag have different gradients. of_keys[k], in memory of the device, is the index of key k's
+/// gradient in a list of `count`. sum_long_runs(), sum_row_gradients() and update() take that list in place of `dy`.
 /// Shapes: of_keys [key_capacity], the list [count, 1, dim].
 struct KeyGradients {
   const int32_t* of_keys = nullptr;  ///< null: gradients of bags

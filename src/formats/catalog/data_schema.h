@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// Parse with outer key "type".
+/// parse() needs {"type"} as outer keys: the layer's reader has read that key.
 Schema<DataSection> data_schema();
 
 /// The section of `/layers/0` of a whole config. Errors go to `problems`; other parts of the config are not looked at.

@@ -20,8 +20,8 @@ struct ParseScratch {
   NormPattern pattern;                   // pattern of blocks that may be packed
 };
 
-/// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with
-/// one all of them.
+/// The number of rows of a chunk. With a policy: all records. Without one: those whose check sum is right; the others
+/// are noted in the scratch.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
 /// Parses the selected rows of a chunk into `block` (emptied first); for a partial selection the rows have been

@@ -1,4 +1,4 @@
-// Laying rows of sample blocks out as one batch.
+// Copies rows of sample blocks into one batch.
 #pragma once
 
 #include <span>

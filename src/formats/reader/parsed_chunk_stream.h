@@ -45,7 +45,7 @@ class Recycler {
 /// Rows that are parsed of a chunk of a shuffled set.
 struct OwnRows {
   std::vector<RowSpan> spans;  ///< rows of the chunk
-  int64_t pass_rows;           ///< the rows of a pass, from which they follow
+  int64_t pass_rows;           ///< the number of rows of a pass; `spans` follow from it
 };
 
 /// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.

@@ -67,7 +67,7 @@ class Cursor {
       rows.push_back(own ? RowRange{block, before_span_ + row_ - spans[span_].begin, 1} : RowRange{nullptr, 0, 1});
     }
   }
-  /// The rows of a pass, if they follow from the parsed rows.
+  /// The number of rows of a pass, if the chunk knows it: that of a shuffled set (OwnRows::pass_rows).
   std::optional<int64_t> pass_rows() const { return chunk_.own ? std::optional(chunk_.own->pass_rows) : std::nullopt; }
   ReaderPosition position() const {
     if (!chunk_.samples || skip_ > 0) return start_;

@@ -44,7 +44,7 @@ __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) 
 struct SearchedTensor {
   View<const std::byte, 2> rows;  ///< its row stride counts elements
   DType dtype;
-  bool packs;  ///< cuda::takes_packs() of 16 bytes
+  bool packs;  ///< whether it can be read 16 bytes at a time (cuda::takes_packs())
 
   template <class T>
   __device__ void search_as(int64_t thread, int64_t threads, const OverflowSearch& search) const {

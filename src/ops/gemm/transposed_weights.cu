@@ -13,7 +13,7 @@ constexpr int kSide = 64, kTransposeThreads = 256, kAdjacent = 4;
 constexpr int kThreadsOfRow = kSide / kAdjacent, kRowsAtATime = kTransposeThreads / kThreadsOfRow;
 constexpr int kRowsOfThread = kSide / kRowsAtATime;
 
-/// `stride`: of w^T, whose columns after the inputs become zero.
+/// `stride`: the row stride of w^T. Its columns beyond the number of inputs become zero.
 __device__ void transpose_tile(hctr::cuda::BlockRange tile, const View<const float, 2>& w, bool packs, int64_t stride,
                                float* to) {
   using Four = cuda::Pack<float, kAdjacent>;

@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// The elements of the first half of `n`. It ends at a whole number of memory lines, so that no rank reads a line that
-/// the other one writes to, where the array begins with one.
+/// The length of the first half of n elements: a multiple of a memory line of 128 bytes. If the array begins at a line,
+/// no rank reads a line that the other rank writes.
 inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
 
 /// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Writes

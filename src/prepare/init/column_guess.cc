@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostNumberKeys = 10'000;  // maximum different numbers that may be categories
+constexpr int64_t kMostNumberKeys = 10'000;  // most distinct numbers of a column of categories
 constexpr int64_t kRowsPerKey = 5;           // minimum rows of each key on average
 constexpr double kUnique = 0.9;              // share of different values from which on they are unique per row
 constexpr double kCounting = 0.75;  // share of rows with consecutive numbers, or of the values of a range that occur

@@ -113,7 +113,7 @@ TEST(GpuSetup, RanksTellEachOtherWhereTheyAre) {
   RankGroup group(2, nullptr, std::chrono::seconds(30));
   run_ranks(2, [&](int rank) {
     HostComm comm(group, rank);
-    // On the CPU neither has its own GPU.
+    // Both ranks run on the CPU, so neither has a GPU of its own.
     EXPECT_NE(
         message_of(Kind::comm, [&] { check_gpu_setup(comm, Device{}, {}, log); }).find("ranks 0 and 1 share one GPU"),
         std::string::npos);

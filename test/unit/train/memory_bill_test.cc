@@ -1,4 +1,4 @@
-// --check predicts the memory that models take, and the work that a profile counts.
+// --check predicts the memory that a model takes, and the FLOPs and bytes that a profile counts.
 #include "train/memory_bill.h"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ std::vector<True> step_of_short_parts() {
   return parts;
 }
 
-constexpr double kTail = 4 * us;  // from the last part of a step to the next one
+constexpr double kTail = 4 * us;  // from the end of a step's last part to the start of the next step
 constexpr EventCost kCost = {.between = 1.2 * us, .around = 2.6 * us};
 
 class Gpu {

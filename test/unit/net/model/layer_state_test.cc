@@ -25,7 +25,8 @@ TEST(LayerState, TrainingWritesWhatEvaluationReads) {
 }
 
 TEST(LayerState, AfterOneBatchEvaluationNormalisesByItAlmost) {
-  // The running average of one batch is that batch, so evaluating it differs only by biased or unbiased variance.
+  // After one batch the running statistics are those of the batch. Training and evaluation of it then differ only in
+  // whether the variance is the biased or the unbiased one.
   TinyModel tiny(config_of(kNormed + "}"));
   tiny.state.learning_rate = 0;
   tiny.train();
