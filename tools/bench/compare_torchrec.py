@@ -224,18 +224,25 @@ def main():
         for optimizer in options.optimizers:
             cells = []
             for name in options.peers:
+                peer = None
                 if shape.new and name != "hashed":
                     cells.append("")
                     continue
+                reason = None
                 try:
                     peer = makers[name](shape, optimizer)
-                    if name == "numbers":
-                        check(peer, shape, options.device)
-                    cells.append(f"{measure(peer, shape, options.device, options.steps):.3f}")
                 except (ImportError, NotImplementedError, AssertionError, RuntimeError) as error:
-                    why[name, str(error).strip().splitlines()[-1][:150] if str(error).strip() else repr(error)] = (
-                        shape.name
-                    )
+                    reason = error  # the peer is not here, or cannot do this
+                if peer is not None and name == "numbers":
+                    check(peer, shape, options.device)  # wrong numbers end the comparison
+                if peer is not None:
+                    try:
+                        cells.append(f"{measure(peer, shape, options.device, options.steps):.3f}")
+                    except (NotImplementedError, RuntimeError) as error:
+                        reason = error
+                if reason is not None:
+                    lines = str(reason).strip().splitlines()
+                    why[name, lines[-1][:150] if lines else repr(reason)] = shape.name
                     cells.append("-")
                 peer = None
             print(f"| {shape.name} | {shape.keys} | {optimizer} | " + " | ".join(cells) + " |", flush=True)
