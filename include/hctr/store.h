@@ -218,7 +218,8 @@ class HCTR_API Store {
 
 /// The store that a store.json, or the ps.json of HugeCTR's parameter server, describes. `text`: of the file; empty: it
 /// is read. `loads`: whether models of the file that the store lacks are loaded, its versions activated, and their
-/// deltas applied. Notes go to the log of the surroundings. Errors: Error(config) with every problem; those of loading.
+/// deltas applied: those of files, and those that a stream has now. A StoreStream applies later ones. Notes go to the
+/// log of the surroundings. Errors: Error(config) with every problem; those of loading.
 HCTR_API Store open_store(const std::filesystem::path& config, const std::string& text = "", bool loads = true,
                           const Surroundings& = {});
 

@@ -73,10 +73,8 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
                 cat("store ", what, ": '", arguments[1], "' has no \"folder\" of files and no \"rocksdb\""));
   Store store(config.options());
   // What is in memory alone is loaded by each command; a disk has what store load has left on it.
-  if (what == "load" || what == "follow" || !config.lasts() || !config.writable()) {
+  if (what == "load" || what == "follow" || !config.lasts() || !config.writable())
     load_store_models(store, config, around);
-    catch_up_with_streams(store, config);
-  }
   if (what == "follow") return follow_streams(store, config);
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");

@@ -8,12 +8,12 @@
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
 #include "hctr/store_stream.h"
+#include "infer/store_models.h"
 #include "program/terminal.h"
 
 namespace hctr {
 namespace {
 
-constexpr double kWaitForBroker = 10;  // seconds
 constexpr std::chrono::milliseconds kBetweenLines(200);
 constexpr std::chrono::seconds kLastingTrouble(5);  // messages of several partitions come in any order
 
@@ -35,15 +35,6 @@ void print_stream_line(const Store& store, const FollowedModel& model, const Sto
     }
 }
 
-/// What is not right in a stream, as it is now.
-std::string stream_trouble(const StoreStreamStatistics& now) {
-  if (now.stream.damaged > 0 || now.stream.missing > 0 || now.stream.given_up > 0 ||
-      (now.stream.held > 0 && now.stream.behind == 0))
-    return cat(now.stream.damaged, " messages damaged, ", now.stream.missing, " missing, ", now.stream.given_up,
-               " deltas given up, ", now.stream.held, " waiting");
-  return "";
-}
-
 void note_trouble(FollowedModel& model, const std::string& trouble) {
   const auto now = std::chrono::steady_clock::now();
   if (trouble != model.trouble) {
@@ -56,21 +47,6 @@ void note_trouble(FollowedModel& model, const std::string& trouble) {
 }
 
 }  // namespace
-
-void catch_up_with_streams(Store& store, const StoreConfig& config) {
-  for (const StoreModelSection& section : config.models) {
-    if (!section.stream.given) continue;
-    StoreStream stream(store, section.name, section.stream_options());
-    try {
-      stream.catch_up(kWaitForBroker);
-      if (const std::string trouble = stream_trouble(stream.statistics()); !trouble.empty())
-        print_note(cat("stream of model '", section.name, "': ", trouble, "\n"));
-    } catch (const Error& error) {
-      if (error.kind() != Kind::io) throw;
-      print_note(cat("updates of model '", section.name, "' are not read: ", error.what(), "\n"));
-    }
-  }
-}
 
 int follow_streams(Store& store, const StoreConfig& config) {
   const std::atomic<int>& stop = catch_stop_signals();

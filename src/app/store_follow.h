@@ -6,8 +6,6 @@
 
 namespace hctr {
 
-/// Applies what is in the topics of the config. A broker that does not answer is a note.
-void catch_up_with_streams(Store&, const StoreConfig&);
 /// Applies what comes to the topics, and prints a line of each model that has changed, until a signal says to stop.
 /// Returns the exit code.
 int follow_streams(Store&, const StoreConfig&);

@@ -73,6 +73,19 @@ void add_tables_of_model(const std::string& name, const Surroundings& around, co
   }
 }
 
+void catch_up_with_stream(Store& store, const StoreModelSection& section, const Log& log) {
+  constexpr double kWaitForBroker = 10;  // seconds
+  StoreStream stream(store, section.name, section.stream_options());
+  try {
+    stream.catch_up(kWaitForBroker);
+    if (const std::string trouble = stream_trouble(stream.statistics()); !trouble.empty())
+      log.warning("stream of model '", section.name, "': ", trouble);
+  } catch (const Error& error) {
+    if (error.kind() != Kind::io) throw;
+    log.warning("updates of model '", section.name, "' are not read: ", error.what());
+  }
+}
+
 StoreModel model_of_section(const StoreModelSection& from, const Surroundings& around, const Log& log, bool loads) {
   StoreModel model{.name = from.name,
                    .version = from.version,
@@ -104,7 +117,15 @@ void load_store_models(Store& store, const StoreConfig& config, const Surroundin
     if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
     if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
     if (!section.updates.empty()) store.update(section.name, section.updates);
+    if (section.stream.given && config.writable()) catch_up_with_stream(store, section, log);
   }
+}
+
+std::string stream_trouble(const StoreStreamStatistics& now) {
+  const StreamStatistics& of = now.stream;
+  if (of.damaged == 0 && of.missing == 0 && of.given_up == 0 && (of.held == 0 || of.behind > 0)) return "";
+  return cat(of.damaged, " messages damaged, ", of.missing, " missing, ", of.given_up, " deltas given up, ", of.held,
+             " waiting");
 }
 
 Store open_store(const std::filesystem::path& file, const std::string& text, bool loads, const Surroundings& around) {
@@ -115,6 +136,10 @@ Store open_store(const std::filesystem::path& file, const std::string& text, boo
   for (const std::string& note : notes) log.info(note);
   Store store(config.options());
   if (loads) load_store_models(store, config, around);
+  for (const StoreModelSection& section : config.models)
+    if (section.stream.given)
+      log.warning("the stream of model '", section.name, "' is read ", loads ? "once, as the store is opened" : "not",
+                  ": a StoreStream, or huge_ctr store follow, applies what comes later");
   return store;
 }
 

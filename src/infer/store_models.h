@@ -1,7 +1,10 @@
 // Saved models as sources of a store's tables.
 #pragma once
 
+#include <string>
+
 #include "core/base/log.h"
+#include "hctr/store_stream.h"
 #include "hctr/surroundings.h"
 #include "store/store_config.h"
 
@@ -14,7 +17,10 @@ StoreModel store_model(const StoreModelSection&, const Surroundings&, const Log&
 StoreModel store_model_unloaded(const StoreModelSection&, const Surroundings&, const Log&);
 
 /// Loads the models of the config that the store lacks, makes those of the config the ones that answer, and applies
-/// their deltas.
+/// their deltas: those of files, and those that are in the topics of their streams now. A broker that does not answer
+/// is a warning.
 void load_store_models(Store&, const StoreConfig&, const Surroundings&);
+/// What is wrong in a stream: messages that are damaged or missing, deltas that cannot be applied. Empty: nothing.
+std::string stream_trouble(const StoreStreamStatistics&);
 
 }  // namespace hctr

@@ -71,8 +71,7 @@ Schema<StoreRedisSection> redis_schema() {
       .opt("server_name", &R::server_name, "that certificates of servers must have; omitted: the host")
       .opt("names", &R::names, "of hashes: own, of this process alone; or hugectr, shared with its parameter server")
       .opt("key_bytes", &R::key_bytes, "8, or 4 as HugeCTR has 32-bit keys", between(4, 8))
-      .opt("partitions", &R::partitions, "hashes of a table; with own names more if it is large",
-           between(1, 65536))
+      .opt("partitions", &R::partitions, "hashes of a table; with own names more if it is large", between(1, 65536))
       .opt("connections", &R::connections, "to each node: requests at one time", between(1, 1024))
       .opt("timeout_ms", &R::timeout_ms, "time limit of a request, retries included", between(1, 3600000))
       .opt("read_replicas", &R::read_replicas,

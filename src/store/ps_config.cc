@@ -71,7 +71,8 @@ Schema<PsVolatile> volatile_schema() {
       .opt("overflow_policy", &PsVolatile::overflow_policy, "which rows are evicted")
       .opt("overflow_resolution_target", &PsVolatile::overflow_resolution_target, "the share that stays",
            strictly_between(0, 1))
-      .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings, "keep rows that the level below has answered")
+      .opt("cache_missed_embeddings", &PsVolatile::cache_missed_embeddings,
+           "keep rows that the level below has answered")
       .opt("initialize_after_startup", &PsVolatile::initialize_after_startup,
            "false: rows that Redis has are served, where there is no persistent_db");
   ignore(schema, {"max_get_batch_size", "max_set_batch_size", "max_batch_size"}, "requests have any size");

@@ -6,9 +6,9 @@ namespace hctr {
 namespace {
 
 // kStart: seconds to start a part. kReached: a part's time at the peak rates (the longer of its copies and its
-// multiplications) divided by its measured time, on average. Both are fitted to 48 steps on an H100 (four models, three precisions, 512 to 65,536 samples), which they predict
-// within 25 %. A start is longer than an empty kernel, 2.5 microseconds: a small GEMM still loops over its whole inner
-// dimension, and some parts have several kernels.
+// multiplications) divided by its measured time, on average. Both are fitted to 48 steps on an H100 (four models, three
+// precisions, 512 to 65,536 samples), which they predict within 25 %. A start is longer than an empty kernel, 2.5
+// microseconds: a small GEMM still loops over its whole inner dimension, and some parts have several kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
 // Random rows of 64 to 512 bytes are read as if they had 57 bytes more, at half the rate of a copy. Many rows of a

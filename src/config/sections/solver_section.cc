@@ -248,8 +248,7 @@ Schema<SolverSection> solver_schema() {
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
       .part("early_stopping", &S::early_stopping, early_stopping_schema(),
-            "ends training when a metric stops improving, with the model of the best evaluation",
-            false)
+            "ends training when a metric stops improving, with the model of the best evaluation", false)
       .opt("export_predictions_prefix", &S::export_predictions_prefix,
            "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
            "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
@@ -262,7 +261,8 @@ Schema<SolverSection> solver_schema() {
            "record the step as a CUDA graph; false runs it unrecorded, with the same results")
       .alias("use_cuda_graph")
       .opt("mixed_precision", &S::mixed_precision,
-           "type of activations: \"fp16\" or true with a dynamic loss scale, a number with that loss scale; \"bf16\"; or "
+           "type of activations: \"fp16\" or true with a dynamic loss scale, a number with that loss scale; \"bf16\"; "
+           "or "
            "\"fp8\", which is bf16 with the large GEMMs of training in FP8. Weights, rows and optimizer states stay "
            "fp32. See [mixed precision](mixed_precision.md)")
       .opt("fp8_least_width", &S::fp8_least_width,

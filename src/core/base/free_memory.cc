@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// The number in the first line of a file, or after `name` in the line that begins with it; the largest int64_t if there
-/// is no such number.
+/// The number in the first line of a file, or after `name` in the line that begins with it; the largest int64_t if
+/// there is no such number.
 int64_t number_in(const std::string& path, const std::string& name = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

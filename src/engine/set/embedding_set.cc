@@ -116,7 +116,9 @@ std::vector<int64_t> EmbeddingSet::keys_of_batch(Batch batch) const {
 void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
   if (state_->on_several())
-    refuse_call("reserve() of a set on several ranks: their steps wait for each other on the host, so a CUDA graph cannot record them");
+    refuse_call(
+        "reserve() of a set on several ranks: their steps wait for each other on the host, so a CUDA graph cannot "
+        "record them");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
   // A replay uses the buffer of its recording.

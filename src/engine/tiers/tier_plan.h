@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// Whether rows of the table may be on a disk. Replicated tables stay in memory, and so do tables with direct keys whose
-/// rows all fit: they need no index then.
+/// Whether rows of the table may be on a disk. Replicated tables stay in memory, and so do tables with direct keys
+/// whose rows all fit: they need no index then.
 bool may_be_on_disk(Runtime&, const TableSpec&);
 /// Whether rows change places between the device and its host, by how often they are used.
 bool rows_may_move(Runtime&, const TableSpec&);

@@ -178,8 +178,8 @@ void check_feature_section(const DataSection& section, const std::string& pointe
                    cat("has ", sizes, " numbers for ", section.slots(), " slots; their sums are added to the ids"));
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (const SparseInput& input = section.sparse[i]; input.max_keys() < input.slot_num)
-      problems.error(cat(pointer, "/sparse/", i), cat("each feature puts one key into its slot, so a sample has ", input.slot_num,
-                                                      " keys; the limits allow ", input.max_keys()));
+      problems.error(cat(pointer, "/sparse/", i), cat("each feature puts one key into its slot, so a sample has ",
+                                                      input.slot_num, " keys; the limits allow ", input.max_keys()));
 }
 
 }  // namespace hctr

@@ -11,7 +11,8 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kTail = 4 << 10;  // bytes read beyond a range for the record that crosses its end; a longer record takes more
+constexpr size_t kTail =
+    4 << 10;  // bytes read beyond a range for the record that crosses its end; a longer record takes more
 constexpr size_t kMostBytes = 1 << 30;  // maximum of a range and its tail: offsets in it have 32 bits
 constexpr size_t kPage = 4096;
 

@@ -38,9 +38,9 @@ using WriteConfig = std::function<void(const std::string& config)>;
 /// Reads every row once, and the first rows several times. Without `eval` it writes the rows for training and those
 /// held out to two files in the folder of `out`, or into the working folder: which row is held out follows from its
 /// bytes alone. All files appear at once when they are complete; existing files are never replaced. `write_config` is
-/// called before; if it throws, no file is left. Errors: Error(usage) for a label, positive label or model that does not
-/// fit the data, naming one that does, and for data that are not files; Error(io); Error(data) for data that cannot be read or
-/// learned from.
+/// called before; if it throws, no file is left. Errors: Error(usage) for a label, positive label or model that does
+/// not fit the data, naming one that does, and for data that are not files; Error(io); Error(data) for data that cannot
+/// be read or learned from.
 InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 
 }  // namespace hctr

@@ -169,6 +169,24 @@ TEST(StoreStream, AnotherModelsDeltaIsAnErrorAndChangesNothing) {
   EXPECT_EQ(rows_in(store), other);
 }
 
+// A program that opens a store.json gets what its stream has, and is told that later updates need more.
+TEST(StoreStream, AnOpenedConfigHasTheRowsOfItsStreamAndSaysWhatFollows) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"t:2"});
+  Trainer trainer(5);
+  DeltaProducer producer(kafka.stream("t"));
+  trainer.publish(producer, true);
+  trainer.publish(producer);
+  const std::string text = R"({"models": [{"name": "m", "tables": [{"name": "t", "dim": 4}],
+    "stream": {"brokers": ")" +
+                           kafka.stream("t").brokers + R"(", "topic": "t"}}]})";
+  std::string lines;
+  const Surroundings around{.log = [&](Level, std::string_view line) { lines += std::string(line) + "\n"; }};
+  const Store store = open_store("store.json", text, true, around);
+  EXPECT_EQ(rows_in(store), trainer.rows);
+  EXPECT_NE(lines.find("the stream of model 'm' is read once"), std::string::npos) << lines;
+}
+
 TEST(StoreStream, RowsOfHugeCtrsMessagesAreAppliedOnceAndInOrder) {
   HCTR_SKIP_WITHOUT_KAFKA();
   MockKafka kafka({"hps_et.m.t:2"});
@@ -197,7 +215,7 @@ TEST(StoreStream, RowsOfHugeCtrsMessagesAreAppliedOnceAndInOrder) {
       send(hps_key_group(key) % 2, write_hps_message({&key, 1}, rows[key], kDim, 8));
     }
     send(0, "HCTR....");  // a beacon
-    send(0, "XXXX....");
+    send(0, "else....");
     while (writer->serve(10) > 0) continue;
     Store store(options);
     StoreStream stream(store, "m", from);

@@ -100,7 +100,8 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
           for (const DType storage : {DType::f32, DType::bf16}) {
             const bool adam = optimizer.kind == ops::Optimizer::Kind::adam;
             if (update == UpdateType::lazy_global && !adam) continue;
-            // Global weight decay changes every row. A table with an index lacks some of the rows, so the two would differ.
+            // Global weight decay changes every row. A table with an index lacks some of the rows, so the two would
+            // differ.
             if (update == UpdateType::global && optimizer.kind == ops::Optimizer::Kind::adamw) continue;
             SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ",
                              static_cast<int>(update), by_slot ? ", by slot, " : ", by key, ", name_of(storage)));
