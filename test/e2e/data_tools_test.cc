@@ -205,7 +205,7 @@ TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
   EXPECT_EQ(done.exit_code, 4);
   says(done.out, "Parquet data needs libhuge_ctr_parquet.so next to the program, which is missing");
-  says(done.out, "pip install pyarrow, or the packages libarrow-dev and libparquet-dev");
+  says(done.out, "install pyarrow (by pip), or libarrow-dev and libparquet-dev");
 }
 
 TEST(DataGenerator, RawInTheFormOfTheOriginalAndWhatCannotBeRaw) {

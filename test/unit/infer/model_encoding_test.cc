@@ -19,7 +19,7 @@ TEST(ModelEncoding, ADifferenceIsAnErrorThatNamesWhatHelps) {
                "differs from that of the model 'm': /layers/0/csv/hash_seed was 1 and is 2. Add "
                "--encoding model");
   expect_piece(refusal({.fields = R"(/layers/0/format was "Csv" and is "Raw")"}),
-               "name data in the format of the model");
+               "give data in the format of the model");
   expect_piece(refusal({.fields = "/layers/0/csv/hash_seed was 1 and /layers/0/parquet/hash_seed is 2"}),
                "Set the fields to the model's values, or add --encoding config");
   const EncodingChange files{.files = "/layers/0/csv/slots/0/vocabulary was 2 values and is 3 values"};
