@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
         from ._library import library
 
         return library().hctr_version().decode()
-    if name in ("layers", "presets", "sklearn", "store", "torch"):
+    if name in ("layers", "presets", "sklearn", "store", "stream", "torch"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

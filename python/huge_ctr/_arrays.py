@@ -24,6 +24,27 @@ def array_of(values: np.ndarray) -> tuple[s.Array, tuple]:
     return made, (shape, strides, values)
 
 
+def keys_array(keys: Any) -> np.ndarray:
+    """Integers of one dimension, contiguous. Raises UsageError."""
+    if not isinstance(keys, np.ndarray):
+        keys = host_array(keys) if hasattr(keys, "__dlpack__") else np.asarray(keys)
+    if keys.size == 0:
+        keys = keys.astype(np.int64)
+    if keys.dtype.kind not in "iu" or keys.ndim != 1:
+        raise UsageError(f"keys of {keys.dtype} in shape {keys.shape}: integers of one dimension are taken")
+    if keys.dtype.itemsize < 4:
+        keys = keys.astype(np.int64)
+    return np.ascontiguousarray(keys)
+
+
+def rows_array(rows: Any) -> np.ndarray:
+    """float32 of two dimensions, contiguous. Raises UsageError."""
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    if rows.ndim != 2:
+        raise UsageError(f"rows in shape {rows.shape}: they have two dimensions")
+    return rows
+
+
 class Inputs:
     """Makes the inputs of a batch. `given`: an array by name, or (keys, offsets) for bags; `tensors`: name to (role,
     columns).

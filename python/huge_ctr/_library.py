@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterable, Optional
 
-from . import _embedding_structs
+from . import _embedding_structs, _stream_structs
 from . import _structs as s
 from .errors import KINDS, ForkError, HugeCtrError, LibraryMissing, UsageError
 
@@ -111,6 +111,7 @@ _PROTOTYPES = {
     "hctr_store_get": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_void_p, c.POINTER(c.c_int64)],
     "hctr_store_get_pooled": [_handle, c.c_size_t, c.c_int32, _array, _array, c.c_int32, _array, c.POINTER(c.c_int64)],
     **_embedding_structs.PROTOTYPES,
+    **_stream_structs.PROTOTYPES,
 }
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
@@ -126,6 +127,7 @@ _OTHERS = {
     "hctr_store_destroy": ([_handle], None),
     "hctr_store_view_destroy": ([_handle], None),
     **_embedding_structs.DESTROYERS,
+    **_stream_structs.DESTROYERS,
 }
 
 _loaded: Optional[c.CDLL] = None

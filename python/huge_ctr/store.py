@@ -14,13 +14,14 @@ from __future__ import annotations
 import ctypes as c
 import json
 import os
+import weakref
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _library
-from . import _structs as s
-from ._arrays import array_of
+from . import _stream_structs, _structs as s
+from ._arrays import array_of, keys_array, rows_array
 from ._hps import (
     HPS,
     DatabaseOverflowPolicy_t,
@@ -33,8 +34,9 @@ from ._hps import (
     UpdateSourceType_t,
     VolatileDatabaseParams,
 )
+from ._store_stream import StoreStream
+from ._streams import stream_options
 from .errors import UsageError
-from .frames import host_array
 
 __all__ = [
     "HPS",
@@ -45,6 +47,7 @@ __all__ = [
     "ParameterServerConfig",
     "PersistentDatabaseParams",
     "Store",
+    "StoreStream",
     "UpdateSourceParams",
     "UpdateSourceType_t",
     "View",
@@ -52,26 +55,6 @@ __all__ = [
 ]
 
 POOLING = {"sum": 0, "mean": 1, "sqrtn": 2}
-
-
-def keys_array(keys: Any) -> np.ndarray:
-    """Integers of one dimension, contiguous. Raises UsageError."""
-    if not isinstance(keys, np.ndarray):
-        keys = host_array(keys) if hasattr(keys, "__dlpack__") else np.asarray(keys)
-    if keys.size == 0:
-        keys = keys.astype(np.int64)
-    if keys.dtype.kind not in "iu" or keys.ndim != 1:
-        raise UsageError(f"keys of {keys.dtype} in shape {keys.shape}: integers of one dimension are taken")
-    if keys.dtype.itemsize < 4:
-        keys = keys.astype(np.int64)
-    return np.ascontiguousarray(keys)
-
-
-def rows_array(rows: Any) -> np.ndarray:
-    rows = np.ascontiguousarray(rows, dtype=np.float32)
-    if rows.ndim != 2:
-        raise UsageError(f"rows in shape {rows.shape}: they have two dimensions")
-    return rows
 
 
 class View:
@@ -182,6 +165,7 @@ class Store:
             **_library.common_options(),
         )
         self._handle = _library.make("hctr_store_open", "hctr_store_destroy", "store", c.byref(options))
+        self._streams: weakref.WeakSet[StoreStream] = weakref.WeakSet()
 
     def load(
         self,
@@ -260,6 +244,43 @@ class Store:
         pointer = c.cast(updates, c.c_void_p)
         return bool(self._count("hctr_store_apply", name.encode(), iteration, pointer, len(names)))
 
+    def follow(
+        self,
+        name: str,
+        brokers: str,
+        topic: str = "",
+        *,
+        updates: Union[str, os.PathLike, None] = None,
+        hps: bool = False,
+        key_bytes: int = 8,
+        group: Optional[str] = None,
+        held_bytes: int = 0,
+        queue_bytes: int = 0,
+        librdkafka: Optional[Mapping[str, str]] = None,
+    ) -> StoreStream:
+        """Follows a topic of Kafka: store.follow("ctr", "kafka1:9092", "ctr-deltas").start().
+
+        updates: a snapshot_prefix whose deltas close gaps of the topic. hps: messages of HugeCTR's parameter server, with
+        keys of key_bytes, in its own topics. group: a group of Kafka that gets offsets. held_bytes: incomplete deltas (0:
+        1 GiB). queue_bytes: unread messages (0: 32 MiB). librdkafka: other settings of the client.
+        """
+        options = _stream_structs.StoreStreamOptions(
+            stream=stream_options(
+                brokers,
+                topic,
+                librdkafka,
+                held_bytes=held_bytes,
+                queue_bytes=queue_bytes,
+                group=None if group is None else group.encode(),
+            ),
+            updates=_library.path_bytes(updates),
+            hps=int(hps),
+            key_bytes=key_bytes,
+        )
+        stream = StoreStream(self._handle, name, options)
+        self._streams.add(stream)
+        return stream
+
     @property
     def models(self) -> list[dict[str, Any]]:
         """Each version of each model, with what updates have done."""
@@ -279,7 +300,9 @@ class Store:
         return self._count("hctr_store_compact")
 
     def close(self) -> None:
-        """Frees the memory that no view has. Later calls raise UsageError."""
+        """Frees the memory that no view has, and ends streams. Later calls raise UsageError."""
+        for stream in list(self._streams):
+            stream.close()
         self._handle.close()
 
     def __enter__(self) -> Store:

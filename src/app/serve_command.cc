@@ -51,6 +51,10 @@ ServeCommand::ServeCommand(CommandLine& app) {
   app.add_option("--exit-timeout", exit_timeout_, "Seconds for running requests when the service ends")
       .positive_number()
       .show_default();
+  app.add_option("--store", store_,
+                 "A store.json or ps.json: models that it has, by their names, take their tables from it, with its "
+                 "updates while the service runs; on a CPU")
+      .type_name("FILE");
   app.add_flag("--verify", verify_,
                "Send the evaluation samples of each model's config to the service, compare the answers with the scores "
                "of predict, and end: 0 where all are equal, 4 where some differ");
@@ -99,6 +103,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.limits.connections = max_connections_;
   options.drain_time = milliseconds(static_cast<int64_t>(exit_timeout_ * 1000));
   options.shared_memory = shared_memory_;
+  options.store = store_;
   options.device = with.device;
   options.threads = with.threads;
   options.instances = instances_;

@@ -21,7 +21,7 @@ class ServeCommand {
   int run(const std::vector<std::string>& sources, const TrainOptions&);
 
  private:
-  std::string control_ = "none", address_ = "127.0.0.1";
+  std::string control_ = "none", address_ = "127.0.0.1", store_;
   std::vector<std::string> load_;
   int http_port_ = 8000, grpc_port_ = 8001, metrics_port_ = 8002, http_threads_ = 2;
   std::optional<int> instances_;

@@ -75,7 +75,7 @@ int StoreCommand::run(const std::vector<std::string>& arguments, const Surroundi
   // What is in memory alone is loaded by each command; a disk has what store load has left on it.
   if (what == "load" || what == "follow" || !config.lasts() || !config.writable())
     load_store_models(store, config, around);
-  if (what == "follow") return follow_streams(store, config);
+  if (what == "follow") return follow_streams(store, config, Log(around.log));
   if (what == "get") {
     if (keys_.empty()) throw Error(Kind::usage, "store get needs --keys");
     const std::vector<StoreModelStatistics> models = store.models();

@@ -110,4 +110,17 @@ Matrix matrix_of(const hctr_array& array, const std::string& what) {
   return {static_cast<float*>(rows.data), rows.rows, rows.columns, rows.stride};
 }
 
+std::vector<float> vectors_of_array(const hctr_array& array, int64_t rows, int64_t dim, const std::string& what) {
+  const Matrix matrix = matrix_of(array, what);
+  if (array.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
+  if (matrix.rows != rows || matrix.columns != dim)
+    throw Error(Kind::usage,
+                cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", rows, ", ", dim, "]"));
+  std::vector<float> copy;
+  copy.reserve(static_cast<size_t>(rows * dim));
+  for (int64_t i = 0; i < rows; ++i)
+    copy.insert(copy.end(), matrix.data + i * matrix.stride, matrix.data + i * matrix.stride + dim);
+  return copy;
+}
+
 }  // namespace hctr::capi

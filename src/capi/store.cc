@@ -6,36 +6,16 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
+#include "capi/store_handle.h"
 #include "capi/store_view.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
 #include "infer/store_models.h"
 
-struct hctr_store {
-  hctr::Store store;
-  hctr::Surroundings surroundings;
-};
-
 namespace hctr::capi {
 namespace {
 
-Store& store_at(hctr_store* store) {
-  expect_given(store, "the hctr_store");
-  return store->store;
-}
-
 std::string text_or_none(const char* text) { return text ? text : ""; }
-
-/// Rows that a caller has in memory.
-void set_rows(const hctr_array& vectors, int64_t dim, int64_t keys, const std::string& what, std::vector<float>& to) {
-  const Matrix matrix = matrix_of(vectors, what);
-  if (vectors.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
-  if (matrix.rows != keys || matrix.columns != dim)
-    throw Error(Kind::usage,
-                cat(what, " have shape [", matrix.rows, ", ", matrix.columns, "], and need [", keys, ", ", dim, "]"));
-  for (int64_t i = 0; i < matrix.rows; ++i)
-    to.insert(to.end(), matrix.data + i * matrix.stride, matrix.data + i * matrix.stride + dim);
-}
 
 StoreTableSource source_of(const hctr_store_source& from) {
   expect_given(from.name, "hctr_store_source: name");
@@ -54,8 +34,8 @@ StoreTableSource source_of(const hctr_store_source& from) {
   };
   const auto rows = std::make_shared<Rows>();
   rows->keys = keys_of_array(from.keys, cat("keys of table '", from.name, "'"));
-  set_rows(from.vectors, from.dim, static_cast<int64_t>(rows->keys.size()), cat("vectors of table '", from.name, "'"),
-           rows->vectors);
+  rows->vectors = vectors_of_array(from.vectors, static_cast<int64_t>(rows->keys.size()), from.dim,
+                                   cat("vectors of table '", from.name, "'"));
   to.rows = [rows](const StoreRowSink& sink) { sink({}, rows->keys, rows->vectors); };
   return to;
 }
@@ -77,8 +57,8 @@ GivenUpdate update_of(const hctr_store_update& from, const StoreView& view) {
   const int64_t dim = view.tables()[view.table(from.table)].dim;
   if (from.keys.data) {
     to.keys = keys_of_array(from.keys, cat("keys of table '", from.table, "'"));
-    set_rows(from.vectors, dim, static_cast<int64_t>(to.keys.size()), cat("vectors of table '", from.table, "'"),
-             to.vectors);
+    to.vectors = vectors_of_array(from.vectors, static_cast<int64_t>(to.keys.size()), dim,
+                                  cat("vectors of table '", from.table, "'"));
   }
   if (from.removed.data) to.removed = keys_of_array(from.removed, cat("removed keys of table '", from.table, "'"));
   return to;

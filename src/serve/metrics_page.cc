@@ -25,6 +25,64 @@ struct VersionView {
   int64_t waiting;
 };
 
+/// Rows and updates of a store: gauges and counters by model, and by table and level.
+std::string store_metrics(const ServedStore& store) {
+  std::string page;
+  const auto head = [&](const char* name, const char* type, const char* help) {
+    page += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  };
+  const std::vector<StoreModelStatistics> models = store.models();
+  const auto of_models = [&](const char* name, const char* type, const char* help, const auto& value) {
+    head(name, type, help);
+    for (const StoreModelStatistics& one : models)
+      page += cat(name, "{model=\"", escaped_label(one.model), "\",version=\"", escaped_label(one.version), "\"} ",
+                  value(one), "\n");
+  };
+  of_models("hctr_store_active", "gauge", "1 for the version whose rows are served",
+            [](const StoreModelStatistics& one) { return one.active ? 1 : 0; });
+  of_models("hctr_store_iteration", "gauge", "Training iteration of the rows; -1: unknown",
+            [](const StoreModelStatistics& one) { return one.iteration; });
+  of_models("hctr_store_update_age_seconds", "gauge", "Seconds since the newest applied delta was written; -1: none",
+            [](const StoreModelStatistics& one) { return one.age_seconds; });
+  of_models("hctr_store_updated_rows", "counter", "Rows that deltas have changed or added",
+            [](const StoreModelStatistics& one) { return one.updated_rows; });
+  of_models("hctr_store_removed_rows", "counter", "Rows that deltas have removed",
+            [](const StoreModelStatistics& one) { return one.removed_rows; });
+
+  const std::vector<StoreTableStatistics> tables = store.levels();
+  const auto of_levels = [&](const char* name, const char* type, const char* help, const auto& value) {
+    head(name, type, help);
+    for (const StoreTableStatistics& table : tables)
+      for (const auto& level : table.levels)
+        page += cat(name, "{model=\"", escaped_label(table.model), "\",version=\"", escaped_label(table.version),
+                    "\",table=\"", escaped_label(table.table), "\",level=\"", escaped_label(level.name), "\"} ",
+                    value(level), "\n");
+  };
+  of_levels("hctr_store_level_rows", "gauge", "Rows of a table in a level", [](const auto& one) { return one.rows; });
+  of_levels("hctr_store_level_bytes", "gauge", "Bytes of a table in a level",
+            [](const auto& one) { return one.bytes; });
+  of_levels("hctr_store_level_keys", "counter", "Keys looked up in a level", [](const auto& one) { return one.asked; });
+  of_levels("hctr_store_level_hits", "counter", "Keys that a level had", [](const auto& one) { return one.found; });
+  of_levels("hctr_store_level_failed", "counter", "Keys for which a level failed",
+            [](const auto& one) { return one.failed; });
+
+  const std::vector<StoreFollower::Stream> streams = store.streams();
+  const auto of_streams = [&](const char* name, const char* type, const char* help, const auto& value) {
+    if (!streams.empty()) head(name, type, help);
+    for (const StoreFollower::Stream& one : streams)
+      page += cat(name, "{model=\"", escaped_label(one.model), "\"} ", value(one.statistics), "\n");
+  };
+  of_streams("hctr_stream_deltas", "counter", "Deltas applied from the topic",
+             [](const auto& one) { return one.applied; });
+  of_streams("hctr_stream_lag_messages", "gauge", "Messages of the topic that are not read yet; -1: unknown",
+             [](const auto& one) { return one.stream.behind; });
+  of_streams("hctr_stream_given_up", "counter", "Deltas that could not be applied",
+             [](const auto& one) { return one.stream.given_up; });
+  of_streams("hctr_stream_stopped", "gauge", "1 once an error has ended the updates",
+             [](const auto& one) { return one.error.empty() ? 0 : 1; });
+  return page;
+}
+
 }  // namespace
 
 std::string metrics_page(const ServeCore& core, int64_t connections) {
@@ -74,6 +132,7 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   time("nv_inference_compute_output_duration_us", "Time of requests for outputs", &StatisticsView::output);
   page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",
               "hctr_http_connections ", connections, "\n");
+  if (core.store()) page += store_metrics(*core.store());
   return page;
 }
 

@@ -18,8 +18,8 @@ std::string_view word_of(ModelState state) {
   return kWords[static_cast<size_t>(state)];
 }
 
-ModelRepository::ModelRepository(const ServeOptions& options)
-    : options_(options), log_(options.surroundings.log), sources_(scan()) {}
+ModelRepository::ModelRepository(const ServeOptions& options, const ServedStore* store)
+    : options_(options), store_(store), log_(options.surroundings.log), sources_(scan()) {}
 
 ModelRepository::~ModelRepository() {
   {
@@ -150,7 +150,8 @@ void ModelRepository::load(const std::string& model, const std::optional<std::st
         continue;
       }
       if (!before.contains(number) && number > 0) set_state(model, number, ModelState::loading, "");
-      auto version = std::make_shared<ModelVersion>(config, path, options_);
+      auto version = std::make_shared<ModelVersion>(config, path, options_, store_ ? store_->tables(model) : nullptr);
+      if (store_) store_->expect_same_run(model, version->model().saved());
       const int64_t own = number > 0 ? number : std::max<int64_t>(1, version->iteration());
       log_.info("model '", model, "', version ", own, ": ready (", version->model().saved().name, ")");
       next.emplace(own, Loaded{std::move(version), fingerprint});

@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "serve/model_version.h"
 #include "serve/serve_options.h"
+#include "serve/served_store.h"
 
 namespace hctr::serve {
 
@@ -37,7 +38,8 @@ struct ModelSource {
 class ModelRepository {
  public:
   /// Errors: Error(config) for a source that is neither a folder of models nor a model, and for two of one name.
-  explicit ModelRepository(const ServeOptions&);
+  /// `store`, which may be null, outlives the repository.
+  explicit ModelRepository(const ServeOptions&, const ServedStore* store = nullptr);
   ~ModelRepository();
 
   /// Loads what the control mode says. Errors: those of the first model that fails.
@@ -84,6 +86,7 @@ class ModelRepository {
   void replace(const std::string& model, std::map<int64_t, Loaded>, const std::string& reason_of_old);
 
   ServeOptions options_;
+  const ServedStore* store_;
   Log log_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, ModelSource> sources_;

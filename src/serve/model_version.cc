@@ -30,12 +30,14 @@ std::string model_in_folder(const fs::path& folder) {
 }
 
 /// A run, a checkpoint or a prefix; or a folder with the files of a model, and its config.json where it has one.
-LoadOptions load_options(const std::string& path, const ServeOptions& options, int threads, const Log& log) {
+LoadOptions load_options(const std::string& path, const ServeOptions& options, int threads,
+                         std::shared_ptr<const StoreView> tables, const Log& log) {
   LoadOptions load{.model = path,
                    .device = options.device,
                    .threads = threads,
                    .note = [log](std::string_view line) { log.info(line); },
-                   .surroundings = options.surroundings};
+                   .surroundings = options.surroundings,
+                   .tables = std::move(tables)};
   if (!fs::is_directory(path)) return load;
   try {
     (void)saved_config(path, options.surroundings.environment);
@@ -76,9 +78,10 @@ SampleArrays zeros(const ServedModel& model, int64_t samples) {
 
 }  // namespace
 
-ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const ServeOptions& options)
+ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const ServeOptions& options,
+                           std::shared_ptr<const StoreView> tables)
     : config_(std::move(config)),
-      model_(load_options(path, options, threads_of(options, instances_of(config_, options)),
+      model_(load_options(path, options, threads_of(options, instances_of(config_, options)), std::move(tables),
                           Log(options.surroundings.log))),
       reader_(model_.config(), model_.inputs()),
       instances_(instances_of(config_, options)) {

@@ -19,7 +19,9 @@ class ModelVersion {
  public:
   /// Loads the model at `path` and scores once in each size of small batches, so that the first request takes no longer
   /// than the next. Errors: those of Model; Error(config).
-  ModelVersion(ModelConfig, const std::string& path, const ServeOptions&);
+  /// `tables`: of the store that has the model; null: it has its own.
+  ModelVersion(ModelConfig, const std::string& path, const ServeOptions&,
+               std::shared_ptr<const StoreView> tables = nullptr);
 
   const ModelConfig& config() const { return config_; }
   const ServedModel& model() const { return model_; }

@@ -9,6 +9,7 @@
 #include "core/base/expect.h"
 #include "formats/catalog/visit_first_rows.h"
 #include "infer/prediction_source.h"
+#include "serve/ranking_form.h"
 
 namespace hctr::serve {
 namespace {
@@ -151,6 +152,7 @@ RequestSamples::Form RequestSamples::form_of(const InferRequest& request) const 
 }
 
 SampleArrays RequestSamples::read(const InferRequest& request) const {
+  if (is_ranking(request)) return read(repeat_single_samples(request));
   SampleArrays samples;
   switch (form_of(request)) {
     case Form::packed:

@@ -49,7 +49,10 @@ Json json_of(const std::string& model, int64_t number, const StatisticsView& vie
 }  // namespace
 
 ServeCore::ServeCore(const ServeOptions& options)
-    : options_(options), repository_(options), regions_(options.shared_memory) {
+    : options_(options),
+      store_(options.store.empty() ? nullptr : std::make_unique<ServedStore>(options.store, options.surroundings)),
+      repository_(options, store_.get()),
+      regions_(options.shared_memory) {
   repository_.load_first();
   const auto idle = [this] {
     repository_.drain();

@@ -11,6 +11,7 @@
 #include "serve/control_thread.h"
 #include "serve/infer_request.h"
 #include "serve/model_repository.h"
+#include "serve/served_store.h"
 #include "serve/shared_regions.h"
 
 namespace hctr::serve {
@@ -44,10 +45,12 @@ class ServeCore {
   Json index(bool ready_only) const;
 
   const ModelRepository& repository() const { return repository_; }
+  const ServedStore* store() const { return store_.get(); }
   SharedRegions& regions() { return regions_; }
 
  private:
   ServeOptions options_;
+  std::unique_ptr<ServedStore> store_;  // null: none; models have its tables, so it ends after them
   ModelRepository repository_;
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;

@@ -36,7 +36,10 @@ struct ServeOptions {
   int http_threads = 2;
   HttpLimits limits{};
   std::chrono::milliseconds drain_time{30000};  ///< for requests that run when the service ends
-  bool shared_memory = false;                   ///< clients may name regions of it
+  /// A store.json or a ps.json: models of the service that have a model of the same name there take their tables from
+  /// its active version. Empty: every model has its own tables.
+  std::string store{};
+  bool shared_memory = false;  ///< clients may name regions of it
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> threads{};  ///< of a CPU, for each batch
   std::optional<int> instances{};

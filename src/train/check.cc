@@ -120,7 +120,8 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
   note_absent_files(config, report.config, note);
   note_shared_files(config, log);
   report.layers = layer_table(config, graph);
-  report.plan = plan_outlook(config);
+  find_gpu(options, config, report);
+  report.plan = plan_outlook(config, report.gpu_bytes.value_or(0));
 
   const int64_t ranks = config.solver.gpu.count();
   report.samples = samples_of_rank(config.solver.batchsize, ranks);
@@ -137,8 +138,7 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
       keys[i][s] = {slot.keys, expected_distinct(slot.keys * static_cast<double>(report.samples), slot.distinct)};
     }
   }
-  report.memory = memory_bill(config, ranks, distinct);
-  find_gpu(options, config, report);
+  report.memory = memory_bill(config, ranks, distinct, report.gpu_bytes.value_or(0));
   if (!report.gpu.empty()) report.step = forecast_step(config, report.samples, report.ceilings, keys);
   if (const auto known = find_known_gpu(report.gpu); report.step && ranks > 1 && known)
     report.exchange = forecast_exchange(config, ranks, *known, *report.step, graph.parameters, keys);

@@ -48,9 +48,9 @@ int64_t bytes_of_copies(const Config& config, const Graph& graph) {
   return static_cast<int64_t>(bytes);
 }
 
-std::vector<Placement> placements_of(const Config& config, int64_t ranks) {
+std::vector<Placement> placements_of(const Config& config, const PlanProblem& problem) {
   std::vector<Placement> placements;
-  if (ranks > 1) return expected_placements(config, plan_problem(config, ranks, {}));
+  if (problem.ranks > 1) return expected_placements(config, problem);
   for (const EmbeddingEntry& entry : config.embeddings)
     placements.push_back(
         Placement::without_plan(entry.section.placement_rule(), entry.section.identity_by_slot(),
@@ -194,7 +194,8 @@ MemoryBill::Rows& MemoryBill::Rows::operator+=(const Rows& other) {
   return *this;
 }
 
-MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct) {
+MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct,
+                       double gpu_bytes) {
   const int64_t samples = samples_of_rank(config.solver.batchsize, ranks),
                 eval_samples = samples_of_rank(config.solver.eval_batch(), ranks);
   const Graph graph = graph_of(config, Phase::train, samples);
@@ -207,8 +208,9 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                 eval_staging = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
                 unpacked = static_cast<int64_t>(layout.unpacked_bytes) * StepPipeline::kBuffers +
                            static_cast<int64_t>(eval_layout.unpacked_bytes) * Scorer::kBuffers;
-  const PlanProblem problem = plan_problem(config, ranks, {});
-  const std::vector<Placement> placements = placements_of(config, ranks);
+  PlanProblem problem = plan_problem(config, ranks, {});
+  problem.speeds.memory = memory_for_plan(gpu_bytes);
+  const std::vector<Placement> placements = placements_of(config, problem);
   const int64_t in_training = activations(config, Phase::train, samples),
                 in_evaluation = activations(config, Phase::evaluate, eval_samples);
   MemoryBill bill;
@@ -244,9 +246,11 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                        rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
                                        rows * bytes_of_moving_row(is_direct)};
       if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
-        room_for_rows += problem.tables[e].row_bytes * (rows_with_memory(rows, section.stated_rows(rank, placements[e]),
-                                                                         more.keys, StepPipeline::kBuffers + 1) -
-                                                        rows);
+        // Capacity counts pieces of cut vectors; `rows` counts whole rows.
+        room_for_rows += problem.tables[e].row_bytes *
+                         (rows_with_memory(rows, section.stated_rows(rank, placements[e]) / placements[e].pieces,
+                                           more.keys / placements[e].pieces, StepPipeline::kBuffers + 1) -
+                          rows);
       if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
       if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
         bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);

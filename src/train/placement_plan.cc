@@ -106,11 +106,17 @@ std::vector<Placement> expected_placements(const Config& config, const PlanProbl
   return plan_from_json(Json::read_file(file), file, problem);
 }
 
-std::string plan_outlook(const Config& config) {
+int64_t memory_for_plan(double gpu_bytes) {
+  constexpr double kFree = 0.9;  // CUDA and its libraries take the rest
+  return static_cast<int64_t>(kFree * gpu_bytes);
+}
+
+std::string plan_outlook(const Config& config, double gpu_bytes) {
   const int64_t ranks = config.solver.gpu.count();
   const std::string& file = config.solver.placement_file;
   if (ranks <= 1 || config.embeddings.empty()) return "";
-  const PlanProblem problem = plan_problem(config, ranks, {});
+  PlanProblem problem = plan_problem(config, ranks, {});
+  problem.speeds.memory = memory_for_plan(gpu_bytes);
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const std::vector<Placement> placements = expected_placements(config, problem);
   return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"),

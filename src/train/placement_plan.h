@@ -24,8 +24,11 @@ std::vector<Placement> make_placements(const Config&, Runtime&, Communicator&, c
 /// plan with the problem's speeds. Errors: Error(config) for a placement_file that does not fit.
 std::vector<Placement> expected_placements(const Config&, const PlanProblem&);
 
-/// The plan that --check prints, made without data and with assumed speeds; empty on one rank. Errors: Error(config)
-/// for a placement_file that does not fit.
-std::string plan_outlook(const Config&);
+/// Memory of a GPU that a plan may count on. 0: unknown.
+int64_t memory_for_plan(double gpu_bytes);
+
+/// The plan that --check prints, made without data and with assumed speeds; empty on one rank. `gpu_bytes`: memory of
+/// each GPU; 0: unknown. Errors: Error(config) for a placement_file that does not fit.
+std::string plan_outlook(const Config&, double gpu_bytes);
 
 }  // namespace hctr

@@ -148,7 +148,7 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
                     .sums = link / 2,
                     .sums_seconds = cluster.inside.seconds,
                     .rows = ceilings.copy_bytes / 2,
-                    .memory = static_cast<int64_t>(gpu_bytes * 0.9)};
+                    .memory = memory_for_plan(gpu_bytes)};
   const std::vector<Placement> placements = make_plan(problem);
   forecast.busiest = busiest_of(problem, placements);
   const int64_t samples_of_host = std::max<int64_t>(1, config.solver.batchsize / cluster.hosts);

@@ -199,6 +199,31 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
 }
 
 /// One message by gRPC, in raw form.
+TEST_F(ServedScores, OfARankingAreThoseOfTheRepeatedSample) {
+  train(with_batch_norm(config_), {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  SampleArrays one_user = samples;
+  const auto dim = static_cast<size_t>(samples.dense_dim);
+  constexpr size_t kItems = 5;
+  for (size_t i = dim; i < kItems * dim; ++i) one_user.dense[i] = samples.dense[i % dim];
+  const serve::Service service(options_for({"ctr=one-run"}));
+  HttpClient client(service.http_port());
+  const std::vector<float> expected =
+      scores_in(client.post("/v2/models/ctr/infer", packed_request(one_user, 0, kItems)).body);
+  const std::vector<double> dense(one_user.dense.begin(), one_user.dense.end());
+  const auto dense_of = [&](size_t count) {
+    return tensor(samples.dense_name, "FP32", cat("[", count, ",", dim, "]"), list_of(dense, 0, count * dim));
+  };
+  std::string request = with_change(packed_request(one_user, 0, kItems), dense_of(kItems), dense_of(1));
+  EXPECT_EQ(client.post("/v2/models/ctr/infer", request).status, 400) << "samples differ";
+  request = with_change(request, "{\"inputs\"", R"({"parameters":{"ranking":true},"inputs")");
+  EXPECT_EQ(scores_in(client.post("/v2/models/ctr/infer", request).body), expected);
+  const HttpAnswer many =
+      client.post("/v2/models/ctr/infer", R"({"parameters":{"ranking":true},"inputs":[)" +
+                                              tensor(samples.dense_name, "FP32", "[1099511627776,0]", "[]") + "]}");
+  EXPECT_EQ(many.status, 400) << many.body;
+}
+
 TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
   if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;

@@ -5,9 +5,10 @@ import re
 import unittest
 from pathlib import Path
 
-from huge_ctr import _embedding_structs, _library, _structs
+from huge_ctr import _embedding_structs, _library, _stream_structs, _structs
 
 ROOT = Path(__file__).resolve().parents[2]
+MODULES = (_structs, _embedding_structs, _stream_structs)
 STRUCTS = {
     "hctr_array": "Array",
     "hctr_model_options": "ModelOptions",
@@ -28,6 +29,13 @@ STRUCTS = {
     "hctr_store_model_state": "StoreModelState",
     "hctr_store_level_state": "StoreLevelState",
     "hctr_store_table": "StoreTable",
+    "hctr_stream_options": "StreamOptions",
+    "hctr_delta_table": "DeltaTable",
+    "hctr_delta_about": "DeltaAbout",
+    "hctr_delta_rows": "DeltaRows",
+    "hctr_stream_statistics": "StreamStatistics",
+    "hctr_store_stream_options": "StoreStreamOptions",
+    "hctr_store_stream_state": "StoreStreamState",
     "hctr_join": "Join",
     "hctr_optimizer": "Optimizer",
     "hctr_table": "Table",
@@ -52,7 +60,7 @@ class Header(unittest.TestCase):
             fields = []
             for declared in filter(str.strip, body.split(";")):
                 fields += [re.search(r"(\w+)\s*$", part)[1] for part in declared.split(",")]
-            struct = getattr(_structs, ours, None) or getattr(_embedding_structs, ours)
+            struct = next(getattr(module, ours) for module in MODULES if hasattr(module, ours))
             self.assertEqual([field[0] for field in struct._fields_], fields, name)
 
     def test_functions_have_as_many_arguments(self):

@@ -1,0 +1,91 @@
+#include "infer/store_follower.h"
+
+#include <exception>
+
+#include "core/base/expect.h"
+#include "infer/store_models.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks(200);
+constexpr int kLooksPerFileLook = 5;
+constexpr std::chrono::seconds kLasting(5);
+
+}  // namespace
+
+StoreFollower::StoreFollower(Store& store, const StoreConfig& config, const Log& log)
+    : store_(store),
+      refreshes_(config.rocksdb && config.rocksdb->open == StoreRocksOptions::Opening::follow),
+      log_(log) {
+  for (const StoreModelSection& section : config.models) {
+    Followed model{.model = section.name};
+    if (section.stream.given && config.writable())
+      model.stream = std::make_unique<StoreStream>(store, section.name, section.stream_options());
+    else if (config.writable())
+      model.updates = section.updates;
+    models_.push_back(std::move(model));
+  }
+  for (const Followed& model : models_)
+    if (model.stream) model.stream->start();
+  thread_ = std::thread([this] { run(); });
+}
+
+StoreFollower::~StoreFollower() {
+  stops_ = true;
+  thread_.join();
+}
+
+std::vector<StoreFollower::Stream> StoreFollower::streams() const {
+  std::vector<Stream> all;
+  for (const Followed& model : models_)
+    if (model.stream) all.push_back({model.model, model.stream->statistics()});
+  return all;
+}
+
+void StoreFollower::run() {
+  for (int look = 0; !stops_; ++look) {
+    for (Followed& model : models_) {
+      if (model.stream) {
+        const StoreStreamStatistics now = model.stream->statistics();
+        note(model.problem, cat("stream of model '", model.model, "'"),
+             now.error.empty() ? stream_trouble(now) : cat("updates have ended: ", now.error));
+      } else if (!model.updates.empty() && look % kLooksPerFileLook == 0) {
+        look_at_files(model);
+      }
+    }
+    if (refreshes_) {
+      std::string problem;
+      try {
+        store_.refresh();
+      } catch (const std::exception& error) {
+        problem = error.what();
+      }
+      note(refresh_, "store", problem);
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+void StoreFollower::look_at_files(Followed& model) {
+  std::string problem;
+  try {
+    store_.update(model.model, model.updates);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  note(model.problem, cat("updates of model '", model.model, "'"), problem);
+}
+
+void StoreFollower::note(Problem& problem, const std::string& what, const std::string& now) {
+  const auto time = std::chrono::steady_clock::now();
+  if (now != problem.now) {
+    problem.now = now;
+    problem.since = time;
+  }
+  if (problem.now == problem.reported || time - problem.since < kLasting) return;
+  log_.warning(what, ": ", now.empty() ? "no problem any more" : now);
+  problem.reported = now;
+}
+
+}  // namespace hctr

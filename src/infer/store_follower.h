@@ -1,0 +1,59 @@
+// Keeps a store up to date while a program runs: streams, deltas of files, and commits of another process.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/log.h"
+#include "hctr/store_stream.h"
+#include "store/store_config.h"
+
+namespace hctr {
+
+class StoreFollower {
+ public:
+  /// Starts a thread for each "stream" of the config, and one that applies deltas at each "updates" and reads the
+  /// commits of the process that updates the lowest level. Problems that last, and their ends, are warnings in the log.
+  /// The store outlives the follower. Errors: those of StoreStream.
+  StoreFollower(Store&, const StoreConfig&, const Log&);
+  ~StoreFollower();
+  StoreFollower(const StoreFollower&) = delete;
+  StoreFollower& operator=(const StoreFollower&) = delete;
+
+  struct Stream {
+    std::string model;
+    StoreStreamStatistics statistics;
+  };
+  /// Any thread.
+  std::vector<Stream> streams() const;
+
+ private:
+  /// A problem is reported once it has lasted for some seconds: messages of several partitions arrive in any order.
+  struct Problem {
+    std::string now{}, reported{};
+    std::chrono::steady_clock::time_point since{};
+  };
+  struct Followed {
+    std::string model;
+    std::unique_ptr<StoreStream> stream{};
+    std::string updates{};  // a snapshot_prefix, where no stream uses it
+    Problem problem{};
+  };
+  void run();
+  void look_at_files(Followed&);
+  void note(Problem&, const std::string& what, const std::string& now);
+
+  Store& store_;
+  const bool refreshes_;
+  const Log log_;
+  std::vector<Followed> models_;
+  Problem refresh_{};
+  std::atomic<bool> stops_ = false;
+  std::thread thread_;  // last: it uses the other members
+};
+
+}  // namespace hctr

@@ -1,0 +1,103 @@
+// huge_ctr serve --store: tables of a store, which change while the service runs.
+#include <chrono>
+
+#include "infer/store_models.h"
+#include "serve_fixture.h"
+#include "store/table_sources.h"
+#include "support/message_of.h"
+#include "support/mock_kafka.h"
+
+namespace hctr::test {
+namespace {
+
+class ServedFromAStore : public ServeTest {
+ protected:
+  void SetUp() override {
+    ServeTest::SetUp();
+    train(with_batch_norm(config_), {"[0]"}, "one");
+    samples_ = samples_of("one.json");
+  }
+  serve::ServeOptions options_with(const std::string& store) {
+    write_file("store.json", store);
+    serve::ServeOptions options = options_for({"ctr=one-run"});
+    options.store = "store.json";
+    options.grpc_port = -1;
+    return options;
+  }
+  std::vector<float> served(const serve::Service& service) const {
+    HttpClient client(service.http_port());
+    const auto count = static_cast<size_t>(samples_.samples);
+    return scores_in(client.post("/v2/models/ctr/infer", packed_request(samples_, 0, count)).body);
+  }
+  static std::string metric(const serve::Service& service, const std::string& name) {
+    HttpClient client(service.metrics_port());
+    const std::string page = client.get("/metrics").body;
+    const size_t at = page.find("\n" + name + "{");
+    if (at == page.npos) return "none";
+    const size_t space = page.find("} ", at);
+    return page.substr(space + 2, page.find('\n', space) - space - 2);
+  }
+  SampleArrays samples_;
+};
+
+TEST_F(ServedFromAStore, ScoresAreThoseOfTheModelWithItsOwnTables) {
+  const serve::Service service(options_with(R"({"models": [{"name": "ctr", "model": "one-run"}]})"));
+  EXPECT_EQ(served(service), predicted("one-run"));
+  EXPECT_EQ(metric(service, "hctr_store_active"), "1");
+  EXPECT_NE(metric(service, "hctr_store_level_hits"), "0");
+  EXPECT_EQ(metric(service, "hctr_stream_deltas"), "none");
+}
+
+TEST_F(ServedFromAStore, RowsOfAnotherRunAreAnError) {
+  train(with_batch_norm(config_), {"[0]"}, "two");
+  const serve::ServeOptions options = options_with(R"({"models": [{"name": "ctr", "model": "two-run"}]})");
+  const std::string message = message_of(Kind::config, [&] { serve::Service{options}; });
+  EXPECT_NE(message.find("load both from one run"), std::string::npos) << message;
+}
+
+TEST_F(ServedFromAStore, ScoresFollowTheTopic) {
+  HCTR_SKIP_WITHOUT_KAFKA();
+  MockKafka kafka({"t:2"});
+  const serve::Service service(
+      options_with(cat(R"({"models": [{"name": "ctr", "model": "one-run", "stream": {"topic": "t", "brokers": ")",
+                       kafka.brokers(), R"("}}]})")));
+  EXPECT_EQ(served(service), predicted("one-run"));
+
+  StoreModelSection section;
+  section.name = "ctr";
+  section.model = "one-run";
+  const StoreModel source = store_model(section, {}, Log::silent());
+  Store expected({});
+  expected.load(source);
+  const int64_t iteration = expected.models()[0].iteration;
+  DeltaProducer producer(kafka.stream("t"));
+  StreamedAbout about{.run = expected.run("ctr"), .iteration = iteration + 1, .base = iteration};
+  for (const StoreTableSource& table : source.tables)
+    about.tables.push_back({.name = table.name, .dim = table.dim, .by_slot = table.by_slot});
+  producer.begin(about);
+  std::vector<int64_t> keys;
+  std::vector<float> rows;
+  read_table(source.tables[0], [&](std::span<const int32_t>, std::span<const int64_t> key, std::span<const float> row) {
+    keys.insert(keys.end(), key.begin(), key.end());
+    for (const float value : row) rows.push_back(-2 * value);
+  });
+  ASSERT_FALSE(source.tables[0].by_slot);
+  producer.rows(0, keys, rows);
+  producer.end();
+
+  const StoreTableUpdate update{.table = source.tables[0].name, .keys = keys, .rows = rows.data()};
+  expected.apply("ctr", iteration + 1, {&update, 1});
+  LoadOptions with_store = at("one-run");
+  with_store.tables = std::make_shared<StoreView>(expected.view("ctr"));
+  const std::vector<float> changed = score_in(Model(with_store), samples_, {4096});
+  ASSERT_NE(changed, predicted("one-run"));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (metric(service, "hctr_stream_deltas") != "1" && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(metric(service, "hctr_stream_deltas"), "1");
+  EXPECT_EQ(metric(service, "hctr_store_iteration"), std::to_string(iteration + 1));
+  EXPECT_EQ(served(service), changed);
+}
+
+}  // namespace
+}  // namespace hctr::test
