@@ -19,10 +19,6 @@ T sized() {
   return made;
 }
 
-hctr_array array_of(const void* data, hctr_dtype type, const std::vector<int64_t>& shape) {
-  return {const_cast<void*>(data), type, static_cast<int32_t>(shape.size()), shape.data(), nullptr, -1};
-}
-
 class StreamCapi : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -36,6 +32,9 @@ class StreamCapi : public ::testing::Test {
   }
   void TearDown() override { hctr_delta_producer_destroy(producer_); }
 
+  static hctr_array array_of(const void* data, hctr_dtype type, const std::vector<int64_t>& shape) {
+    return {const_cast<void*>(data), type, static_cast<int32_t>(shape.size()), shape.data(), nullptr, -1};
+  }
   /// Key 7 gets the row {iteration, 1}, key 9 is removed.
   void publish(int64_t iteration, int64_t base) {
     hctr_delta_table table = sized<hctr_delta_table>();
