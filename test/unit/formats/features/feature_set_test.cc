@@ -465,7 +465,7 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"),
               "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are integers");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"),
-              "/layers/0/sparse/0: a feature is one key in its slot, 5 in all; the limits allow 4");
+              "/layers/0/sparse/0: each feature puts one key into its slot, so a sample has 5 keys; the limits allow 4");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"),
               "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
   EXPECT_SAYS(
