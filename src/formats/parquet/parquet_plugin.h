@@ -1,7 +1,7 @@
-// The interface of the Parquet plug-in. Only plain types cross it: no exceptions, no containers.
+// The interface of the Parquet plug-in. Only plain types cross the interface: no exceptions, no containers.
 //
-// The plug-in (src/plugins/parquet) is a library of its own, loaded when data is Parquet: without Arrow everything else
-// builds and runs.
+// The plug-in (src/plugins/parquet) is a separate library that is loaded only for Parquet data. The rest of the program
+// builds and runs without Arrow.
 #pragma once
 
 #include <cstdint>
@@ -29,41 +29,42 @@ enum class ParquetType : int32_t {
   timestamp,
   clock,
   other
-};  // null: no row has a value; whole_decimal: without places after the point; clock: a time of day
+};  // null: a column without values; whole_decimal: no digits after the point; clock: time of day
 
-/// How decimals, dates and times are read, which have no type of C++. Values of other types are as they are.
+/// The form in which decimals, dates and times are returned, because C++ has no such types. Other types are returned as
+/// stored.
 enum class ParquetForm : int32_t {
-  number,   ///< f64: the nearest to a decimal; seconds since 1970-01-01 00:00 UTC, or since midnight
-  integer,  ///< i64, of whole_decimal
-  value,    ///< text that is equal where values are equal: "12.5", "2024-01-31 07:05:00"
-  text      ///< text as the column has it: "12.50", "2024-01-31 07:05:00Z"
+  number,   ///< f64: nearest to a decimal; seconds since 1970-01-01 00:00 UTC or since midnight
+  integer,  ///< i64, for whole_decimal
+  value,    ///< normalized text, equal for equal values: "12.5", "2024-01-31 07:05:00"
+  text      ///< text with the column's precision: "12.50", "2024-01-31 07:05:00Z"
 };
 
 struct ParquetField {
   const char* name;
-  ParquetType type;  ///< type; for a list, of its items
+  ParquetType type;  ///< type of the values; for a list, of its items
   bool list;
-  const char* said;        ///< the type in Arrow's words, for messages
-  bool nullable = false;   ///< whether a column to write may have nulls
-  bool formatted = false;  ///< a text that ParquetForm makes
+  const char* said;        ///< Arrow's name of the type, for messages
+  bool nullable = false;   ///< for writing: whether the column may have nulls
+  bool formatted = false;  ///< text produced by a ParquetForm
 };
 
 struct ParquetGroup {
-  int64_t rows, bytes;  ///< bytes: packed, of all columns
+  int64_t rows, bytes;  ///< bytes: compressed size of all columns
 };
 
 struct ParquetFileInfo {
   int64_t rows = 0, field_count = 0, group_count = 0;
   const ParquetField* fields = nullptr;
   const ParquetGroup* groups = nullptr;
-  const char* written_by = "";  ///< "parquet-mr version 1.8.3", "snappy"
+  const char* written_by = "";  ///< such as "parquet-mr version 1.8.3"; `packed`: such as "snappy"
   const char* packed = "";
 };
 
 /// Values of a column in consecutive rows. An item is a row's value, or one of the values in a row's list.
-///   list   [rows + 1]   the items of row r are list[r] up to list[r + 1]; null: row r has item r
-///   values [items]      of numbers; of booleans bits, of text its bytes, of nulls nothing
-///   text   [items + 1]  item i of text is values[text[i], text[i + 1])
+///   list   [rows + 1]   row r has the items list[r], ..., list[r + 1] - 1; null: row r has only item r
+///   values [items]      numbers; for booleans, bits; for text, the bytes of all items; for nulls, not used
+///   text   [items + 1]  item i of text is the bytes [text[i], text[i + 1]) of `values`
 struct ParquetValues {
   int64_t rows = 0;
   const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has

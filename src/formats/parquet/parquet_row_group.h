@@ -109,9 +109,9 @@ class ParquetRowGroup {
 
   std::mutex mutex_;  // guards all members below except the readers, each of which belongs to the decoding thread
   std::deque<Column> columns_;
-  std::vector<int64_t> next_;  // for each column: the piece that may be decoded next; kNone while a thread decodes it,
-                               // and at its end
-  std::vector<bool> skipped_;  // for each piece
+  // [columns] the next piece to decode; kNone while a thread decodes the column, or after an error.
+  std::vector<int64_t> next_;
+  std::vector<bool> skipped_;    // for each piece
   int64_t last_requested_ = -1;  // the last requested piece
   int64_t failed_at_ = kNone;
   std::list<Sleeper*> sleepers_;
