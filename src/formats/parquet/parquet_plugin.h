@@ -67,40 +67,41 @@ struct ParquetFileInfo {
 ///   text   [items + 1]  item i of text is the bytes [text[i], text[i + 1]) of `values`
 struct ParquetValues {
   int64_t rows = 0;
-  const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has
+  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: all rows do
+  const uint8_t* valid_rows = nullptr;
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;
-  /// lists only: item i is valid if bit valid_items_at + i is set; null: all are
+  /// Lists only: item i is valid if bit valid_items_at + i is set; null: all items are valid.
   const uint8_t* valid_items = nullptr;
   int64_t valid_items_at = 0;
   const void* values = nullptr;
-  int64_t bits_at = 0;  ///< booleans only: the bit of the first one in `values`
+  int64_t bits_at = 0;  ///< booleans only: bit offset of the first value in `values`
   const int32_t* text = nullptr;
 };
 
-/// Functions that can fail return what went wrong, or null. The text lives until the same thread calls the plug-in
-/// again.
+/// Functions that can fail return an error text, or null on success. The text is valid until the same thread calls the
+/// plug-in again.
 
-/// One column of one row group, front to back. One thread at a time.
+/// A column of one row group, read sequentially by one thread at a time.
 class ParquetColumn {
  public:
   virtual ~ParquetColumn() = default;
-  /// The next rows: as many as the file was opened for, fewer at the end of the row group. `owner` keeps them alive and
-  /// is given to drop().
+  /// Reads the next piece_rows rows; fewer at the end of the row group. `owner` keeps the values alive; free it with
+  /// drop().
   virtual const char* read(ParquetValues& values, void*& owner) = 0;
 };
 
-/// One file. Any thread may open columns.
+/// An open Parquet file. open_column() is thread-safe.
 class ParquetFile {
  public:
   virtual ~ParquetFile() = default;
   virtual const ParquetFileInfo& info() const = 0;
   virtual const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) = 0;
-  /// False when the statistics of a column of signed integers say that none is negative.
+  /// Whether a column of signed integers may contain negative values; false if its statistics exclude them.
   virtual bool may_be_negative(int64_t field) const = 0;
 };
 
-/// Takes the bytes of a file, in order; false stops the writer.
+/// Receives the bytes of a file in order. Returns false to stop the writer.
 struct ParquetSink {
   void* self;
   bool (*write)(void* self, const void* bytes, int64_t count);
@@ -109,27 +110,27 @@ struct ParquetSink {
 class ParquetWriter {
  public:
   virtual ~ParquetWriter() = default;
-  /// Adds a row group: values of each field, `rows` rows each, bits from 0 on.
+  /// Writes a row group. `columns`: `rows` values of each field; bitmaps start at bit 0.
   virtual const char* write(const ParquetValues* columns, int64_t rows) = 0;
-  /// Writes the footer, without which a file is none.
+  /// Writes the footer, which completes the file.
   virtual const char* finish() = 0;
 };
 
 struct ParquetPlugin {
-  int64_t version;    ///< kParquetPlugin of the program that it was built with
-  const char* about;  ///< "Arrow C++ 26.0.1"
-  /// Columns will be read in pieces of `piece_rows` rows.
+  int64_t version;    ///< kParquetPlugin of the source tree that built the plug-in
+  const char* about;  ///< such as "Arrow C++ 26.0.1"
+  /// Opens a file. `piece_rows`: rows per ParquetColumn::read().
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of any type up to `text`, or null; `said` does not matter. Columns are encoded by `threads` threads, to the
-  /// same bytes for any number.
+  /// Creates a file. Supports field types up to `text` and null; ignores `said`. `threads` threads encode columns;
+  /// their number does not change the bytes.
   const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
                         ParquetWriter** writer);
 };
 
 inline constexpr int64_t kParquetPlugin = 5;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
-/// The plug-in's one symbol: const ParquetPlugin* ().
+/// Name of the plug-in's only exported function, const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";
 
 }  // namespace hctr

@@ -41,7 +41,7 @@ std::optional<std::string> FileFeed::wait(size_t index, const std::atomic<bool>&
 }
 
 void FileFeed::wake() {
-  const std::lock_guard lock(mutex_);  // a waiting reader has not looked yet, or already sleeps
+  const std::lock_guard lock(mutex_);  // a reader either has not checked its condition yet, or already sleeps
   change_.notify_all();
 }
 
