@@ -145,7 +145,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
 Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
                    const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
-  // no string contains a variable without "${" or an escape
+  // without "${" and "\u" in the text, no string has a variable
   if (text.find("${") != text.npos || text.find("\\u") != text.npos) file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;

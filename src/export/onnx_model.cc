@@ -52,7 +52,7 @@ class Exporter {
       if (!wanted) continue;
       needed_nodes_.insert(n);
       for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size());
-           ++i) {  // a loss: only the logits; labels and weights follow
+           ++i) {  // a loss needs only its first input, the logits
         if (node.in[i] == graph_.label)
           fail(node, cat("reads the label '", graph_.edges[graph_.label].name, "', which a model in use does not get"));
         needed_.insert(node.in[i]);

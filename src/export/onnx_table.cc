@@ -49,7 +49,7 @@ class Lookup {
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;
     std::string count;
     if (!lengths.empty() || (several_ && (mean || sqrtn))) {
-      // Where yields 1 or 0 as float, so no Cast is needed.
+      // The ONNX operator Where yields 1 or 0 as float, so no Cast is needed.
       const std::string one_each = graph_.add("Where", {there, graph_.number(1.0f), graph_.number(0.0f)});
       count = several_ ? sum(one_each) : one_each;
     }
@@ -70,7 +70,7 @@ class Lookup {
   std::string axis() { return graph_.numbers({2}); }
   std::string sum(const std::string& x) { return graph_.add("ReduceSum", {x, axis()}, {{"keepdims", int64_t{0}}}); }
 
-  /// A constant with one number per slot, in a shape that broadcasts to that of the keys.
+  /// A constant with one number per slot, broadcastable to the shape of the keys.
   std::string of_slots(std::vector<int64_t> numbers) {
     if (numbers.size() == 1) return graph_.number(numbers[0]);
     std::vector<int64_t> dims = {static_cast<int64_t>(numbers.size())};
@@ -78,7 +78,7 @@ class Lookup {
     return graph_.add_constant(std::move(dims), std::move(numbers));
   }
 
-  /// For each key 1 + its row, which is the index in the vectors; 0 for a key without a row.
+  /// For each key, the index of its vector: 0 if the key has no row, else 1 + the row.
   std::string row_numbers(const std::string& there) {
     const SlotRows rows = rows_of_slots(table_);
     StoredArray keys = table_.key_array(table_.name + "/keys");

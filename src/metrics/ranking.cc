@@ -63,8 +63,8 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // A step that overlaps other steps would merge with both neighbors, and these with theirs. Moving the step to its
-    // middle avoids that.
+    // A step that overlaps other steps would merge with both neighbors, and then with their neighbors. Moving the step
+    // to its middle avoids that.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;
@@ -93,9 +93,9 @@ void Ranking::fold() {
   if (steps_.size() > most_) coarsen();
 }
 
-/// Merges neighboring steps while their combined share is at most 8 / most. The shares of all steps sum to 2, and two
-/// neighbors exceed 8 / most together afterward, so at most half of the allowed steps remain. A step with shares a of
-/// the negatives and c of the positives changes the area by at most a c / 2.
+/// Merges neighboring steps while their combined share is at most 8 / most. Afterward two neighbors have a combined
+/// share above 8 / most. All shares sum to 2, so at most half of the allowed steps remain. A step with shares a of the
+/// negatives and c of the positives changes the area by at most a c / 2.
 void Ranking::coarsen() {
   const double all_negatives = std::max(1.0, static_cast<double>(negatives())),
                all_positives = std::max(1.0, static_cast<double>(positives()));

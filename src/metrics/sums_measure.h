@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// A Measure that adds up samples in `Sums`. All members of `Sums` are doubles that are sums over samples.
+/// A Measure that adds up samples in `Sums`. Every member of `Sums` is a double, a sum over the samples.
 /// add(prediction, label) adds a sample; value() is the metric. Measures are merged by adding their members.
 template <class Sums>
 class SumsMeasure : public Measure {

@@ -11,8 +11,8 @@
 
 namespace hctr {
 
-/// The first label column in a tensor: the label itself, or a Slice of it. Empty if the tensor contains no label
-/// columns.
+/// The index of the first label column that a tensor contains. The tensor may be the label or a Slice of the label.
+/// Empty if the tensor contains no label columns.
 std::optional<size_t> first_label_column(const Graph&, TensorId);
 
 class BatchCheck {

@@ -16,7 +16,7 @@ ReaderOptions reader_options(const Config&, int64_t batch);
 /// Options for this rank; `batch`: batch size over all ranks.
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
 
-/// Waits for the next batch until it is ready, `limit` has passed, or `*stop` is nonzero. `stop` may be null.
+/// Waits until the next batch is ready, `limit` has passed, or `*stop` is nonzero. `stop` may be null.
 enum class Waited { batch, stopped, limit };
 Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
                       std::chrono::milliseconds limit = std::chrono::milliseconds::max());

@@ -86,7 +86,7 @@ class GivenBatches {
                bool keep_last_partial, ThreadPool&);
 
   /// Sets the samples that next() reads. The samples must outlive their batches. `samples_before`: number of samples in
-  /// earlier batches, which offsets sample indices.
+  /// earlier batches, added to sample indices.
   void give(const GivenSamples&, int64_t samples_before);
   /// Fills the next buffer, which must not be in use, and returns its index. Returns nothing after the last sample.
   std::optional<int> next();

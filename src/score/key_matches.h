@@ -43,7 +43,7 @@ class KeyMatches {
   /// Updates the counts that need no row lookup.
   static void count_values(const BatchView&, const BatchView::Table&, int64_t rows, Input&);
   std::vector<SlotMatches> count(const Input&);
-  /// Sums the counts that need no row lookup over all ranks. Collective.
+  /// Sums over all ranks the counts that need no row lookup. Collective.
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;
@@ -69,8 +69,8 @@ void add_matches(const std::vector<SlotMatches>&, Json& object);
 void warn_of_unmatched(const std::vector<SlotMatches>&, const std::string& of, const Log&);
 /// Logs lines_of() and calls warn_of_unmatched(). `data`: the path of the samples.
 void report_unmatched(const std::vector<SlotMatches>&, const std::string& data, const Log&);
-/// Errors: Error(data) naming the slots with at least kUnmatchedToFail keys none of which has a row, or at least
-/// kUnmatchedToFail values none of which is in the vocabulary.
+/// Errors: Error(data) naming slots with at least kUnmatchedToFail keys, none of which has a row, and slots with at
+/// least kUnmatchedToFail values, none of which is in the vocabulary.
 void expect_matches(const std::vector<SlotMatches>&, const std::string& data);
 
 }  // namespace hctr

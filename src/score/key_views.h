@@ -34,7 +34,7 @@ inline size_t key_width(const InputView& view) {
   return width;
 }
 
-/// The form of a batch's keys if the caller's keys, one per slot and ordered by sample, are copied unchanged.
+/// The KeyForm of the caller's keys copied unchanged: one key per slot, ordered by sample.
 inline KeyForm form_of_ones(const InputView& view, int64_t rows, int64_t slots) {
   return {.count = rows * slots,
           .fits_32 = view.type == ElementType::u32,

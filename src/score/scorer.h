@@ -80,8 +80,8 @@ class Scorer {
   /// Per loss, whether any sample contributed on this rank since the first pass.
   const std::vector<CountedSamples::Loss>& counted() const { return counted_.losses(); }
 
-  // Double buffering: the device computes one buffer while the host reads the results of the other. The cache has as
-  // many buffers again.
+  // Double buffering: the device computes one buffer while the host reads the results of the other. Cached batches have
+  // two further buffers.
   static constexpr int kBuffers = 2;
 
  private:
@@ -127,7 +127,7 @@ class Scorer {
   std::optional<KeyMatches> matches_;
   CountedSamples counted_;
   size_t sparse_inputs_;
-  // losses_: the sum and, with several losses, each; others: one per loss
+  // losses_: the weighted sum and, with several losses, each loss; predictions_, labels_: one per loss
   std::vector<ResultTensor> losses_, predictions_, labels_;
   size_t result_bytes_ = 0;
   std::vector<HostBuffer> results_;  // per buffer

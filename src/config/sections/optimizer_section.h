@@ -57,10 +57,10 @@ struct OptimizerSection {
   std::optional<bool> global_update;
   HyperParameters hyper;
 
-  /// The first of update_type and global_update that is set; local if neither is.
+  /// update_type if set, else global_update if set, else local.
   UpdateType update() const;
-  /// The update rule. `step_rate`: the base learning rate of the top-level section, from which each step's rate is
-  /// scheduled.
+  /// The update rule. `step_rate`: the base learning rate of the top-level section, where the schedule of step rates
+  /// starts.
   ops::Optimizer rule(double step_rate) const;
 };
 

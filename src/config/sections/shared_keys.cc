@@ -21,7 +21,7 @@ std::pair<int64_t, int64_t> slots_of(const DataSection& data, const std::string&
   return {0, 0};
 }
 
-/// The reason why the slots share vectors in no table; empty if some table shares them.
+/// The reason why no table shares vectors between the slots; empty if some table does.
 std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
   std::string by_slot;
   for (const EmbeddingEntry& embedding : config.embeddings) {

@@ -116,7 +116,7 @@ struct SolverSection {
   std::optional<bool> algorithm_search;  // after parsing true or empty
   std::optional<std::string> algorithm_file;
   Compatibility compatibility;
-  /// Spellings of other HugeCTR versions. Parsing moves their values to the fields above and empties them.
+  /// Field spellings of other HugeCTR versions. Parsing moves the values to the fields above and clears these fields.
   std::optional<bool> i64_input_key, use_mixed_precision;
   std::optional<double> scaler, auc_threshold;
   std::optional<PlacementRule> placement;  // default for embeddings without "placement"

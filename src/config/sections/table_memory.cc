@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kHostShare = 0.8;  // "auto": fraction of the host's free memory for all its ranks
+constexpr double kHostShare = 0.8;  // "auto": fraction of the host's free memory that all its ranks use together
 constexpr const char* kDeviceWord = "\"gpu\" of \"table_memory\"";
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
 

@@ -42,7 +42,7 @@ Schema<TableMemory> table_memory_schema();
 struct OwnTableMemory {
   std::optional<MemorySize> gpu, host, disk_limit;
   std::optional<std::string> disk;  ///< empty string: no disk tier
-  /// This budget with omitted fields filled in from the solver's.
+  /// This budget, with omitted fields taken from the solver's budget.
   TableMemory with(const TableMemory& of_solver) const;
   /// The tiers that the table shares with the run's budget. Setting "disk" or "disk_limit" makes the disk tier the
   /// table's own.
@@ -56,7 +56,7 @@ void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, con
 /// are the same, rows are limited only if the config states a size or a disk folder. Errors: Error(device); Error(io)
 /// if the disk folder cannot be created.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
-/// The same budget, with the ranks of each host counted over `comm`. Collective.
+/// The budget of this rank. Counts the ranks of each host over `comm`. Collective.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);
 /// The separate budget of table `top`, which shares some tiers with the run's budget. On a CPU without a budget no tier
 /// is shared. Collective. Errors: those of row_memory_limits().

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Maximum number of first rows to read from a set, distributed equally over its files.
+/// Maximum rows read from the start of a set's files, divided equally among the files.
 inline constexpr int64_t kFirstRows = 1 << 20;
 
 /// Whether the section has columns with learned mean and standard deviation.

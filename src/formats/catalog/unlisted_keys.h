@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// If not one of this many values matches, the program reports an error: a coincidence is unlikely.
+/// With at least this many values, it is an error if none matches. With fewer values it may be coincidence.
 inline constexpr int64_t kUnmatchedToFail = 100;
 
 /// For each slot, the key of all values that are not in the slot's vocabulary; empty for slots without a vocabulary.

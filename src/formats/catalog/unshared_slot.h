@@ -12,8 +12,7 @@ namespace hctr {
 /// empty if every value already has its own key, or if the section does not name the slot's column.
 std::optional<size_t> add_unshared_slot(DataSection&, size_t input, int64_t slot);
 
-/// The reason why values share keys in a format for which add_unshared_slot() cannot add a slot; empty in all other
-/// cases.
+/// The reason why values share keys, for formats that add_unshared_slot() does not support; else empty.
 std::string why_shared(const DataSection&);
 
 }  // namespace hctr

@@ -31,24 +31,24 @@ struct StateInMemory {
 /// array if the checkpoint lacks the requested state.
 class StateReader {
  public:
-  /// `exact`: this run has the same ranks and placement as the saved run, so each rank restores its own file. Otherwise
-  /// ranks find their rows by key. `rank`: the rank in this run.
+  /// `exact`: whether this run has the same ranks and placement as the saved run. If so, each rank restores its own
+  /// file; otherwise ranks find their rows by key. `rank`: the rank in this run.
   StateReader(fs::path folder, Manifest manifest, bool exact, int rank, StreamRef stream);
-  /// Reads state from memory that the same rank saved.
+  /// Reads in-memory state that the same rank saved.
   StateReader(std::shared_ptr<const StateInMemory>, StreamRef);
 
   StateReader in(std::string_view scope) const;
   /// A reader for the state of another rank of the saved run. Rank 0 has the state common to all ranks.
   StateReader of_rank(int rank) const;
   bool exact() const { return input_->exact; }
-  /// This process's rank in the current run.
+  /// The rank in the current run.
   int rank() const { return input_->rank; }
   /// Number of ranks of the saved run.
   int ranks() const { return static_cast<int>(input_->manifest.files.size()); }
 
   /// Whether the state has an array or a number `name`.
   bool has(std::string_view name) const;
-  // The calls of StateWriter with the same names; here they set their arguments.
+  // These members mirror those of StateWriter and read the state into their arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;

@@ -34,7 +34,7 @@ class StagedCopies {
  public:
   /// Allocates the staging buffer on first use. The thread pool must outlive this object.
   StagedCopies(Device, ThreadPool&);
-  /// Fills `to`. copy(first, span) queues a copy of the bytes from offset `first` on the stream.
+  /// Fills `to`. copy(first, span) must queue a copy of span.size() bytes on the stream, starting at byte `first`.
   void fill(std::span<std::byte> to, StreamRef,
             const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
 
@@ -63,7 +63,7 @@ struct LaterRows {
 struct LaterState {
   int64_t memory = 0;  ///< bytes still available for copies of deferred rows
   std::vector<LaterRows> rows;
-  std::string refused;  ///< why some rows could not be deferred; empty if none
+  std::string refused;  ///< the reason if some rows could not be deferred, else empty
 };
 
 /// Collects named state for a checkpoint. StateReader has the same calls: an object lists its state once, in a template
@@ -93,7 +93,7 @@ class StateWriter {
   void tensor(std::string_view name, const Tensor&);
   /// Saves an array in device or host memory.
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const void* from);
-  /// Queues a copy of the array's bytes from offset `first` on the stream.
+  /// Queues a copy to `to` on the stream. `first`: offset of the first byte within the array.
   using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
   /// The changed rows of an array since the base.
@@ -112,7 +112,8 @@ class StateWriter {
   /// Collects deferred rows; null: all state is copied now. An object with rows that stay unchanged until they are read
   /// may append these rows here instead of copying them.
   LaterState* later() const { return later_; }
-  /// Saves an array whose first `rows` rows are copied now. Returns the file location of the remaining rows.
+  /// Adds an array to the file and copies only its first `rows` rows. Returns the file location of the remaining,
+  /// deferred rows.
   LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                 const Copy& copy, int64_t rows);
   /// Adds an array of an increment to the file without copying rows. Returns the file location of its rows.

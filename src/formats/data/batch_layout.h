@@ -50,8 +50,8 @@ constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samp
 /// Operators read dense values from the batch buffer. If unpacks_dense(), they read a copy in the second buffer with
 /// the given stride and dtype, and zeros between rows.
 struct BatchLayout {
-  /// `dense_stride`: elements between rows of dense values as operators read them, at least dense_dim. `dense_dtype`:
-  /// their dtype as operators read them: f32, f16 or bf16.
+  /// `dense_stride`: elements from one row of dense values to the next, at least dense_dim. `dense_dtype`: f32, f16 or
+  /// bf16. Both describe the dense values that operators read.
   explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0, DType dense_dtype = DType::f32);
 
   struct Table {

@@ -16,8 +16,8 @@ bool has_list_in_brackets(std::string_view text);
 
 enum class Notation {
   none,       ///< not a number
-  ambiguous,  ///< "1,234", which may be two integers
-  number,     ///< "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
+  ambiguous,  ///< such as "1,234", which may be two integers
+  number,     ///< such as "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
 };
 /// Classifies a text that read_number() rejects.
 Notation number_notation(std::string_view text);

@@ -129,7 +129,7 @@ struct SparseInput {
   std::optional<int64_t> keep_first, keep_last;  ///< longer bags are truncated to this many keys
   int64_t is_fixed_length = 0;
 
-  /// The effective limits on keys. Errors: Error(bug) if no field sets a limit; parsing reports that case.
+  /// The effective limits on keys. Errors: Error(bug) if no field sets a limit. Parsing rejects such sections.
   RecordShape::Input limits() const;
   /// Maximum keys of a sample over all slots.
   int64_t max_keys() const { return limits().max_keys; }

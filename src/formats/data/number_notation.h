@@ -44,7 +44,7 @@ struct NumberNotation {
   bool given() const { return format.has_value() || !unit.empty(); }
   /// Whether read_number() without a notation yields the same result.
   bool plain() const { return !given(); }
-  /// This notation with the source's number format as default.
+  /// A copy of this notation. If `format` is empty, the copy has the format of the source.
   NumberNotation within(const std::optional<NumberFormat>& source) const { return {format ? format : source, unit}; }
 };
 

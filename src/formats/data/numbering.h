@@ -6,7 +6,8 @@
 
 namespace hctr {
 
-/// The "schema" that preprocess.json is written with. From this version on the file ends with a checksum.
+/// The "schema" of preprocess.json files that this version writes. Files with this or a later schema end with a
+/// checksum.
 inline constexpr int64_t kCheckedDescription = 2;
 
 /// The numbering in the preprocess.json of the data at `source`: a list, a Raw file or a list of Parquet files written

@@ -111,8 +111,8 @@ class Cutter {
   /// file. Errors: Error(data) naming file, record and offset if the end of a record cannot be found; the rest of the
   /// file is then unusable.
   virtual bool next(Chunk& chunk) = 0;
-  /// Bytes of the file read so far. Empty if the sum of Chunk::bytes is correct, which is not so for compressed files
-  /// and for chunks whose parser sets `bytes`.
+  /// Bytes of the file read so far; empty if the sum of Chunk::bytes is that number. The sum is wrong for compressed
+  /// files and for chunks whose parser sets `bytes`.
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 

@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Calls visit(value) for each non-empty value in the cell. Stops if visit returns false. Returns false after a stop,
-/// and if the cell should be a list in brackets but is not; `problem` then has the reason.
+/// Calls visit(value) for each non-empty value in the cell. Stops and returns false if visit returns false. Also
+/// returns false, and sets `problem`, if the rule expects a list in brackets and the cell has none.
 template <class Visit>
 bool for_each_slot_value(const SlotRule& rule, std::string_view cell, const char*& problem, Visit&& visit) {
   if (!rule.brackets) return for_each_value(cell, rule.separator, visit);

@@ -23,7 +23,7 @@ struct Source {
   bool labels_optional = false;
   bool weight_optional = false;           ///< allows a missing weight column; every weight is then 1
   std::vector<bool> slots_optional = {};  ///< [slots] allows a missing column; the slot then has no keys
-  std::vector<fs::path> files{};          ///< if not empty, only these of the files that `path` names are read
+  std::vector<fs::path> files{};          ///< if not empty: the subset of the files of `path` to read
   std::vector<std::string> keep{};        ///< columns whose cells are returned as text in SampleBlock::kept
 };
 /// Marks a missing label. Any value below -0.5 counts as missing.

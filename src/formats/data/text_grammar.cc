@@ -40,8 +40,8 @@ const char* find(const char* p, const char* end, char c) {
   return p < end ? static_cast<const char*>(std::memchr(p, c, static_cast<size_t>(end - p))) : nullptr;
 }
 
-/// Finds the quote that closes a value. `p` is its first character after the opening quote. Returns null when there is
-/// none.
+/// Finds the quote that closes a value. `p`: the first character after the opening quote. Returns null if the quote is
+/// not closed.
 const char* closing_quote(const char* p, const char* end, char quote, bool* doubled) {
   for (;;) {
     const char* at = find(p, end, quote);

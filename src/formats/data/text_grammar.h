@@ -69,8 +69,8 @@ bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   return true;
 }
 
-/// A line without the carriage returns before its line feed. Windows files have one; a Windows file that was written in
-/// text mode again has two.
+/// A line without the carriage returns before its line feed. Lines of Windows files have one carriage return; after a
+/// second conversion in text mode they have two.
 inline std::string_view without_returns(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   return line;

@@ -15,8 +15,8 @@ std::vector<fs::path> norm_files(const fs::path& source, const Log&);
 /// Raw files. `source` is a list if its first bytes are text, because the start of a Raw file contains zero bytes.
 /// `parquet`: whether a list may name Parquet files.
 std::vector<fs::path> raw_files(const fs::path& source, const Log&, bool parquet = false);
-/// Text files. `source` is a list if its first line is a single number, which a data row with two columns cannot be, or
-/// if each line names a file.
+/// Text files. `source` is a list if its first line is a single number (a data row has at least two columns), or if
+/// each line names a file.
 std::vector<fs::path> text_files(const fs::path& source, const Log&);
 /// The text files of several sources. Pipes and "-" are returned unchanged.
 std::vector<std::string> text_inputs(const std::vector<std::string>& inputs, const Log&);

@@ -30,8 +30,8 @@ class OptStatesWriter {
 /// Error(data) naming the file.
 class OptStatesReader {
  public:
-  /// `rows`: number of rows in `model_file`, whose states these are. Errors: Error(data) if the file size does not
-  /// match.
+  /// `rows`: number of rows in `model_file`, the file of rows to which the states belong. Errors: Error(data) if the
+  /// file size does not match.
   OptStatesReader(const fs::path& path, const TableSpec& spec, int64_t rows, const fs::path& model_file);
 
   /// Reads the states of the next rows and sets them in the block; the block's pointers are valid until the next call.

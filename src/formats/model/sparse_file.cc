@@ -121,7 +121,8 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
 
 bool fits_u32(int64_t key) { return key >= 0 && key <= std::numeric_limits<uint32_t>::max(); }
 
-/// Reads the first rows in this layout. Returns whether `count` finds a property in at least a quarter of them.
+/// Whether at least a quarter of the first rows have a property in this layout. `count`: returns the number of rows
+/// with the property.
 bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t bytes,
                   const std::function<int64_t(const SparseRows&)>& count) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
@@ -154,7 +155,7 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
   const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
-                    bytes % known[1].row_bytes() == 0;  // with slot ids, these determine the layout
+                    bytes % known[1].row_bytes() == 0;  // if there are slot ids, they determine the layout
   if (both && shape.key_bytes == 0 && seems_narrow(path, known[0], known[1], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
     // If all 4-byte slot ids are 0, they may be the upper halves of 8-byte keys. So the whole file is searched for a

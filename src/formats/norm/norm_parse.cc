@@ -50,7 +50,7 @@ int32_t place_ones(const ParseScratch& scratch, size_t input, int64_t first, int
   return at + static_cast<int32_t>(slots * n);
 }
 
-/// place_ones() for slots with any number of keys.
+/// Like place_ones(), for slots with any number of keys.
 template <class Key>
 int32_t place_input(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, int64_t all_slots,
                     int32_t at, SampleBlock& block) {
@@ -184,7 +184,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {
       const size_t inputs = info.shape.inputs.size();
-      if (one_hot) {  // first record that is not one-hot: fills in the preceding, which all are
+      if (one_hot) {  // first record that is not one-hot: sets counts and inputs of the records before
         grow(scratch.nnz, most * sizes.slots);
         std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
         grow(scratch.inputs, most * static_cast<int64_t>(inputs));

@@ -30,7 +30,7 @@ class NormSet : public SampleSet {
   int64_t samples() const override { return samples_; }
 
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
-    // Read once per file. No lock is needed: a thread parses only chunks that it cut itself afterward.
+    // Read once per file. No lock is needed, because a thread parses only chunks that it cut itself after this call.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
     if (const int bytes = infos_[file]->key_bytes; bytes > key_bytes_) key_bytes_ = bytes;
     return std::make_unique<NormCutter>(infos_[file], from);
@@ -44,7 +44,7 @@ class NormSet : public SampleSet {
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-        // with a partial selection, count() has found the records already
+        // a partial selection needs no search: count() has found the records
         if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }

@@ -15,8 +15,8 @@ inline constexpr int64_t kParquetGroupRows = 128 << 10;
 
 class ParquetOutput {
  public:
-  /// `file` must outlive this object; the caller commits it. `threads`: number of encoding threads, which does not
-  /// change the bytes. Errors of all members: Error(io).
+  /// `file` must outlive this object; the caller commits it. `threads`: number of encoding threads; the written bytes
+  /// do not depend on it. Errors of all members: Error(io).
   ParquetOutput(AtomicFile& file, const std::vector<ParquetField>& fields, int64_t threads = 1);
   ParquetOutput(const ParquetOutput&) = delete;
 

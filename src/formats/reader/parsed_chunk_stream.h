@@ -85,14 +85,14 @@ class ParsedChunkStream {
   ~ParsedChunkStream() { close(); }
 
   /// The next chunk; empty at the end of the set, or if closed. Errors: those of the format; Error(data) if there are
-  /// too many bad records, or a whole pass has no good ones.
+  /// too many bad records, or a whole pass has no good records.
   std::optional<ParsedChunk> next();
   void close() {
     source_.close();
     workers_.close();
   }
   const std::optional<RankSlice>& slice() const { return slice_; }
-  /// The error for a pass whose number of rows is not `expected`, on which the shuffle order is based.
+  /// The error for a pass whose number of rows is not `expected`. The shuffle order assumed `expected` rows.
   Error other_rows(int64_t expected) const;
   /// Number of rows parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }

@@ -5,7 +5,8 @@
 namespace hctr {
 namespace {
 
-// Tasks of at least this length start at multiples of it, so that the keys of a slot fill whole cache lines.
+// Tasks with at least kAlignedRows rows start at multiples of kAlignedRows, so that the keys of a slot fill whole cache
+// lines.
 constexpr int64_t kAlignedRows = 64;
 
 /// Maximum rows per task. Every batch is divided among all workers, because few buffers may be free.
