@@ -12,8 +12,8 @@ KeyWidth key_width(const SolverSection& solver) {
   return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }
 
-/// Number of reader threads. One GPU can train on more samples than eight threads parse. With several ranks, their
-/// readers share the cores.
+/// Number of reader threads. One GPU can train on samples faster than eight threads parse them. Several ranks share the
+/// cores, so each has fewer threads.
 int64_t reader_workers(const Config& config, int ranks) {
   const int cores = usable_cores();
   return config.data.num_workers.value_or(ranks == 1 ? std::clamp(cores * 3 / 4, 1, 12) : std::clamp(cores / 2, 1, 8));

@@ -62,7 +62,8 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
-  /// The full checkpoint that later increments can be based on, and its rows of one array.
+  /// A full checkpoint that later increments can be based on: its iteration, and the number of rows that it has of one
+  /// array.
   struct Base {
     int64_t iteration = 0, rows = 0;
   };

@@ -55,7 +55,7 @@ struct SlotRule {
 /// key space. `grammar`: notation of values in vocabulary files, which this function reads. Errors: Error(io),
 /// Error(data) for vocabulary files.
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
-/// A slot's default rule: its own hash seed, and all keys.
+/// A slot's default rule: a separate hash seed, and no "buckets".
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
 /// Sets the key of a value by the rule `keys`. Returns false if the value has no key.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);

@@ -41,7 +41,7 @@ inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
 
 /// Sum of bytes modulo 256.
 inline uint8_t byte_sum(const std::byte* p, size_t count) {
-  Bytes16 even = {}, odd = {};  // 16 byte-sized sums each
+  Bytes16 even = {}, odd = {};  // 16 sums of one byte each
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
     even += load_vector<Bytes16>(p + i);

@@ -49,9 +49,9 @@ struct NumberNotation {
 };
 
 /// Sets `value` to the double nearest to the number. A number must have the unit. Thousands separators are optional; if
-/// present, exactly three digits follow each (Indian format: two, and three after the last). Blanks around signs are
-/// skipped. With an explicit notation, (12) and 12- mean -12. Returns false if the text is not such a number, or not a
-/// finite float.
+/// present, they separate groups of three digits (Indian format: of two digits, but three at the end). Blanks around
+/// signs are skipped. With an explicit notation, (12) and 12- mean -12. Returns false if the text is not such a number,
+/// or not a finite float.
 bool read_number(const NumberNotation&, std::string_view text, double& value);
 
 /// Describes the notation for messages: "a number", or "a number as 1.234,5 with '%'".

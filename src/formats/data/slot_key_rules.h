@@ -44,7 +44,7 @@ void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                            const std::vector<SlotKeyRule>& found, const std::string& source);
 
-/// Advice for messages: the values of "keys" to choose from if a column's type differs between files.
+/// The advice in messages about a column whose type differs between files: store one type, or state "keys".
 std::string advice_on_keys(const std::string& column);
 
 }  // namespace hctr

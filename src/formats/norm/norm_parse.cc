@@ -243,7 +243,7 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  // checksums were verified by count_norm_rows(), and the selection has no failed record
+  // count_norm_rows() has verified the checksums, and no selected record has a wrong one
   const bool summed = rows.some() && !policy;
   if (block.may_pack && (!summed || scratch.failed.count == 0) &&
       parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))
