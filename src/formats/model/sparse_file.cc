@@ -192,9 +192,9 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
   return known;
 }
 
-/// Whether the file has slot ids although its size fits rows without slot ids. A size can fit by accident, but valid
-/// slot ids in all rows are no accident. (The oldest layout, with 4-byte keys and 4-byte slot ids, has rows as long as
-/// those with 8-byte keys and cannot be distinguished.)
+/// Whether the file has slot ids although its size fits rows without slot ids. The size may fit by accident, but slot
+/// ids that are valid in all rows are no accident. (The oldest layout has 4-byte keys and 4-byte slot ids. Its rows are
+/// as long as rows with 8-byte keys, so it cannot be detected.)
 bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
                     const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   const auto others = known_layouts(true, without.dim, without.key_bytes);

@@ -15,8 +15,9 @@ namespace hctr {
 /// What a config requires of each Norm file.
 struct NormDemands {
   RecordShape shape;
-  std::optional<Check> check;             ///< if set, files must agree
-  KeyWidth key_width = KeyWidth::detect;  ///< files must agree, if their records determine the width
+  std::optional<Check> check;  ///< if set, files must agree
+  /// the width that files must have, and the choice if their records fit both; detect: any width
+  KeyWidth key_width = KeyWidth::detect;
 };
 NormDemands norm_demands(const DataSection&, KeyWidth);
 
