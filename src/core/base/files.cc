@@ -137,7 +137,7 @@ void AtomicFile::commit() {
 
 FileSet::~FileSet() {
   files_.clear();
-  std::error_code ignored;  // a folder that holds something stays
+  std::error_code ignored;  // remove() fails on a non-empty folder, which must stay
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

@@ -97,7 +97,7 @@ struct IpcAddress {
     if (!at) return;  // null if the rank receives no data
     std::byte* begin = cuda::allocation_begin(at);
     offset = at - begin;
-    cudaIpcGetMemHandle(&handle, begin);  // if this fails, so does opening it
+    cudaIpcGetMemHandle(&handle, begin);  // if this fails, opening the handle fails too
   }
 };
 

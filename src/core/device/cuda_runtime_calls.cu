@@ -308,7 +308,7 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
     body();
   } catch (...) {
     cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream_of(stream), &graph);  // the error of the body is the one to report
+    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status: the error of body() is reported
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;

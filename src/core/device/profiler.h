@@ -54,7 +54,7 @@ struct EventCost {
 /// During a trace the GPU has no events: spans of GPU parts have no times, and traced() returns their kernels.
 class Profiler {
  public:
-  /// The Runtime outlives it.
+  /// `runtime` must outlive the Profiler.
   explicit Profiler(Runtime& runtime) : runtime_(runtime) {}
   ~Profiler();
   Profiler(const Profiler&) = delete;

@@ -51,8 +51,8 @@ class DiskRows : private RowDiskUser {
   int64_t record_bytes() const { return record_bytes_; }
   /// Returns null if the row is not on disk. The result is valid until the next add(), which may move rows.
   const Row* find(int64_t key, int32_t slot) const { return map_.find(key, slot); }
-  /// Prefetches the start of the search for a row. The map is larger than caches: searches kAhead calls later wait less
-  /// for memory.
+  /// Prefetches the map entry of a row. The map is larger than the CPU caches; prefetching kAhead calls in advance
+  /// hides memory latency.
   [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { map_.prefetch(key, slot); }
   static constexpr size_t kAhead = 16;
 

@@ -111,8 +111,8 @@ void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
-    // Rows assigned later expect zeros. All numbers of rows, and their marks, are written when they get a key: nothing
-    // reads those of a free place.
+    // A new row expects zeros in these columns. Vectors, optimizer states, keys and slots are written when a row number
+    // gets a key; no code reads them for a free row number.
     for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);

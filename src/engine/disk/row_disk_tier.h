@@ -51,6 +51,7 @@ class RowDiskTier {
   DiskUse use() const;
 
   // Calls for a batch before its lookup.
+  /// Sets the step number of the next batch. Call forget_steps() if step numbers restart.
   void begin_step(uint32_t step);
   void forget_steps() { recent_steps_.clear(); }
   /// Queues the search for keys of the batch without a row in memory, if there may be any; does not wait. Returns
@@ -83,8 +84,8 @@ class RowDiskTier {
   void drop_refused_rows();
 
   // Evictions.
-  /// Rows that are not evicted: those of the batch alone, with nothing queued, or those of all batches that may be
-  /// queued.
+  /// The rows that an eviction must not choose. of_batch: rows of this batch; no work may be queued. recent: rows of
+  /// all batches that may be queued.
   enum class Stay { of_batch, recent };
   /// Evicts at least `least` rows to free memory for `needed` more rows. Waits for the prepare stream. Returns false
   /// and evicts nothing if too many rows must stay. `rows` [count]: the rows of the batch.
@@ -103,6 +104,7 @@ class RowDiskTier {
   void look_ahead(std::span<const ops::RowOwner> keys) const;
 
   // Column values of rows on disk.
+  /// The stored values of the column with this name: "vectors", "state0", "last_step", ....
   std::vector<std::byte> values(std::string_view column, std::span<const DiskRows::Row>) const;
   /// Reads the stored values of a column.
   void read(const RowColumn&, std::span<const DiskRows::Row>, std::byte* to) const;
