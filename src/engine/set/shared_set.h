@@ -18,8 +18,8 @@ namespace hctr {
 
 class SharedSet {
  public:
-  /// `buffers`: the maximum number of batches in progress, plus one. The communicators outlive it. Errors:
-  /// Error(device).
+  /// `buffers`: the maximum number of batches in progress, plus one. The communicators must outlive this object.
+  /// Errors: Error(device).
   SharedSet(Runtime&, const SetCommunicators&, const EmbeddingOptions&, std::span<const size_t> table_of,
             std::vector<TableSpec> specs, int buffers);
 

@@ -24,7 +24,7 @@ class Admission {
   /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Runs on the
   /// host between steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
-  /// As EmbeddingTable::reserve_batch(), for any buffer: with nothing queued.
+  /// Like EmbeddingTable::reserve_batch(), for every buffer. No work may be queued.
   void reserve_batch(const TableSpec&, int64_t keys);
   bool reserved(int64_t keys) const { return keys <= keys_; }
   void keep_replaced_memory() { keeps_ = true; }
