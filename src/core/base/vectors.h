@@ -1,4 +1,5 @@
-// Vectors of 16 bytes. Compilers map them to registers and instructions that every processor of the architecture has.
+// Vectors of 16 bytes. Compilers map these vectors to registers and instructions that every processor of the
+// architecture has.
 #pragma once
 
 #include <cstddef>

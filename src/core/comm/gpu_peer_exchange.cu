@@ -24,13 +24,13 @@ using hctr::cuda::launch_lockstep_late;
 
 constexpr int kMostRanks = 64;
 
-/// Signal flags in each rank's memory; peers write `free` and `arrived`. Round numbers only increase, and wrap around
-/// after 2^32 steps.
+/// Signal flags in each rank's memory. Peers write `free` and `arrived`. Each step increments the round number, which
+/// wraps around after 2^32 steps.
 struct Signals {
-  uint32_t rounds = 0;                // 1 once this rank stopped waiting for a peer
-  uint32_t aborted = 0;               // [r]: last round for which rank r's receive buffer is free
-  uint32_t free[kMostRanks] = {};     // [r]: last round whose data from rank r is in this rank's receive buffer
-  uint32_t arrived[kMostRanks] = {};  // rank r's last round whose data from r is in this rank's receive buffer
+  uint32_t rounds = 0;                // complete rounds on this rank
+  uint32_t aborted = 0;               // 1 once this rank stopped waiting for a peer
+  uint32_t free[kMostRanks] = {};     // [r]: last round for which rank r's receive buffer is free
+  uint32_t arrived[kMostRanks] = {};  // [r]: last round whose data from rank r is in this rank's receive buffer
 };
 
 /// The addresses of all ranks' signals, as mapped on one rank.

@@ -23,8 +23,8 @@ struct Launch {
 };
 
 /// Returns nullopt if this process was started alone or `environment` is empty. If variables of several launchers are
-/// set, the innermost launcher is used: mpirun before RANK and WORLD_SIZE, and these before srun. `over_tcp`: mpirun
-/// only starts and numbers the processes, which join over TCP. TCP needs MASTER_ADDR and MASTER_PORT, except in a Slurm
+/// set, the innermost launcher is used: first mpirun, then RANK and WORLD_SIZE, then srun. `over_tcp`: mpirun only
+/// starts and numbers the processes, which join over TCP. TCP needs MASTER_ADDR and MASTER_PORT, except in a Slurm
 /// step, where Slurm's variables define the address of process 0. Errors: Error(usage) naming the variable that is
 /// missing, not a number or too large; those of find_job_secret().
 std::optional<Launch> find_launch(const Environment&, bool over_tcp = false);

@@ -57,7 +57,7 @@ class Processes {
   virtual int process() const = 0;
   virtual int count() const = 0;
   /// The number of this process and the number of processes, as assigned by the launcher. These differ from process()
-  /// and count() after a restart without lost processes.
+  /// and count() after a restart that dropped lost processes.
   struct Launched {
     int process = 0, count = 1;
   };

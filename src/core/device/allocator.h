@@ -10,7 +10,8 @@
 
 namespace hctr {
 
-/// Shared by all buffers allocated from it. Used only by the thread of its owner.
+/// An allocator of the library's caller. All buffers allocated from it share this object. Used only by the thread of
+/// its owner.
 struct DeviceAllocator {
   Device device;
   /// Returns memory aligned to 256 bytes with undefined content, or null if the allocator has no more memory.

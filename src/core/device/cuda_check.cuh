@@ -1,4 +1,4 @@
-// HCTR_CHECK(call), which checks every call of CUDA and its libraries.
+// Defines HCTR_CHECK, which checks every call of CUDA and its libraries.
 #pragma once
 
 #include <cublasLt.h>

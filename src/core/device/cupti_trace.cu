@@ -1,5 +1,6 @@
-// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without it. Graph nodes are
-// marked when a capture creates them. An executable graph has clones of these nodes, and trace records name the clones.
+// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
+// are marked when a capture creates them. An executable graph has clones of these nodes, and trace records name the
+// clones.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// The GPU properties that planning rules depend on. Plans for a GPU can then be made on a machine without it.
+// The GPU properties that planning rules depend on. Plans for a GPU can then be made on a machine without that GPU.
 #pragma once
 
 #include <optional>

@@ -200,7 +200,7 @@ class DiskRows : private RowDiskUser {
   void fetch(std::span<const Row> rows) const;
   /// Copies records that are in memory, and removes their rows from `order`.
   void read_from_memory(std::span<const Row> rows, std::vector<uint32_t>& order, std::byte* records) const;
-  /// Records that read_ahead() has requested these places.
+  /// Notes that read_ahead() has requested these places.
   void note_asked(std::span<const uint32_t> places) const;
   /// Returns for each row whether read_ahead() has requested it since its last read, and clears that flag.
   std::vector<bool> take_asked(std::span<const Row> rows) const;

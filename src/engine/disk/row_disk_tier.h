@@ -110,8 +110,8 @@ class RowDiskTier {
   void read(const RowColumn&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// Reads the bytes [first, first + to.size()) of the column's array over these rows.
   void read(const RowColumn&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
-  /// Loads rows `first` to `last` of a checkpoint. `owner`: returns the key and slot of a row that the checkpoint does
-  /// not store; empty: the checkpoint stores all of them.
+  /// Loads rows `first` to `last` of a checkpoint. `owner`: returns the key and slot of a row if the checkpoint stores
+  /// no keys. An empty `owner` means that the checkpoint stores keys and slots.
   void load(const StateReader&, int64_t first, int64_t last, const std::function<ops::RowOwner(int64_t)>& owner);
   size_t offset_in_record(const RowColumn&) const;
   /// Rows per block.

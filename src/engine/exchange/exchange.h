@@ -49,8 +49,8 @@ class Exchange {
   /// `ring`: the number of batch buffers.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
-  /// owned_slots(): the slot of each column that this rank owns, numbered as in the placement. The other two: the sizes
-  /// of the batches that this rank receives.
+  /// owned_slots(): the slot of each column that this rank owns, numbered as in the placement. owned_samples() and
+  /// owned_key_capacity(): the sizes of the batches that this rank receives.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;

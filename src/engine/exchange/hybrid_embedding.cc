@@ -157,8 +157,8 @@ void HybridEmbedding::load_exactly(const StateReader& from) {
 }
 
 void HybridEmbedding::load_by_key(const StateReader& from) {
-  // Frequent keys that were found once stay frequent. If the checkpoint has none, as on one rank, the search runs
-  // again.
+  // Frequent keys of the checkpoint stay frequent. `steps_left` continues the search for frequent keys. In a checkpoint
+  // without `steps_left`, no search was made, so this run searches from the start.
   if (from.has("steps_left") && spec().replication.keys_file.empty()) {
     from.number("steps_left", steps_left_);
     if (const ReplicatedRows::Keys keys = replicated_.saved_keys(from.in(kReplicatedState)); !keys.keys.empty())

@@ -40,8 +40,9 @@ class Embedding {
   /// samples of any rank. Does not change results. Thread-safe at any time; not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
   // Send the keys of a batch to the owners of their rows. Make each call for all tables before the next call, because
-  // ranks wait for each other in the first two. Between hosts, the host waits for counts in the last two; none of the
-  // three can then be recorded, and each begins a new piece. `recording`: the recording in progress, or null.
+  // ranks wait for each other in send_keys() and gather_keys(). Between hosts, the host waits for counts in
+  // gather_keys() and receive_keys(). None of the three calls can then be recorded, and each call begins a new piece of
+  // the recording. `recording`: the recording in progress, or null.
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
@@ -49,7 +50,7 @@ class Embedding {
   /// rows can be on disk. The same on every rank.
   virtual bool exchanges_by_kernels() const { return false; }
   /// Queues the search for keys without a row in memory, if rows may be on disk. Call before prepare(), on its stream.
-  /// Returns whether the caller must synchronize the stream; bring_rows() does not.
+  /// Returns whether work was queued. The caller then synchronizes the stream, so that bring_rows() does not wait.
   virtual bool list_missing(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) { return false; }
   /// Calls EmbeddingTable::bring_rows(). Call before prepare(), on its stream. Neither list_missing() nor bring_rows()
   /// can be recorded, because both need the host.
@@ -62,12 +63,12 @@ class Embedding {
   /// Starts to send vectors from the owners of rows to the ranks of samples. From now on other ranks may write to `y`
   /// of this rank, so all readers of the previous batch's vectors must be complete.
   virtual void send_vectors(Context&, int buffer) = 0;
-  /// Writes the vectors of `y` that are not received: vectors of replicated rows, to which forward() may add other
-  /// vectors, and zeros.
+  /// Writes the vectors of `y` that no other rank sends: pooled vectors of replicated rows, and zeros. forward() may
+  /// add other vectors to these.
   virtual void fill_local_vectors(Context&, int buffer, Tensor y) = 0;
   virtual void forward(Context&, int buffer, Tensor y) = 0;
-  /// Signals other ranks that they may write gradients of this batch to this rank, because the gradients of the
-  /// previous batch have been read. Call on a side stream, between the previous update() and send_gradients().
+  /// Signals other ranks that they may write gradients of this batch to this rank, because this rank has read the
+  /// gradients of the previous batch. Call on a side stream, between the previous update() and send_gradients().
   virtual void expect_gradients(Context&) {}
   /// Whether rows are replicated. sum_gradients() then has work to do.
   virtual bool has_replicated_rows() const { return false; }
@@ -80,7 +81,8 @@ class Embedding {
   /// Whether copy engines of a GPU send gradients, without using multiprocessors, if `dy` permits and there is no
   /// overflow check.
   virtual bool sends_gradients_by_engines() const { return false; }
-  /// Waits for the gradients of owned rows, and does the work that is needed even if the step is skipped.
+  /// Waits for the gradients of owned rows, and calls EmbeddingTable::sum_long_runs(). Also runs if the step is
+  /// skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
   /// Calls EmbeddingTable::freeze() for all rows. Must be the same on every rank.

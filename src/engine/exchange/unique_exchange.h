@@ -56,9 +56,9 @@ class UniqueExchange {
     DType dtype = DType::f32;            ///< dtype of exchanged vectors and gradients
     DType storage = DType::f32;          ///< dtype of rows
     bool gradients = true;               ///< whether send_gradients() is ever called
-    /// Whether a host may sum before sending, which can change the last bits: gradients of a key before they leave the
-    /// host, and vectors of a bag whose keys have been rounded. If false, owners receive the gradients of all bags, and
-    /// sums keep their order.
+    /// Whether a host sums vectors and gradients before sending them: the gradients of each key, and the vectors of
+    /// each bag after rounding. These sums can change the last bits of results. If false, owners receive the gradients
+    /// of all bags, and the order of additions does not change.
     bool sums_in_hosts = false;
 
     int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }
@@ -110,13 +110,13 @@ class UniqueExchange {
     size_t offsets = 0, keys = 0, first = 0, places = 0, bag_numbers = 0, columns = 0, sizes = 0, refused = 0,
            words = 0;
   };
-  /// The sizes of a batch in vectors, by rank. `bags`: bags of this rank, by the rank of this host that gathers for
-  /// their owner. `items`: bags of each rank of this host for which this rank gathers. `own`: the first items of each
-  /// rank, which this rank owns itself; they are not sent to another host. The other members: vectors and gradients of
-  /// sent and received messages.
+  /// The sizes of a batch in vectors, by rank. `bags`: bags of this rank; bags[r] go through rank r of this host, which
+  /// gathers for their owners. `items`: bags of each rank of this host for which this rank gathers. `own`: the bags of
+  /// `items` whose owner is this rank; these bags come first and are not sent to another host. The other ranges count
+  /// the vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
-    std::vector<int64_t> own;  // [rank of this host]: how many of its items this rank owns
+    std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent

@@ -166,8 +166,8 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
   return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
 }
 
-/// If that pays, replicates the whole table, or only the slots for which replication saves a tenth of the total work of
-/// all ranks.
+/// Returns the layout that replicates the whole table, or only the slots for which replication saves a tenth of the
+/// work of all ranks. Returns the default layout if replication does not pay.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
   if (!may_choose(problem, table) || !table.may_be_replicated) return {};
   const auto ranks = static_cast<double>(problem.ranks);

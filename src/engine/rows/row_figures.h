@@ -23,7 +23,7 @@ struct DiskUse {
   int64_t waits_to_leave = 0;  ///< evictions that waited for all queued steps
 };
 
-/// Rows whose vectors and optimizer states are in host memory, and the bytes of these.
+/// Rows whose vectors and optimizer states are in host memory, and the bytes of these vectors and states.
 struct HostRows {
   int64_t rows = 0, bytes = 0;
   int64_t moved = 0;  ///< rows moved from the host to the device because of frequent use

@@ -39,7 +39,7 @@ RowIndex::Progress RowIndex::wait_for_all() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   const Progress now = progress();
-  batches_ = now.batches;  // all batches are done, so nothing is queued
+  batches_ = now.batches;  // no batch is queued any more
   return now;
 }
 

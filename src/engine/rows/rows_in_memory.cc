@@ -33,7 +33,7 @@ RowsInMemory::RowsInMemory(Runtime& runtime, RowMemory& budget, const TableSpec&
 void RowsInMemory::grow_besides_numbers(int64_t rows) {
   arrays_.grow_besides_numbers(rows);
   if (removes_)
-    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
+    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal uses the index memory as scratch
 }
 
 void RowsInMemory::open(int64_t rows) {

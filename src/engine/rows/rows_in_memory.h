@@ -36,8 +36,8 @@ class RowFollower {
 };
 
 /// Rows 1 to arrays().capacity() can be assigned; row 0 means "no row". The address ranges of all device memory are
-/// reserved at construction. Growth moves no data, so recorded work stays valid. Row limits, host memory and disks are
-/// handled by the callers, which decide which rows get memory, are added and are removed.
+/// reserved at construction. Growth moves no data, so recorded work stays valid. The callers handle row limits, host
+/// memory and disks. The callers decide which rows get memory, and which rows are added or removed.
 class RowsInMemory {
  public:
   struct Sizes {

@@ -53,7 +53,7 @@ class SharedTable {
   void list_counts(Context&, int buffer, int32_t* counts, int64_t width, int64_t first);
   void take_counts(int buffer, std::vector<KeysFromRank> sent, std::vector<KeysFromRank> received);
   int64_t keys_received(int buffer) const { return batch(buffer).received_keys; }
-  /// The samples of all ranks, even if this rank has no row.
+  /// The number of samples on all ranks, even if this rank has no row of the table.
   int64_t samples_of_all(int buffer) const { return batch(buffer).received_samples; }
   /// Reserves memory for the received keys. Runs on the host. Errors: Error(usage) naming most_keys; Error(device).
   void reserve_received(int buffer, int64_t most_keys);

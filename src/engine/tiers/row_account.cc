@@ -95,7 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // Memory promised to the index is not visible in the free memory, but is counted in a stated budget.
+  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
+  // allocated memory reduces the free memory.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -198,7 +199,7 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
 }
 
 int64_t RowAccount::most_to_host() const {
-  // Recorded steps find direct keys only by arithmetic, until some of their rows are in host memory.
+  // With direct keys, recorded steps ignore places() until rows are in host memory, so rows cannot start to move now.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));

@@ -66,9 +66,9 @@ class RowAccount {
 
   /// Maximum bytes of vectors and states that can move from the device to the host.
   int64_t most_to_host() const;
-  /// The number of rows that must stay on the device so that `wanted` bytes, or as many as possible, become free after
-  /// bytes_to_start() is allocated. A negative `wanted` permits using up that many free bytes. nullopt: nothing can
-  /// move.
+  /// Returns how many rows stay on the device when rows move to the host, so that `wanted` bytes become free after
+  /// bytes_to_start() is allocated. If `wanted` bytes cannot become free, as many bytes as possible become free. A
+  /// negative `wanted` permits using up that many free bytes. nullopt: nothing can move.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
   /// starts_to_move(): whether counting of uses must start once rows move to the host. bytes_to_start(): the device
   /// bytes for the use counts.

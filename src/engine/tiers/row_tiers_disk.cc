@@ -58,7 +58,7 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
   }
-  if (!fits()) close_gaps(batch);  // new keys of a table with admission are only appended at the end
+  if (!fits()) close_gaps(batch);  // with admission, new keys get no free row numbers, only numbers at the end
 }
 
 void RowTiers::check_finished(const ops::IndexState& now) const {
