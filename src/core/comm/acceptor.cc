@@ -20,7 +20,7 @@ constexpr size_t kMostPending = 256;
 constexpr std::chrono::milliseconds kToGreetInAll{5000}, kToGreetWhenFull{100};
 
 /// Sends a few bytes, which fit into a new connection's send buffer. Returns false if the connection does not accept
-/// them.
+/// all bytes.
 bool send_now(const TcpSocket& socket, const std::string& bytes) {
   return ::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());

@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Calls the body in each run. If `at_the_end_`, work outside the recording runs at the end of its piece, where a
-/// recorded program would run it; the order is then the same on the CPU.
+/// Calls the body in each run. If `at_the_end_`, work outside the recording runs at the end of its piece, as in a
+/// recorded program. The order of work on the CPU then equals the order on a GPU.
 class CalledEachTime : public Recording {
  public:
   explicit CalledEachTime(bool at_the_end) : at_the_end_(at_the_end) {}

@@ -40,7 +40,8 @@ class CrossingEvent {
       : device_(other.device_), crosses_(other.crosses_), handle_(std::exchange(other.handle_, nullptr)) {}
   CrossingEvent& operator=(CrossingEvent&&) = delete;
 
-  /// Declares that the event will be recorded and waited for in one piece, or both outside: a normal event suffices.
+  /// Declares that the event is recorded and waited for within one piece, or outside pieces. A normal event then
+  /// suffices.
   void stay_inside() { crosses_ = false; }
   void record(StreamRef stream);
   void make_wait(StreamRef stream) const;

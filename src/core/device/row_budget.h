@@ -21,7 +21,7 @@ struct RowMemoryLimits {
   std::string host_setting;       ///< name of the setting for `host`; empty: rows stay on the device
   bool of_options = false;        ///< whether messages name options of an embedding set instead of config fields
   std::string disk_folder;        ///< folder for evicted rows; empty: no disk tier
-  int64_t disk = 0;               ///< maximum on disk
+  int64_t disk = 0;               ///< maximum bytes on disk
 };
 
 /// A table that can reduce its device memory.

@@ -117,7 +117,7 @@ class DiskRows : private RowDiskUser {
   /// Bytes read from the disk device because of page cache misses; 0 if the system does not count them.
   struct Fetched {
     int64_t ahead = 0;  ///< by read_ahead()
-    int64_t again = 0;  ///< by read(), for rows requested by read_ahead() whose pages the cache had dropped
+    int64_t again = 0;  ///< by read(), if the system dropped pages after read_ahead()
   };
   /// Thread-safe.
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
@@ -219,7 +219,7 @@ class DiskRows : private RowDiskUser {
   std::vector<std::pair<const std::byte*, std::span<const Row>>> behind_;
   std::shared_ptr<SnapshotUse> snapshot_;  // null without a snapshot
   int64_t snapshot_bytes_ = 0;
-  int64_t places_for_snapshot_ = 0;  // maximum places of the file (and below, map entries) during the snapshot
+  int64_t places_for_snapshot_ = 0;  // Maximum places of the file and maximum entries of the map during the snapshot.
   size_t entries_for_snapshot_ = 0;
   int64_t promised_disk_ = 0, promised_host_ = 0;  // unused part of the bytes promised for the snapshot
   mutable Traffic traffic_;

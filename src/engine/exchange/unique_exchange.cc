@@ -72,7 +72,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   count_full_size();
 }
 
-/// Allocates the state of a batch from its keys until the end of its step.
+/// Adds the arrays of the batches of the ring to the arena. A batch uses its arrays until its step ends.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {

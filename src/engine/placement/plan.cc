@@ -200,8 +200,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Replicates all tables and slots for which that is cheaper in a single change, because one small table or slot may
-  /// not affect the busiest rank.
+  /// Replicates all tables and slots for which replication is cheaper, in a single change. The change of one small
+  /// table or slot alone may not affect the busiest rank.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)

@@ -21,8 +21,7 @@
 
 namespace hctr {
 
-/// The part of a batch that comes from one rank: its number of samples, and for each feature of a table the begin and
-/// end of its keys for this rank.
+/// The part of a batch that one rank sends to this rank: the number of samples, and the key range of each feature.
 struct KeysFromRank {
   int64_t samples = 0;
   std::vector<int64_t> begins;  // [features + 1]
@@ -124,7 +123,7 @@ class SharedTable {
   Tensor keys_of(const Batch&) const;
   Tensor offsets_of(const Batch&) const;
   Tensor list(DType, void* data, int64_t count) const;
-  /// Vectors of this rank's keys: `memory` has the vectors, and `rows` the index of each key's vector.
+  /// Vectors of this rank's keys: `memory` has the vectors, and rows[i] is the index of key i's vector in `memory`.
   struct OwnRows {
     ops::RowMemory memory;
     const int32_t* rows;

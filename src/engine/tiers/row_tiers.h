@@ -55,11 +55,11 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   RowDiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
   const RowDiskTier* disk() const { return disk_ ? &*disk_ : nullptr; }
   /// Promotes the rows of a batch's keys from disk, and evicts other rows if memory is full. Call before the batch is
-  /// looked up or inserted. All earlier steps must be queued. Waits for the context's stream, so this call cannot be
-  /// recorded; the stream must have waited for the step that last used the batch's buffer. Waits for the queued steps
-  /// only if memory grows, if an evaluation promotes rows or ran before an eviction, or if only rows of queued steps
-  /// could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget if memory cannot
-  /// hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
+  /// looked up or inserted. All earlier steps must be queued. Before this call, the context's stream must have waited
+  /// for the step that last used the batch's buffer. This call waits for the stream and cannot be recorded. Waits for
+  /// all queued steps only if memory grows, if an evaluation promotes rows or ran before an eviction, or if only rows
+  /// of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget
+  /// if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
   /// Call after the preparation of a training batch is queued: counts the uses of the batch's rows if some rows are in
   /// host memory, and the batch's rows if some rows are on disk.
