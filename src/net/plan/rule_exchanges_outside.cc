@@ -1,4 +1,4 @@
-// Between hosts, exchanges are called between two recorded pieces of a step.
+// Calls exchanges between hosts between two recorded pieces of a step.
 #include "net/plan/step_choices.h"
 
 namespace hctr {
