@@ -22,8 +22,8 @@ struct BadRowsFound {
   int64_t count = 0;
   std::string first;  ///< position and problem of the first bad row
 
-  /// Adds the bad row that starts at `row` in line `line` of the block. Errors: Error(data) with file, line, byte and
-  /// problem, unless bad rows are skipped.
+  /// Adds the bad row that starts at `row` in line `line` of the block. Errors: if bad rows are not skipped,
+  /// Error(data) with file, line, byte and problem.
   void add(const BadRows&, const TextBlock&, int64_t line, const char* row, const std::string& problem);
   /// Adds the counts of the next block. Errors: Error(data) if the total exceeds BadRows::most.
   void add(const BadRows&, const BadRowsFound& more);

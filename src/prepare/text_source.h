@@ -30,7 +30,7 @@ struct TextBlock {
 /// line numbers but are not rows. A byte order mark is removed.
 class TextSource {
  public:
-  /// `header`: the first record of each file must equal this; it is neither part of a block nor a row. `grammar`:
+  /// `header`: must equal the first record of each file; the header is not part of blocks and not a row. `grammar`:
   /// quoted cells may contain line ends.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {},
                       TextGrammar grammar = kPlainLines);

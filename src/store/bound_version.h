@@ -25,9 +25,9 @@ class HCTR_HIDDEN BoundVersion {
   /// `device`: the cache's device; null: there is no cache, and the store answers requests.
   BoundVersion(StoreView, std::shared_ptr<const Version>, const StoreCacheOptions&, const Device* device);
 
-  /// Chooses the tables to cache completely and loads them. Of each other table, loads the keys that `before` used most
-  /// recently; `before` may be null. Subscribes to updates of the version. Call with the locks of Store::State held.
-  /// Errors: Error(device).
+  /// Chooses the tables to cache completely and loads them. For each other table, loads the keys that `before` used
+  /// most recently; `before` may be null. Subscribes to updates of the version. Call with the locks of Store::State
+  /// held. Errors: Error(device).
   void fill(BoundVersion* before);
 
   StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream);

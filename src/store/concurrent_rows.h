@@ -42,7 +42,7 @@ class ConcurrentRows {
 
   /// Adds or replaces a row. Returns whether the key is new.
   bool put(int64_t key, const uint32_t* row);
-  /// Like put(), but before adding a new key, evicts another row of the key's partition if there is one.
+  /// Like put(). Before adding a new key, evicts another row of the key's partition, if the partition has rows.
   bool put_in_place(int64_t key, const uint32_t* row);
   bool remove(int64_t key);
 
@@ -81,7 +81,7 @@ class ConcurrentRows {
   int64_t words_;
   mutable ReadEpochs epochs_;
   mutable std::vector<Partition> partitions_;
-  mutable Partition special_;  // for the one key that other partitions use to mark free slots
+  mutable Partition special_;  // contains a single key, which other partitions use to mark free slots
   std::atomic<int64_t> size_{0};
   uint64_t victims_ = 0;
   mutable std::mutex changing_;

@@ -1,4 +1,4 @@
-// Caches rows of tables in device memory, for look-ups that find nearly all keys there.
+// Caches rows of tables in device memory. Most look-ups find nearly all keys in the cache.
 #pragma once
 
 #include <atomic>
@@ -61,9 +61,9 @@ struct CacheResult {
 
 struct CacheStatistics {
   int64_t keys = 0, bytes = 0;
-  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< of look-ups that the host waited for
+  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< counts of look-ups that the host waited for
   int64_t admitted = 0, evicted = 0, updated = 0;
-  int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows meanwhile
+  int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows during the look-up
   int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache was too long behind the source
 };
 

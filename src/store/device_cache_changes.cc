@@ -246,8 +246,8 @@ void DeviceCache::rethrow_failure() {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Reads the rows again, because those of the look-up may precede an update. If the source contains other updates than
-/// the cache, does not admit the keys now.
+/// Reads the rows again, because the look-up's rows may precede an update. If the source and the cache contain
+/// different updates, does not admit the keys now.
 void DeviceCache::bring_in(int32_t number, Rows wanted) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);

@@ -61,11 +61,11 @@ class StoreLevel {
  public:
   virtual ~StoreLevel() = default;
   virtual std::string name() const = 0;  ///< for example "memory", "redis", "file", "rocksdb"
-  /// The table of a namespace; created if there is none. `expected`: number of rows to reserve memory for. Errors:
-  /// Error(data) if the existing table has rows of another size.
+  /// The table of a namespace. Creates the table if the namespace has none. `expected`: number of rows to reserve
+  /// memory for. Errors: Error(data) if the existing table has rows of another size.
   virtual std::shared_ptr<LevelTable> table(const std::string& space, int64_t dim, int64_t expected) = 0;
   /// Like table(), for rows that another program has written. drop() does not remove these rows. Errors: Error(config)
-  /// if the level does not support this, or if there are no rows.
+  /// if the level does not support this, or if the namespace has no rows.
   virtual std::shared_ptr<LevelTable> adopt(const std::string& space, int64_t /*dim*/) {
     throw Error(Kind::config, "rows of '" + space + "' are not in the level '" + name() + "' already");
   }
@@ -73,7 +73,7 @@ class StoreLevel {
   /// Removes a table. Readers that hold the table can still use it.
   virtual void drop(const std::string& space) = 0;
   virtual bool persistent() const { return false; }
-  /// Whether changes to committed tables become visible at the next commit; otherwise they are visible immediately.
+  /// true: changes to committed tables become visible at the next commit; false: immediately.
   virtual bool changes_at_commit() const { return persistent(); }
   /// Whether the level supports hold(): other commits are then possible while tables change.
   virtual bool holds() const { return !changes_at_commit(); }

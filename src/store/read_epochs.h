@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// During a call, each reader increments a counter of the current generation; there are two generations. Memory that a
-/// writer retires is freed once no reader can still access it (P. McKenney, "Sleepable read-copy update", 2006).
-/// Readers and writer do not wait for each other. There may be any number of readers, but only one thread at a time may
-/// retire memory.
+/// A call of a reader belongs to one of two generations, and increments the generation's counter. Memory that a writer
+/// retires is freed once no reader can still access it (P. McKenney, "Sleepable read-copy update", 2006). Readers and
+/// writer do not wait for each other. There may be any number of readers, but only one thread at a time may retire
+/// memory.
 class ReadEpochs {
  public:
   class Reader {

@@ -34,8 +34,8 @@ inline constexpr std::string_view kRedisMark = "*";
 
 /// Partition p is the hash "<base>{<tag>/p<p>}v": fields are keys, values are rows, both as bytes. The hash with suffix
 /// "t" has the last use or the use count of each row, if eviction needs it. With own names the tag contains a random
-/// number. It separates this table's rows from those of other processes, and from rows before a change that may be
-/// lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
+/// number. The number separates this table's rows from rows of other processes, and from rows before a change that may
+/// be lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
 ///
 /// Above another level, errors of Redis are not thrown. Keys that cannot be looked up have no rows here. If a change
 /// may be lost, all rows of the table are abandoned. In the lowest level, failed look-ups and changes throw Error(io).
@@ -47,8 +47,8 @@ class RedisTable : public LevelTable {
 
   /// Call before the first use. `clear`: removes existing rows.
   void begin(bool clear);
-  /// For the lowest level. flush() sends all changes since the last commit to Redis. committed() then makes them final;
-  /// roll_back() reverts them.
+  /// For the lowest level. flush() sends all changes since the last commit to Redis. After flush(), committed() makes
+  /// the changes final, and roll_back() reverts them.
   void flush();
   void committed();
   void roll_back();

@@ -24,7 +24,7 @@ struct RocksSettings {
 };
 
 /// Functions that can fail return an error text, or null. The text is valid until the same thread calls the plug-in
-/// again. It begins with "Corruption" if data are damaged.
+/// again. If data are damaged, the text begins with "Corruption".
 
 /// A column family. Keeps its database open. Readers may still use a dropped column family.
 class RocksColumn {
@@ -71,7 +71,7 @@ class RocksDatabase {
   virtual ~RocksDatabase() = default;
   /// Passes the names of all column families as keys, with empty values.
   virtual const char* columns(RocksSink) = 0;
-  /// Opens a column family. Returns a null column if there is none and `create` is false.
+  /// Opens a column family. If there is none and `create` is false, returns a null column.
   virtual const char* column(const char* name, bool create, RocksColumn** column) = 0;
   virtual const char* drop(RocksColumn*) = 0;
   virtual const char* get(RocksColumn*, const RocksRequest&, int64_t* hits) = 0;
@@ -79,7 +79,7 @@ class RocksDatabase {
   virtual const char* each(RocksColumn*, const char* start, RocksSink) = 0;
   /// Writes all changes or none. The changes are on disk when the call returns.
   virtual const char* write(const RocksChange* changes, int64_t count) = 0;
-  /// Adds sorted rows to an empty column. They become files that are completed before they are added.
+  /// Adds sorted rows to an empty column, as files that are complete before they are added.
   virtual const char* bulk(RocksColumn*, int32_t key_bytes, int64_t row_bytes, RocksSource) = 0;
   virtual const char* verify() = 0;
   virtual const char* compact(RocksColumn*) = 0;

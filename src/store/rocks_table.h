@@ -63,7 +63,7 @@ class RocksTable : public LevelTable {
   int64_t dim_;
   mutable std::atomic<int64_t> rows_;  // -1: unknown
   bool fresh_;
-  mutable std::unique_ptr<SortedRows> loading_{};   // for a new table
+  mutable std::unique_ptr<SortedRows> loading_{};   // rows to be loaded into a new table
   std::unordered_map<int64_t, int64_t> pending_{};  // [key] index in rows_put_, or kGone
   std::vector<float> rows_put_{};
   std::atomic<int64_t> asked_{0}, found_{0};

@@ -38,7 +38,7 @@ struct Store::State {
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< for an update without an iteration: tables keep theirs
+  static constexpr int64_t kNoIteration = -2;  ///< the iteration of an update without one: tables keep their iteration
 
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
@@ -62,7 +62,7 @@ struct Store::State {
   using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
   void fill(StoreTable&, const StoreTableSource&, const ShowProgress&);
-  /// A table with this content in another version of the model; null if there is none.
+  /// A table with this content in another version of the model; null if no version has one.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);
   bool is_shared(const Version&, const std::shared_ptr<StoreTable>&) const;

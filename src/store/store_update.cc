@@ -131,7 +131,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   for (size_t t = 0; t < before.tables.size(); ++t)
     pending->rows.emplace_back(pending->changes[t], before.tables[t]->dim());
 
-  // A table that other versions share is copied first: those versions keep its old rows.
+  // A table that other versions share is copied first, so that those versions keep the old rows.
   Content after{.tables = before.tables, .pending = pending, .iteration = iteration, .number = before.number + 1};
   std::vector<std::shared_ptr<StoreTable>> copies;
   const auto change_all = [&](size_t level) {

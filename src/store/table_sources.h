@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Passes all rows of a source to a sink. Errors: Error(config) unless exactly one source is set; Error(io);
+/// Passes all rows of a source to a sink. Errors: Error(config) if the number of sources is not one; Error(io);
 /// Error(data) with the problem, such as a number that is not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&);
 /// The number of rows of a source. A model file states it; other sources are read. Errors: those of read_table().

@@ -26,8 +26,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 constexpr int64_t kLargeState = int64_t{64} << 20;  // in bytes; a smaller state needs one writing thread only
 
-/// The threads that write a file and compute its checksum. They use up to a quarter of this rank's cores; training
-/// needs the other cores.
+/// The threads that write a file and compute its checksum. Up to a quarter of this rank's cores is used; training needs
+/// the other cores.
 std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
   const int cores = usable_cores() / ranks;
   if (bytes > kLargeState && cores >= 8) try {
@@ -143,7 +143,7 @@ void Checkpointer::save(Content content) {
   try {
     copy_state(now, content);
   } catch (const Error& error) {
-    if (error.kind() == Kind::device) throw;  // a device error is not a failure to write: it ends training
+    if (error.kind() == Kind::device) throw;  // a device error ends training, in contrast to a failure to write
     now.failure = error.what();
   } catch (const std::exception& error) {
     now.failure = error.what();

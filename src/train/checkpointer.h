@@ -36,7 +36,7 @@ class Checkpointer {
   };
   /// The arguments must outlive the object. Rank 0 logs the reports.
   Checkpointer(const CheckpointSection&, Communicator&, Runtime&, Reporter&, const Saved&);
-  /// Waits for the writing thread. Discards the checkpoint unless all ranks have written.
+  /// Waits for the writing thread. Discards the checkpoint if a rank has not written.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
@@ -78,7 +78,7 @@ class Checkpointer {
   void write_files(Writing&);
   /// On rank 0: writes the manifest, renames the checkpoint into place, and removes old checkpoints.
   void publish(Writing&);
-  /// Removes checkpoints that are neither kept nor the base of a kept checkpoint.
+  /// Removes all checkpoints except kept checkpoints and their bases.
   void prune(int64_t best_iteration) const;
   void complete();
   void save_progress(Writing&) const;

@@ -40,7 +40,7 @@ StreamedAbout about_of(const ModelManifest& manifest, double written) {
   return about;
 }
 
-/// Callbacks that send rows and removed keys. `slots` is empty unless rows belong to slots.
+/// Callbacks that send rows and removed keys. `slots`: empty if rows do not belong to slots.
 using SendRows =
     std::function<void(size_t table, std::span<const int64_t>, std::span<const float>, std::span<const int32_t> slots)>;
 using SendRemoved = std::function<void(size_t table, std::span<const int64_t>, std::span<const int32_t> slots)>;

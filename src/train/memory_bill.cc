@@ -23,7 +23,7 @@ namespace {
 // Bytes of the CUDA context, cuBLASLt and its workspaces on one GPU.
 constexpr int64_t kLibraries = int64_t{600} << 20;
 constexpr int64_t kSortBytes = 16;  // scratch bytes per key of group_by_row on a GPU
-// approximate bytes of a file chunk; its parsed form needs the same again
+// approximate bytes of a file chunk; the parsed chunk needs the same number of bytes
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 Graph graph_of(const Config& config, Phase phase, int64_t samples) {

@@ -27,7 +27,7 @@ struct MemoryBill {
     std::string folder;  ///< empty: no disk
     std::optional<int64_t> most_on_gpu, most_in_memory, most_on_disk;
     int64_t bytes_of_row_there;
-    /// tiers of the solver's budget, which other budgets share: their tables grow until the tier is full
+    /// the tiers that belong to the solver's budget. Tables that share such a tier grow until the tier is full
     RowMemory::Tiers shared{};
   };
   std::vector<Budget> budgets{};  ///< the solver's budget, then the budgets of tables with their own
@@ -42,8 +42,8 @@ struct MemoryBill {
   std::vector<int64_t> of_moving_rows;
   /// [GPU] extra bytes if ranks are on several hosts, to pack messages between hosts.
   std::vector<int64_t> between_hosts;
-  Parts host;  ///< of a process that runs all ranks
-  /// Tables whose number of rows is in neither the config nor the data, with the bytes per row.
+  Parts host;  ///< host memory of a process that runs all ranks
+  /// Tables with the bytes per row, if neither the config nor the data determine the number of rows.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;
 };
 int64_t sum_of(const MemoryBill::Parts&);

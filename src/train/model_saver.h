@@ -1,5 +1,5 @@
-// Decides where and when to save the model of a run: at snapshot_prefix, or in the run folder if there is no prefix or
-// saving there fails.
+// Decides where and when to save the model of a run. The path is snapshot_prefix. If the prefix is not set or saving
+// fails, the model is saved in the run folder.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,8 @@ class ModelSaver {
   /// The last saved full model.
   const std::optional<Saved>& last() const { return last_; }
 
-  /// Saves the model, unless last() already has this iteration. Errors: Error(io) and others of Replica::save().
+  /// Saves the model, except if last() already has this iteration. Errors: Error(io) and other errors of
+  /// Replica::save().
   const Saved& save(int64_t iteration, int data_key_bytes);
   /// Saves the model with optimizer states at another prefix; last() is unchanged. Errors: those of Replica::save().
   std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
@@ -83,8 +84,8 @@ class ModelSaver {
   void poll_delta();
   /// Waits for the delta in progress. Not collective.
   void finish_delta();
-  /// Takes a snapshot of a model that is better than all before. Removes the previous best model, unless that is also a
-  /// regular snapshot.
+  /// Takes a snapshot of a model that is better than all before. Then removes the previous best model, except if that
+  /// is also a regular snapshot.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
@@ -108,7 +109,7 @@ class ModelSaver {
   /// Makes the next delta contain the changes after this call.
   void start_deltas(int64_t iteration);
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
-  /// On rank 0: the reason why files at the prefix must not be overwritten; empty if they may be.
+  /// On rank 0: the reason why files at the prefix must not be overwritten; empty if overwriting is permitted.
   std::string why_kept(int64_t iteration) const;
 
   const Config& config_;

@@ -36,9 +36,9 @@ struct FinishedStep {
   int64_t updates;
 };
 
-/// Searches in this order. For each layer in running order: inputs from the data or a table, weights, outputs. Then the
-/// loss. Then for each layer in reverse order: gradients of inputs, wgrads. Skips padding rows. Copies each tensor to
-/// the host, which is slow. Returns none if all elements are finite.
+/// Searches in this order. First, for each layer in running order: inputs from the data or a table, weights, outputs.
+/// Second, the loss. Third, for each layer in reverse order: gradients of inputs, wgrads. Skips padding rows. Copies
+/// each tensor to the host, which is slow. Returns none if all elements are finite.
 std::optional<NotFinite> find_not_finite(const FinishedStep&);
 
 }  // namespace hctr

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// A part of a step: the mean of all its spans, per step.
+/// The mean time of a part of a step. All values are per step.
 struct PartTime {
   Span::On on = Span::On::compute;
   std::string part, type, name;
@@ -36,8 +36,9 @@ struct StepTimes {
   double seconds = 0;
   /// seconds per step without measurement of parts, measured just before; 0: not measured
   double unmeasured = 0;
-  bool recorded = false;          ///< whether parts were measured in recorded steps
-  bool traced = false;            ///< whether KernelTrace measured the parts; `seconds` then is that of traced steps
+  bool recorded = false;  ///< whether parts were measured in recorded steps
+  /// whether KernelTrace measured the parts; `seconds` is then the duration of traced steps
+  bool traced = false;
   std::string not_traced{};       ///< the reason why recorded steps were not traced
   bool trained_recorded = false;  ///< whether training runs recorded steps
   double measured = 0;            ///< StepTimeline::measured, if parts of recorded steps were measured by events
@@ -49,7 +50,7 @@ struct StepTimes {
   std::vector<PartTime> parts;    ///< in the order of their first begin
   struct Stream {
     Span::On on;
-    double seconds, hidden;  ///< of the stream's spans, and of their overlap with the compute stream
+    double seconds, hidden;  ///< seconds of the stream's spans; seconds in which these spans overlap the compute stream
   };
   std::vector<Stream> streams;  ///< all streams except the compute stream
   Ceilings ceilings;

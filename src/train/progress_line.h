@@ -12,8 +12,8 @@ struct DisplayFigures {
   int64_t iteration = 0;
   std::optional<double> epoch;         ///< passes over the data so far; none if the size of the set is unknown
   double mean_loss = 0;                ///< mean over the samples since the last display
-  double learning_rate = 0;            ///< of the last step
-  double samples_per_second = 0;       ///< since the last display, without evaluations
+  double learning_rate = 0;            ///< learning rate of the last step
+  double samples_per_second = 0;       ///< rate since the last display, without evaluations
   double reader_wait = 0;              ///< fraction of that time in which steps waited for data
   std::optional<int64_t> gpu_memory;   ///< bytes in use on the GPU
   std::optional<int64_t> host_memory;  ///< resident memory of the process in bytes

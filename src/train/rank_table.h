@@ -25,7 +25,7 @@ struct RankAbout {
   int64_t clock_ms = 0;                                    ///< since 1970
   std::string host_id = {};                                ///< NCCL_HOSTID; empty: not set
 
-  /// The key that identifies a host, as for Communicator::host_of.
+  /// The key that identifies a host, as in Communicator::host_of.
   const std::string& host_key() const { return host_id.empty() ? host : host_id; }
   /// "name", or "name (NCCL_HOSTID)".
   std::string host_label() const;
@@ -51,7 +51,7 @@ void expect_one_program(const std::vector<RankAbout>& ranks);
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks);
 
 /// Collective. Rank 0 measures the rates from other hosts to its own host, logs the table, and warns of wrong clocks.
-/// `ProcessPlace`: that of this rank. Does nothing for CPU ranks of a single process. Errors: those of
+/// `ProcessPlace`: the place of this rank's process. Does nothing for CPU ranks of a single process. Errors: those of
 /// expect_one_program(), on all ranks.
 void show_ranks(Communicator&, Device, const ProcessPlace&, const Environment&, const Log&);
 

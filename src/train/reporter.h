@@ -56,7 +56,7 @@ class Reporter {
   /// The totals so far, for a resumed run.
   struct State {
     double seconds = 0;
-    int64_t samples = 0, iteration = 0;  // at the last display
+    int64_t samples = 0, iteration = 0;  // totals at the last display
     TableCounts tables;
   };
   State state() const { return {seconds(), shown_samples_, shown_iteration_, tables_}; }
@@ -85,7 +85,7 @@ class Reporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Logs a line, unless a callback receives the numbers.
+  /// Logs a line. Does nothing if a callback receives the numbers.
   void display(const std::string& line) {
     if (!options_.lines) event(line);
   }

@@ -78,7 +78,7 @@ class Run {
   /// The argument is a path that may contain {rank}.
   void set_source(const std::string&);
   void set_evaluation_source(const std::string&);
-  /// Names are those of layers (their first tops) or embeddings.
+  /// A name is that of an embedding, or the first top of a layer.
   void freeze(const std::vector<std::string>& names, bool frozen);
   /// Loads weights and states from files, and keeps all parts without a file. Call check_files() before load(). Errors:
   /// those of check_model_files(), on every rank. Errors of the files in load() end the run.
@@ -305,11 +305,11 @@ class Run {
   bool in_checkpoint_ = false;               // its result
   bool trained_something_ = false;           // has_trained()
   bool diverged_ = false, saved_after_error_ = false;
-  int64_t host_row_bytes_ = 0;  // as last reported
+  int64_t host_row_bytes_ = 0;  // bytes as last reported
   struct Reads {
     int64_t all = 0, from_gpu = 0;
   } reads_;                     // totals at the last display
-  int64_t disk_row_bytes_ = 0;  // as last reported
+  int64_t disk_row_bytes_ = 0;  // bytes as last reported
   struct DiskReads {
     int64_t rows = 0, from_disk = 0;
   } disk_reads_;                 // totals at the last display

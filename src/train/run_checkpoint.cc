@@ -94,7 +94,7 @@ Checkpointer::Saved Run::saved_checkpoint() const {
   Checkpointer::Saved saved{.iteration = from_->progress.iterations};
   const Manifest& manifest = from_->manifest;
   const auto iteration = iteration_of(manifest.base ? manifest.base->folder : from_->folder);
-  // Increments can build neither on redistributed rows nor on a renamed checkpoint.
+  // Increments cannot build on redistributed rows or on a renamed checkpoint.
   if (!exact_ || !iteration || config_.solver.checkpoint.whole_every <= 1) return saved;
   if (manifest.base)
     saved.base = {*iteration, manifest.base->crc, manifest.base->increment};

@@ -46,7 +46,8 @@ TrainSummary Run::finish() {
     summary.memory.push_back(std::stoll(bytes));
   summary.between_hosts = bytes_between_hosts();
 
-  // If the run was interrupted, the last model is the result, because the run will resume. Otherwise the best model is.
+  // If the run was interrupted, the last model is the result, because the run will resume. If not, the best model is
+  // the result.
   saver_.finish_delta();
   const bool best_is_final = saver_.best() && !interrupted;
   if (best_is_final) {

@@ -181,7 +181,7 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
   ScaleForecast forecast{.hosts = cluster.hosts, .gpus = gpus, .samples = all};
   if (gpus > 1) add_exchanges(config, cluster, ceilings, gpu_bytes, forecast);
   const StepForecast one = forecast_step(config, mine, ceilings, assumed_keys(config, mine));
-  // An owner receives keys of all samples. They contain more duplicates than the keys of one GPU's samples.
+  // An owner receives keys of all samples, with more duplicates than the keys of one GPU's samples have.
   const double tables = gpus == 1 ? one.tables
                                   : forecast_step(config, all, ceilings, assumed_keys(config, all)).tables /
                                         static_cast<double>(gpus) * forecast.busiest;

@@ -62,10 +62,10 @@ class StepPipeline {
   /// The result of fetch().
   enum class Fetched { batch, end, stopped, waiting };
   /// Waits for the reader's next batch, for the end of the data, or until `stop` is nonzero; `stop` may be null. step()
-  /// trains on the batch. Returns `waiting` after a second, so that other ranks see that this rank is alive; with a
-  /// feed sooner, so that ranks can exchange new files. Then reserves table memory for the batch. Not collective: a
-  /// rank that fails here can still notify the others, and the model is intact. Errors: those of the reader;
-  /// Error(device).
+  /// trains on the batch. Returns `waiting` after a second, so that other ranks see that this rank is alive. With a
+  /// feed, returns `waiting` sooner, so that ranks can exchange new files. Then reserves table memory for the batch.
+  /// Not collective: a rank that fails here can still notify the other ranks, and the model is intact. Errors: those of
+  /// the reader; Error(device).
   Fetched fetch(const std::atomic<int>* stop = nullptr);
   /// Queues the next step with this learning rate, without waiting for it. Returns the number of samples over all
   /// ranks, or none at the end of the data. `step`: the number of preceding training steps. Calls fetch() if the caller
@@ -91,7 +91,7 @@ class StepPipeline {
   /// run_again() runs the step of read_again() with the current weights and waits for it. Returns the batch, whose
   /// tensors remain valid.
   struct Again {
-    BatchView batch;  ///< on the host
+    BatchView batch;  ///< the batch on the host
     Network::Binding binding;
     int64_t first_sample;     ///< first sample of the batch over all ranks, as StepState::first_sample
     ReaderPosition position;  ///< reader position before the batch
@@ -144,7 +144,7 @@ class StepPipeline {
   BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
 
   int64_t skipped_records() const { return progress_.skipped_records; }
-  // The size of the source; that of an empty source if there is none.
+  // The size of the source. Without a source, the size of an empty one.
   int64_t samples_in_set() const { return reader_ ? reader_->samples() : parked_.samples; }
   bool samples_estimated() const { return reader_ ? reader_->samples_estimated() : parked_.estimated; }
   int64_t rows_left_over() const { return reader_ ? reader_->rows_left_over() : parked_.left_over; }

@@ -16,7 +16,7 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps are measured for at least kWholeSeconds: filling and draining the queue would distort a few short steps.
 // kMostWholeOfUnknown applies if the end of the run is unknown.
-constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the latter if the end of the run is unknown
+constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
 constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
 // Number of recorded steps in a series. The third-to-last step is measured. The first steps of a series begin with an

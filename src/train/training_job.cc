@@ -46,8 +46,8 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new or resumed run. A resumed run uses the folder that its checkpoint names, unless the options name
-/// another folder. That folder must contain files of the same run: a foreign checkpoint must not choose the folder.
+/// The folder of a new or resumed run. If the options name no folder, a resumed run uses the folder that its checkpoint
+/// names. That folder must contain files of the same run: a foreign checkpoint must not choose the folder.
 RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const Config& config,
                      const std::optional<ResumePoint>& from, const Log& log) {
   if (!options.run_folder) {

@@ -50,7 +50,7 @@ class TrainingJob {
   /// Updates the config after Run::set_source() and similar calls.
   void set_source(const std::string& source) { config_.data.source = source; }
   void set_evaluation_source(const std::string& source) { config_.data.eval_source = source; }
-  /// Sets callbacks for displays and evaluations. They are called in the thread that called on_ranks().
+  /// Sets callbacks for displays and evaluations. on_ranks() calls them in its caller's thread.
   void on_display(std::function<bool(const TrainerState&)>);
   void on_evaluation(std::function<bool(const TrainerState&)>);
 

@@ -74,7 +74,7 @@ class MemoryPlan {
   std::vector<Specs> transient_;                                        // [node]
   // [index in LayerSpec::transient] memory shared by all nodes
   std::vector<size_t> transient_tickets_;
-  // [edge] the contributions to a gradient; empty unless there are several
+  // [edge] the contributions to a gradient; empty for fewer than two contributions
   std::vector<std::vector<ArenaRegion>> to_sum_;
 };
 

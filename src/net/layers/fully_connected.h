@@ -67,7 +67,7 @@ struct FullyConnected {
     Tensor y;
     std::optional<Tensor> w_transposed{};  ///< LayerIo::transposed of `w`
     std::optional<Tensor> d_y;             ///< none in forward()
-    /// gradient of x W + b, shaped like y; written by backward(). Equals d_y unless own_gradient()
+    /// gradient of x W + b, shaped like y; written by backward(). If own_gradient() is false, d_z is d_y
     std::optional<Tensor> d_z;
     std::optional<Tensor> d_x;      ///< none if the gradient is not needed
     const Tensor* d_w = nullptr;    ///< wgrads, in the order of weights()
@@ -92,7 +92,7 @@ struct FullyConnected {
   /// The arguments for a loss that runs this stage: the concatenated tensors, their common weights, and y.
   ops::LogitLayer logit_layer(std::vector<ops::ConcatLinearInput>, const Io&) const;
   void forward(Context&, const Io&, Phase) const;
-  /// Writes d_z, d_x and those d_w that the same pass computes.
+  /// Writes d_z and d_x. Also writes the elements of d_w that the same pass computes.
   void backward(Context&, const Io&) const;
   /// Whether backward_weights() calls ops::weight_gradient() with x and gradient_of_sums().
   bool has_weight_product() const { return !fp8 && num_output > 1; }

@@ -114,7 +114,7 @@ struct LogitIo {
   std::optional<ops::LogitSum> sum;
 };
 
-/// The tensors of one call. No two tensors alias, unless the memory plan followed a hint of LayerSpec.
+/// The tensors of one call. Two tensors alias only if the memory plan followed a hint of LayerSpec.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
   /// [weight] the transposed copy that ops::transpose_weights() writes; none if the weight has no copy. Empty if no
@@ -129,7 +129,7 @@ struct LayerIo {
   ops::OverflowSearch overflow{};  ///< overflow check for the gradient of LayerTraits::searches_gradient_of
   /// Overflow check of operands that backward() reads anyway, for wgrads deferred to Context::last_launches().
   ops::OverflowSearch operands{};
-  std::optional<LogitIo> logit{};  ///< for losses in training
+  std::optional<LogitIo> logit{};  ///< set for losses in training
   /// Replaces a tensor by its sum over all ranks, for statistics of the global batch. A no-op on one rank.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };

@@ -1,4 +1,4 @@
-// All-reduces of dense gradients and of replicated rows' gradients. They overlap with the backward pass.
+// All-reduces of dense gradients and of replicated rows' gradients, overlapping with the backward pass.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 namespace hctr {
 
 /// Divides the flat gradients into buckets at layer boundaries. Once the backward pass has run all layers of a bucket,
-/// its all-reduce starts on a side stream. Each element's sum equals that of a single all-reduce of all buckets. Both
-/// streams use one communicator: before an all-reduce on the compute stream, join() waits for the buckets in progress,
-/// so calls of the communicator never overlap. On the CPU an all-reduce is complete when the call returns. Two ranks
-/// with peer access each sum one half of each bucket for both ranks. Their buckets are smaller, because these sums need
-/// no free multiprocessors.
+/// the bucket's all-reduce starts on a side stream. Each element's sum equals that of a single all-reduce of all
+/// buckets. The side stream and the compute stream use one communicator. Before an all-reduce on the compute stream,
+/// join() waits for the buckets in progress, so that calls of the communicator never overlap. On the CPU an all-reduce
+/// is complete when the call returns. Two ranks with peer access each sum one half of each bucket for both ranks. With
+/// peer access buckets are smaller, because the sums need no free multiprocessors.
 class GradientExchange {
  public:
-  /// Elements [begin, begin + count) of all gradients. They are complete once `node` and all later nodes have run
-  /// backward.
+  /// Elements [begin, begin + count) of all gradients. The elements are complete once `node` and all later nodes have
+  /// run backward.
   struct Bucket {
     int64_t begin, count;
     size_t node;

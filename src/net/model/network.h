@@ -98,7 +98,7 @@ class Network {
   std::optional<Arena> total_;  // the sum of losses; none if there is a single loss of weight 1
   // [embedding] the node that checks the embedding's gradient for overflow
   std::vector<std::optional<size_t>> searched_by_;
-  // [edge] the summands of the tensor's gradient; empty if there are fewer than two
+  // [edge] the summands of the tensor's gradient; empty for fewer than two summands
   std::vector<std::vector<Tensor>> contributions_;
 };
 

@@ -55,10 +55,11 @@ struct BatchTensors {
 /// Hooks that are called once per step, when the named result is queued. Work that a hook queues on its context runs
 /// after that result, and the step waits for that work.
 struct StepCallbacks {
-  /// The loss, before any update. Unless Replica::skips_steps(), the hook may set batch.state->skip.
+  /// Called after the loss and before any update. If Replica::skips_steps() is false, the hook may set
+  /// batch.state->skip.
   std::function<void(Context&)> loss_known{};
-  /// The gradients of all embeddings: a good point to prepare the next batch. Called only if
-  /// StepPlan::has_prefetch_point.
+  /// Called after the gradients of all embeddings, if StepPlan::has_prefetch_point. A good point to prepare the next
+  /// batch.
   std::function<void(Context&)> prefetch_point{};
   /// For tests and traces: called for each recorded call of the plan, after it is queued.
   std::function<void(const PlannedCall&)> queued{};
@@ -129,15 +130,16 @@ class Replica {
   /// Runs forward, backward, exchange and update. Leaves the loss in loss(Phase::train). In fp16, also sets
   /// batch.state: the loss scale, the number of updates, and whether the step is skipped.
   void train_step(Context&, Recording*, int buffer, const BatchTensors&, const Binding&, const StepCallbacks& = {});
-  /// Runs forward only. Keys that no finished step has seen contribute zero, unless their rows exist from the start.
+  /// Runs forward only. Keys that no finished step has seen contribute zero, except keys whose rows exist from the
+  /// start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
   /// The weighted sum of all losses and penalties over all ranks, and the prediction of the first loss.
   Tensor loss(Phase phase) const { return network(phase).loss(); }
   Tensor prediction(Phase phase) const { return network(phase).prediction(); }
   /// The losses of the config, in the order of the config, named by their tops. For several losses: each loss's
-  /// prediction and value. The value is unweighted and without penalties. It covers all ranks after evaluate(), and
-  /// this rank after train_step().
+  /// prediction and value. The value is unweighted and without penalties. After evaluate() the value covers all ranks,
+  /// after train_step() only this rank.
   std::vector<std::string> tasks() const;
   std::vector<Tensor> losses(Phase phase) const { return network(phase).losses(); }
   std::vector<Tensor> predictions(Phase phase) const { return network(phase).predictions(); }
@@ -201,8 +203,8 @@ class Replica {
   void note_model();
   /// Collects the changes since the model of iteration `base`, and marks these changes as saved. Rank 0 returns the
   /// delta for the folder of `prefix`, other ranks null. This call writes the dense part. PendingDelta::write() writes
-  /// the rows, on any thread, unless the rows exceed half of the free memory. Errors: those of rank 0, thrown on every
-  /// rank; then the next delta has the same base.
+  /// the rows, on any thread. If the rows exceed half of the free memory, this call writes them too. Errors: those of
+  /// rank 0, thrown on every rank; then the next delta has the same base.
   std::unique_ptr<PendingDelta> save_delta(const std::string& prefix, int64_t iteration, int64_t base,
                                            int data_key_bytes, const ModelOrigin&);
   /// Checks and loads the files that the solver section names. Also loads the statistics of layers if their file exists
@@ -264,7 +266,7 @@ class Replica {
   std::vector<Tensor> searched_instead_of(std::span<const Lockstep::LateResult>) const;
   void add_penalty_gradients(Context&, size_t node) const;
   bool has_penalty() const;
-  /// The factors of the penalty in the loss and in the gradients. Both are 1, unless compatibility options make the
+  /// The factors of the penalty in the loss and in the gradients. Both are 1, except if compatibility options make the
   /// penalty per GPU.
   struct PenaltyFactors {
     double loss = 1, gradient = 1;

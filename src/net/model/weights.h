@@ -30,8 +30,8 @@ struct NamedTensor {
   Tensor value;
 };
 
-/// What a replica is used for. `train`: has gradients and optimizer states. `score`: has neither. `score_dense`: also
-/// has no tables; the vectors come from elsewhere.
+/// The purpose of a replica. `train`: has gradients and optimizer states. `score`: has no gradients and states.
+/// `score_dense`: also has no tables; the vectors come from the caller.
 enum class ReplicaUse { train, score, score_dense };
 
 class Weights {

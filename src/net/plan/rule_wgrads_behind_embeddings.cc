@@ -7,9 +7,9 @@
 namespace hctr {
 namespace {
 
-/// The first layer, in backward order, whose wgrad is deferred; none if there is none. Defers up to `most` wgrad GEMMs:
-/// the last ones before the backward pass of the first reader of embeddings. A layer whose wgrads read memory shared
-/// with other layers is never deferred, and neither are the layers that run backward before it.
+/// The first layer, in backward order, whose wgrad is deferred; none if no wgrad is deferred. Defers up to `most` wgrad
+/// GEMMs: the last ones before the backward pass of the first reader of embeddings. If the wgrads of a layer read
+/// memory shared with other layers, only wgrads after that layer in backward order are deferred.
 std::optional<size_t> products_before_embeddings(const StepFacts& facts, size_t most) {
   std::optional<size_t> earliest;
   size_t products = 0;

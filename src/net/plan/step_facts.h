@@ -44,7 +44,7 @@ struct TableFacts {
   std::string name;
   bool by_element = false;  ///< vector size is not a multiple of four: separate kernels pool and update such vectors
   bool on_disk = false;     ///< rows may be on disk, so the host takes part in look-ups
-  // On several ranks, as in engine/exchange/rank_embedding.h:
+  // For several ranks; see engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;
 };
 
@@ -64,7 +64,7 @@ struct StepFacts {
   std::vector<TableFacts> tables{};
 
   bool alone() const { return ranks == 1; }
-  /// The first layer that reads an embedding; the number of layers if there is none.
+  /// The first layer that reads an embedding; the number of layers if no layer does.
   size_t first_reader() const;
   /// Whether a layer with weights, other than a loss, runs before the first reader of an embedding.
   bool computes_before_embeddings() const;

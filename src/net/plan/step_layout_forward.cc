@@ -89,7 +89,7 @@ void StepLayout::before_forward(size_t node) {
     return;
   }
   for (const size_t e : needed)
-    // a short call: zeroes the vectors that are not received
+    // queues a short call, which zeroes the vectors that are not received
     if (!facts_.tables[e].replicated_rows) add(Part::fill_vectors, kCompute, e);
   for (const size_t e : needed) {
     wait(kCompute, vectors_sent_[e]);

@@ -41,7 +41,7 @@ enum class StepPart {
   fill_vectors,
   combine_vectors,
   sum_contributions,
-  sum_replicated,  ///< runs on the stream of all-reduces and records the event `end` there
+  sum_replicated,  ///< runs on the stream of all-reduces, and records the event `end` on that stream
   send_gradients,
   // By layer:
   forward,
@@ -74,7 +74,7 @@ struct PlannedCall {
   StepStream stream = StepStream::compute;
   size_t index = 0, end = 0;
   bool outside = false;     ///< whether the call is outside of the recording
-  bool grouped = false;     ///< for weight_gradients: the GEMM is deferred to grouped_products
+  bool grouped = false;     ///< for StepPart::weight_gradients: whether the GEMM is deferred to grouped_products
   int multiprocessors = 0;  ///< maximum number of multiprocessors for the call; 0: all
 };
 

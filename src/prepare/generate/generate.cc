@@ -261,7 +261,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // otherwise an interrupted run would leave them next to other data
+                         true);  // removed, because an interrupted run would leave these files next to other data
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;

@@ -19,7 +19,7 @@ struct GenerateOptions {
   double alpha = 1.1;         ///< exponent of the keys' power law; 0: uniform
   double interactions = 0.1;  ///< fraction of the ground truth's variance that comes from products of slot factors
   double signal = 1;          ///< strength of the ground truth; 1 gives a best AUC of about 0.80
-  double related = 0;         ///< correlation of each label's hidden weights with those of label 0; 0: independent
+  double related = 0;         ///< correlation between the hidden weights of each label and of label 0; 0: independent
   double positive_share = 0.25;
   std::vector<int64_t>
       vocabulary;            ///< number of distinct keys, for all slots or per slot; empty: slot_size_array, or 10000

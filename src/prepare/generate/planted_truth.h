@@ -25,7 +25,7 @@ struct PlantedSample {
 /// functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
-  /// Each label has its own model. The weights of `label` have correlation `related` with those of label 0. `mean_nnz`
+  /// Each label has its own model. `related`: correlation between the weights of `label` and of label 0. `mean_nnz`
   /// [slots]: expected numbers of keys, used to give all slots equal variance.
   PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
                double related);

@@ -69,13 +69,13 @@ class ColumnFacts {
   int64_t in_brackets = 0;         ///< values in brackets
   int64_t lists_in_brackets = 0;   ///< values in brackets that are lists: with several values, or with quotes
   int64_t other_numbers = 0;       ///< values that may be numbers in a notation without support
-  int64_t sure_other_numbers = 0;  ///< those of other_numbers that can only be numbers
+  int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
   std::string other_number;        ///< the first of sure_other_numbers
   std::string odd_value;           ///< the first value that is not a number in any known notation
   std::string unit, with_unit;     ///< the text after the first number that is followed by text; the whole value
   int64_t with_units = 0;          ///< number of values with the same unit
   int64_t points = 0;              ///< numbers with a decimal point
-  int64_t group_points = 0;        ///< those of `points` whose point may be a thousands separator
+  int64_t group_points = 0;        ///< number of values in `points` whose point may be a thousands separator
   std::string group_point;         ///< the first of group_points
   int64_t large_plain = 0;         ///< numbers of 1000 or more without a point
   int64_t words = 0;               ///< total number of words of all values

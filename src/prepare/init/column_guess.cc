@@ -36,7 +36,7 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-/// The word in a column's name that marks its numbers as ids; empty if there is none.
+/// The word in a column's name that marks its numbers as ids; empty if no word does.
 std::string word_of_ids(const std::string& name) {
   static const std::vector<std::string> known = {"id",   "ids", "uid",  "code", "zip",    "zipcode", "postcode", "user",
                                                  "item", "sku", "isbn", "key",  "device", "product", "customer", "ip"};

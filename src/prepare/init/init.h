@@ -36,11 +36,11 @@ struct InitResult {
 using WriteConfig = std::function<void(const std::string& config)>;
 
 /// Reads every row once, and the first rows several times. Without `eval`, splits the rows into a training file and an
-/// evaluation file, in the folder of `out` or the working folder. The bytes of a row alone decide whether it is held
-/// out. All files appear together when they are complete. Existing files are never replaced. `write_config` is called
-/// before the files appear; if it throws, no file is left. Errors: Error(usage) if the label, the positive label or the
-/// model does not fit the data, with one that does, and for data that are not files; Error(io); Error(data) for data
-/// that cannot be read or learned from.
+/// evaluation file, in the folder of `out` or the working folder. Whether a row is held out depends only on the bytes
+/// of the row. All files appear together when they are complete. Existing files are never replaced. `write_config` is
+/// called before the files appear; if it throws, no file is left. Errors: Error(usage) if the label, the positive label
+/// or the model does not fit the data (suggests one that does), and for data that are not files; Error(io); Error(data)
+/// for data that cannot be read or learned from.
 InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 
 }  // namespace hctr

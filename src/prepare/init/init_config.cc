@@ -73,8 +73,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// The notation that the config must state for a dense column: its number format, unless that of the section is
-  /// equivalent, and its unit.
+  /// The notation that the config must state for a dense column: the number format and the unit. The format is omitted
+  /// if the section's format is equivalent.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);
@@ -113,7 +113,7 @@ class Columns {
     if (missing)
       section.set("default", kMissingKey);
     else if (!plan_.layout)
-      section.set("default", "");  // for nulls in later rows
+      section.set("default", "");  // later rows may contain nulls
     slots.add(std::move(section));
     for (const ColumnGuess* column : group) {
       const bool list = column->kind == GuessedKind::list;
@@ -175,7 +175,7 @@ Json optimizer(const InitSchedule& schedule) {
                                                  {"end_lr", std::round(rate * 1e3) / 1e5}})}});
 }
 
-/// The label; its numbers are plain unless they have their own notation.
+/// The label. Numbers are plain if the label has no notation of its own.
 Json label_json(const InitPlan& plan) {
   Json label = plan.label.json();
   if (plan.label.text || plan.label.notation.given() ||

@@ -165,7 +165,8 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
                                    "; state the lowest positive one"));
-    // Numbers of at least `positive` are positive, except if there are two numbers and `positive` is the smaller one.
+    // Numbers of at least `positive` are positive. Exception: if there are two numbers and `positive` is the smaller
+    // one, only that number is positive.
     const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
                            return number_of(other.first, notation) <= number;
                          });

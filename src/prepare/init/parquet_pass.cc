@@ -251,7 +251,7 @@ class ParquetTableReader {
     return opened;
   }
 
-  /// The problem of a row with an infinite value, which the reader rejects; none if there is no such value.
+  /// Describes an infinite value in a row, which the reader rejects. None if all values are finite.
   std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
     for (const size_t c : floats_)
       if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
@@ -342,7 +342,8 @@ class ParquetTableReader {
   std::vector<size_t> read_;          // indices of the columns to read
   std::vector<ParquetField> fields_;  // fields of the read columns in the first file
   size_t label_ = 0;                  // index of the label in fields_
-  std::vector<char> features_;        // [field] whether it is a feature: neither the label nor named in --leave-out
+  // [field] whether it is a feature, that is, not the label and not named in --leave-out
+  std::vector<char> features_;
   HoldOut hold_out_;
   std::vector<size_t> floats_;  // indices of columns that may contain infinities
   std::optional<ParquetSplitWriter> train_, eval_;

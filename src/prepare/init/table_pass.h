@@ -24,16 +24,16 @@ struct TablePass {
   size_t label_column = 0;
   LabelFacts labels, held_out_labels;
   int64_t train_rows = 0, eval_rows = 0;
-  int64_t without_label = 0, bad_rows = 0;  ///< rows in neither set
+  int64_t without_label = 0, bad_rows = 0;  ///< rows that are excluded from both sets
   std::string first_bad;
   int64_t eval_without_label = 0, eval_bad_rows = 0;  ///< the same counts for a separate evaluation file
   std::string first_bad_eval;
-  /// whether the row number decides which rows are held out; otherwise a hash of the features decides
+  /// true: the row number decides which rows are held out; false: a hash of the features
   bool held_out_by_number = false;
   std::set<std::string> label_marks;  ///< marks for missing labels
 };
 
-/// The files for training and held-out rows. Null if evaluation rows are given; then nothing is written.
+/// The files for training and held-out rows. Null if evaluation rows are given, because then no file is written.
 struct SplitFiles {
   AtomicFile* train = nullptr;
   AtomicFile* eval = nullptr;
@@ -41,12 +41,12 @@ struct SplitFiles {
 
 /// Adds the text of column `column` to the hash of a row's features, which begins with kHoldOutSeed.
 uint64_t hash_with(uint64_t row_hash, size_t column, std::string_view text);
-/// Seed of row hashes, different from that of value hashes.
+/// Seed of row hashes. Value hashes have another seed.
 inline constexpr uint64_t kHoldOutSeed = 10;
 
 /// Decides which tenth of the rows is held out, independently of the label. A hash of the features decides, so that
 /// rows with equal features are in the same set. If few rows have distinct features, a hash of the row number decides
-/// instead: otherwise a model could learn nothing about the held-out features.
+/// instead. With the hash of the features, a model could learn nothing about the held-out features.
 class HoldOut {
  public:
   /// Examines a row from the start of the table. Call before the first held_out().

@@ -96,7 +96,7 @@ bool is_column_number(const std::string& label, size_t columns) {
 }
 
 /// Whether the first record is a header: its cells must be distinct and not numbers. A cell that equals the label also
-/// proves a header, unless the label may be a column number.
+/// proves a header, except if the label may be a column number.
 bool looks_like_header(const Record& first, const std::string& label) {
   const bool named = std::find(first.begin(), first.end(), label) != first.end();
   if (named && !is_numeric(label)) return true;

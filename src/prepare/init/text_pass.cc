@@ -53,7 +53,7 @@ size_t column_index(const std::vector<std::string>& columns, const std::string& 
   return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
 }
 
-/// [column] whether it is a feature: neither the label nor named in --leave-out.
+/// [column] whether it is a feature, that is, not the label and not named in --leave-out.
 std::vector<char> feature_columns(const std::vector<std::string>& columns, const InitOptions& options) {
   std::vector<char> features;
   for (const std::string& column : columns)

@@ -9,11 +9,11 @@
 
 namespace hctr {
 
-/// Counts exactly up to `bound` distinct keys. Beyond that, uses a sketch of 2^14 registers, whose estimate has a
+/// Counts exactly up to `bound` distinct keys. Above `bound`, uses a sketch of 2^14 registers, whose estimate has a
 /// standard error of 0.8 %: P. Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation
-/// algorithm", AofA 2007. The estimator is that of O. Ertl, "New cardinality estimation algorithms for HyperLogLog
-/// sketches", 2017, which is unbiased at any size. The result depends only on the set of keys, not on their order or on
-/// how merged counters divided them.
+/// algorithm", AofA 2007. The estimator is from O. Ertl, "New cardinality estimation algorithms for HyperLogLog
+/// sketches", 2017. It is unbiased at any size. The result depends only on the set of keys. The order of the keys, and
+/// their distribution over merged counters, have no effect.
 class DistinctCount {
  public:
   explicit DistinctCount(int64_t bound = 1 << 20) : bound_(bound) {}

@@ -11,8 +11,8 @@ namespace hctr {
 class SampleJudge {
  public:
   SampleJudge(const RecordShape&, const InspectOptions&);
-  /// The problem of row `row` of a block; empty if there is none. Without a section, only numbers that are not finite
-  /// are problems.
+  /// Describes the problem of row `row` of a block; empty if the row is valid. Without a section, only numbers that are
+  /// not finite are problems.
   std::string operator()(const SampleBlock&, int64_t row) const;
 
  private:

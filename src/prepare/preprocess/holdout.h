@@ -1,4 +1,4 @@
-// Decides which rows are for training and which are held out for evaluation.
+// Decides which rows are for training and which rows are for evaluation.
 #pragma once
 
 #include <cstdint>

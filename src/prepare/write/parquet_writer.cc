@@ -15,7 +15,7 @@ struct ParquetFileWriter::State {
   struct SlotColumn {
     std::vector<uint32_t> narrow;
     std::vector<int64_t> wide;
-    std::vector<int32_t> list;  // for list columns: [rows + 1]
+    std::vector<int32_t> list;  // [rows + 1] offsets, for list columns
   };
 
   State(fs::path path, const ParquetStyle& of)

@@ -14,8 +14,8 @@ class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   virtual void add(const EncodedRecords&) = 0;
-  /// Finishes the set and gives its files their final names. Returns the number of data files. Call once; otherwise
-  /// only complete data files remain, without a list. A set without records has no files.
+  /// Finishes the set and gives its files their final names. Returns the number of data files. Call once. Without this
+  /// call, only complete data files remain, and no list. A set without records has no files.
   virtual int64_t finish() = 0;
 };
 
