@@ -65,7 +65,8 @@ class HCTR_HIDDEN BoundVersion {
   std::shared_ptr<const Version::Listener> listener_;
 };
 
-/// Creates a StoreCache on a device. The CPU is the reference implementation of the GPU's cache. Null: without a cache.
+/// Creates a StoreCache on a device. The CPU is the reference implementation of the GPU's cache. `Device` null: no
+/// cache.
 StoreCache cache_on(const Store&, std::string_view model, const StoreCacheOptions&, const Device*);
 
 /// The pools of a cache and their numbers of rows.

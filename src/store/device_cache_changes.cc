@@ -124,8 +124,8 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     rows.absent.resize(rows.keys.size(), 0);
     rows.spaces.resize(rows.keys.size(), one.space);
     updated_ += static_cast<int64_t>(one.keys.size());
-    // In a whole pool, removed keys are erased. In other pools they remain as keys known to have no row, so that
-    // look-ups do not ask the source.
+    // In a whole pool, removed keys are erased. In other pools, removed keys remain as keys known to have no row, so
+    // that look-ups do not ask the source.
     Rows& gone = pools_[static_cast<size_t>(of.pool)]->options.whole ? removed[static_cast<size_t>(of.pool)] : rows;
     gone.keys.insert(gone.keys.end(), one.removed.begin(), one.removed.end());
     gone.spaces.resize(gone.keys.size(), one.space);

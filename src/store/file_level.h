@@ -13,9 +13,9 @@
 namespace hctr {
 
 /// A folder with a RowFile per namespace and "catalog.json". The catalog has the number of the last commit and the
-/// owner's note. For each file it also has the number of rows and the file's own last commit. Replacing the catalog
-/// commits the changes of all tables together, so a killed process leaves exactly the state of the last commit. Only
-/// one process at a time can open the folder.
+/// owner's note. For each file, the catalog also has the number of rows and the file's own last commit. Replacing the
+/// catalog commits the changes of all tables together, so a killed process leaves exactly the state of the last commit.
+/// Only one process at a time can open the folder.
 class FileLevel : public StoreLevel {
  public:
   /// Opens or creates the folder. Reads each file once, sequentially. Errors: Error(io), also if another process uses

@@ -1,4 +1,4 @@
-// The interface of the Redis plug-in. It has only plain types: no exceptions and no containers.
+// The interface of the Redis plug-in, with plain types only: no exceptions and no containers.
 //
 // The plug-in (src/plugins/redis) is a separate library that is loaded when a store has a level in Redis. The rest of
 // the project builds and runs without hiredis and OpenSSL.
@@ -20,8 +20,8 @@ struct RedisSettings {
   bool read_replicas;             ///< whether replicas may answer while their master is unreachable
 };
 
-/// Receives a reply, value by value. `depth`: number of enclosing arrays; `at`: index in the innermost array. If a
-/// reply breaks off, it is passed again from the start.
+/// Receives a reply, value by value. `depth`: number of enclosing arrays; `at`: index in the innermost array. A reply
+/// that breaks off is passed again from the start.
 struct RedisSink {
   void* self;
   void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);  ///< bytes null: nil

@@ -219,7 +219,7 @@ void RocksLevel::commit(const std::string& note) {
     Json json;
     json.set("namespace", space);
     json.set("dim", member.rows->dim());
-    // The number of rows is unknown with HugeCTR's names, under which other programs may change the table.
+    // With HugeCTR's names, other programs may change the table, so its number of rows is unknown.
     json.set("rows", options_.names == StoreNames::hugectr ? int64_t{-1} : changed.back().second.value_or(-1));
     json.set("adopted", member.adopted);
     batch.put(cat(kRocksTables, member.column), json.text());

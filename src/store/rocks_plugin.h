@@ -1,4 +1,4 @@
-// The interface of the RocksDB plug-in. It has only plain types: no exceptions and no containers.
+// The interface of the RocksDB plug-in, with plain types only: no exceptions and no containers.
 //
 // The plug-in (src/plugins/rocksdb) is a separate library that is loaded when a store has a level in RocksDB. The rest
 // of the project builds and runs without RocksDB.

@@ -49,8 +49,8 @@ class RowFile : public LevelTable {
   uint64_t committed() const { return committed_.load(); }  ///< the last commit that contains the table
   bool fresh() const { return fresh_.load(); }              ///< whether no commit contains the table yet
   bool changed() const { return !pending_.empty() || fresh_.load(); }
-  // A commit has three calls. sync() writes new records to disk. publish() makes them current, once the catalog
-  // contains the commit. clear_replaced() clears replaced records.
+  // A commit has three calls. sync() writes new records to disk. publish() makes the new records current, once the
+  // catalog contains the commit. clear_replaced() clears replaced records.
   void sync();
   void publish();
   void clear_replaced();
@@ -86,7 +86,7 @@ class RowFile : public LevelTable {
   std::atomic<bool> fresh_ = false;  // not committed yet: rows can be added to the index immediately
   std::atomic<int64_t> records_ = 0;
   std::vector<int64_t> free_;
-  std::unordered_map<int64_t, int64_t> pending_;  // [key] its new record, or kGone
+  std::unordered_map<int64_t, int64_t> pending_;  // [key] the key's new record, or kGone
   std::vector<int64_t> removals_, replaced_;      // records that mark removed keys; records to clear
   std::atomic<int64_t> asked_{0}, found_{0};
 };

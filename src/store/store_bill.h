@@ -28,8 +28,8 @@ struct StoreBill {
   Json json() const;
 };
 
-/// `models`: the models of the config's sections. Tables whose rows are given by calls have an unknown number of rows.
-/// Errors: those of count_rows().
+/// `models`: the models of the config's sections. Tables that calls fill have an unknown number of rows. Errors: those
+/// of count_rows().
 StoreBill store_bill(const StoreConfig&, const std::vector<StoreModel>& models);
 
 }  // namespace hctr

@@ -26,7 +26,7 @@ class StoreTable {
     int64_t dim = 0;
     bool by_slot = false;
     float default_value = 0;
-    std::string content{};  ///< as in StoreTableSource; empty after an update
+    std::string content{};  ///< identifies the rows as StoreTableSource does; empty after an update
     std::string space{};    ///< the namespace, or the prefix of the slots' namespaces
   };
   /// `levels`: in look-up order; must outlive the table.
@@ -76,8 +76,8 @@ class StoreTable {
     std::string name;
     std::shared_ptr<const Tables> levels;
   };
-  /// Looks up distinct keys; hit: [keys]. Returns the number of keys without a row, and adds it to the statistics.
-  /// `keys`: the number of keys in the request.
+  /// Looks up distinct keys; hit: [keys]. Returns the number of keys without a row, and adds this number to the
+  /// statistics. `keys`: the number of keys in the request.
   int64_t find_rows(int32_t slot, KeysToFind, float* rows, int64_t stride, uint8_t* hit, const PendingRows* pending,
                     size_t keys);
   /// Null if the slot does not exist.

@@ -167,7 +167,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     levels[level]->roll_back();
     version->run = run_before;
     progress.position = position_before;
-    // A level without roll-back may already have some of the rows. Look-ups then continue with all rows of the update.
+    // If the level cannot roll back, it may already have some of the rows. Look-ups then continue with all rows of the
+    // update.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();

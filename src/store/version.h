@@ -23,7 +23,7 @@ struct StoreView::Version {
   /// The rows of an update while the levels apply them one by one.
   struct Pending {
     std::vector<ChangesOfTable> changes;  // by table
-    std::vector<PendingRows> rows;        // [table] refers to `changes`
+    std::vector<PendingRows> rows;        // [table] the changed rows, as views of `changes`
   };
   /// The content that a look-up reads. Each look-up uses a single content. An update replaces the content by one whose
   /// pending rows hide old rows of the tables. Tables change only after no look-up uses the previous content.
@@ -35,8 +35,8 @@ struct StoreView::Version {
   };
   mutable ReadCopies<Content> content{};
 
-  /// Called for each update once look-ups see it, in the thread that applies the update. For owners of row copies, such
-  /// as caches.
+  /// Receives each update once look-ups see it, in the thread that applies the update. Listeners belong to owners of
+  /// row copies, such as caches.
   using Listener = std::function<void(const std::vector<ChangesOfTable>&, uint64_t number)>;
   mutable std::vector<std::weak_ptr<const Listener>> listeners{};  // guarded by Store::State::changing
 

@@ -44,17 +44,18 @@ struct Checkpointer::Writing {
   std::optional<int64_t> base;  // for an increment: the iteration of its full checkpoint
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;                           // the state of this iteration is already saved
-  bool last = false;                            // the last checkpoint of training
-  bool whole = true;                            // on rank 0: a full checkpoint, which needs no base
-  uint32_t crc = 0;                             // on rank 0: checksum over all files
-  StateIndex index;                             // index of this rank's file
-  std::vector<HostBytes> pieces;                // contents of this rank's file that are not written yet
-  LaterState later;                             // contents that the writing thread reads, then writes
-  std::vector<std::function<double()>> waited;  // return the seconds that training waited for the reads of `later`
-  std::unique_ptr<StateFileWriter> file;        // null: the writing thread opens it
-  std::vector<StateIndex> files;                // on rank 0: the indices of all ranks
-  std::string failure;                          // error of this rank; on rank 0, the error of any rank
+  bool again = false;             // the state of this iteration is already saved
+  bool last = false;              // the last checkpoint of training
+  bool whole = true;              // on rank 0: a full checkpoint, which needs no base
+  uint32_t crc = 0;               // on rank 0: checksum over all files
+  StateIndex index;               // index of this rank's file
+  std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
+  LaterState later;               // contents that the writing thread reads, then writes
+  // each returns the seconds that training has waited for reads of `later`
+  std::vector<std::function<double()>> waited;
+  std::unique_ptr<StateFileWriter> file;  // null: the writing thread opens the file
+  std::vector<StateIndex> files;          // on rank 0: the indices of all ranks
+  std::string failure;                    // error of this rank; on rank 0, the error of any rank
   double stop_seconds = 0;
   bool gathered = false;           // all ranks have written, and rank 0 publishes the checkpoint
   std::atomic<bool> done = false;  // the thread has finished
@@ -208,7 +209,8 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  LaterState later = std::exchange(now.later, {});  // training may wait for a read until its element is destroyed
+  // training may wait for these reads until the elements of `later` are destroyed
+  LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
   const auto threads = threads_beside_training(now.index.bytes, comm_.size());

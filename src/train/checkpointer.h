@@ -19,8 +19,8 @@
 
 namespace hctr {
 
-/// Each rank has one. At most one checkpoint is in progress; save() waits for the preceding checkpoint. If a checkpoint
-/// cannot be written, logs a warning, and training continues. The first checkpoint of a run is full.
+/// Each rank has one Checkpointer. At most one checkpoint is in progress; save() waits for the preceding checkpoint. If
+/// a checkpoint cannot be written, logs a warning, and training continues. The first checkpoint of a run is full.
 class Checkpointer {
  public:
   /// A full checkpoint in the checkpoint folder.

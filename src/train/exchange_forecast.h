@@ -15,8 +15,8 @@ namespace hctr {
 struct ExchangeForecast {
   int64_t gpus = 1;
   double link_bytes = 0;  ///< bytes per second that a GPU sends during an all-to-all
-  double vectors = 0;     ///< send vectors to their consumer ranks, before the layers that read them
-  double gradients = 0;   ///< send gradients to their owner ranks, concurrently with the dense layers
+  double vectors = 0;     ///< sending vectors to their consumer ranks, before the layers that read them
+  double gradients = 0;   ///< sending gradients to their owner ranks, concurrently with the dense layers
   double sums = 0;        ///< all-reduces of wgrads and replicated rows, concurrently with the dense layers
   double in_step = 0;     ///< additional seconds per step compared with one GPU
 

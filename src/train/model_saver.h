@@ -29,7 +29,7 @@ void expect_models_stay(const Config&, const OwnRun&, const Log&);
 /// from.
 void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, const Log&);
 
-/// Each rank has one. Calls are collective; rank 0 writes the files.
+/// Each rank has one ModelSaver. Calls are collective; rank 0 writes the files.
 class ModelSaver {
  public:
   /// `run_folder`: used on rank 0 only.
@@ -127,8 +127,8 @@ class ModelSaver {
     std::string failure{};
     std::thread thread{};
   };
-  std::unique_ptr<DeltaThread> writing_;       // on rank 0
-  std::unique_ptr<DeltaPublisher> publisher_;  // on rank 0
+  std::unique_ptr<DeltaThread> writing_;       // on rank 0: the delta in progress
+  std::unique_ptr<DeltaPublisher> publisher_;  // on rank 0: sends deltas to Kafka; null if deltas are not published
   // on rank 0: the iteration of the saved model or delta that the next delta builds on
   std::optional<int64_t> delta_base_;
   std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix

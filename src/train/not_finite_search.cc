@@ -39,7 +39,7 @@ bool scan_row(const float* values, int64_t width, int64_t row, Scan& scan) {
   return finite;
 }
 
-std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // without the sign of a NaN
+std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // omits the sign of a NaN
 
 template <class T>
 std::vector<float> floats(StreamRef stream, const Tensor& tensor) {

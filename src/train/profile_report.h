@@ -47,7 +47,7 @@ struct StepTimes {
   double idle = 0;                ///< time in which no part runs
   int cores = 1;                  ///< cores that this process may use
   double busy_cores = 0;          ///< processor time of the process divided by elapsed time
-  std::vector<PartTime> parts;    ///< in the order of their first begin
+  std::vector<PartTime> parts;    ///< ordered by the begin of the first span
   struct Stream {
     Span::On on;
     double seconds, hidden;  ///< seconds of the stream's spans; seconds in which these spans overlap the compute stream

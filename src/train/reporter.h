@@ -28,7 +28,7 @@ struct ReporterOptions {
   bool tensorboard = false;            ///< whether to write event files in the run folder
   std::filesystem::path prometheus{};  ///< path of the Prometheus text file; empty: none
   ShowProgress progress{};             ///< null: no progress bar
-  bool silent = false;                 ///< no reports, for ranks other than 0
+  bool silent = false;                 ///< true: reports nothing, for ranks other than 0
 };
 
 /// The trainer's numbers at a display.

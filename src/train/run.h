@@ -98,7 +98,8 @@ class Run {
   };
   End end_of_config() const { return {config_.solver.max_iter, config_.solver.num_epochs}; }
   bool passed(const End&) const;
-  /// finished(): whether the current call has trained enough. complete(): whether the run has, according to its config.
+  /// finished(): whether the current call has trained enough. complete(): whether the run has trained enough, according
+  /// to its config.
   bool finished() const { return now_.stopped_at || passed(end_); }
   bool complete() const { return now_.stopped_at || passed(end_of_config()); }
   /// Starts a call that trains. Returns whether a stop has already been requested. Collective.
@@ -279,7 +280,7 @@ class Run {
   ModelSaver saver_;
   std::shared_ptr<FileFeed> feed_;    // with "follow"
   std::unique_ptr<FileWatch> watch_;  // on rank 0: watches for new files
-  // seconds of the run at which rank 0 began to wait for files; none if it is not waiting
+  // seconds of the run at which rank 0 began to wait for files; none while rank 0 is not waiting
   std::optional<double> waiting_since_;
   bool said_waiting_ = false;
   std::shared_ptr<LookAheadGroup> peers_;
@@ -291,7 +292,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // from the last evaluation
+  std::vector<SlotMatches> matches_;  // per slot, from the last evaluation
   End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;

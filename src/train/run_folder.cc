@@ -21,7 +21,7 @@
 namespace hctr {
 namespace {
 
-/// Opens `metrics` and locks it. The process holds the lock until it ends.
+/// Opens `metrics` and locks it. The process holds the lock until the process ends.
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))

@@ -27,7 +27,7 @@ struct Traffic {
   double replicated = 0;             // gradients of rows replicated on every GPU
 };
 
-/// Bytes that a host sends to other hosts for a slot if they own all of its rows.
+/// Bytes that a host sends to other hosts for a slot whose rows all belong to the other hosts.
 struct SentByHost {
   double keys = 0;     // bytes
   double vectors = 0;  // number of vectors; equally many gradient sums are sent back

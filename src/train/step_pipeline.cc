@@ -172,8 +172,8 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
     progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
   if (runtime_.device().is_cuda()) {
-    // The buffer of the previous step returns to the reader once its upload has run. The host blocks here only if it is
-    // a whole ring ahead of the device.
+    // The buffer of the previous step returns to the reader once its upload has run. The host blocks here only if the
+    // host is a whole ring ahead of the device.
     if (uploading_) {
       buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       release(*uploading_);

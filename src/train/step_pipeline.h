@@ -226,13 +226,14 @@ class StepPipeline {
     DataFingerprint fingerprint{};
   } parked_;  // facts about the source, copied from reader_ before it was destroyed
   GivenBatches given_;
-  bool gives_ = false;                           // whether the next batch comes from given_
-  bool tables_grew_ = false;                     // whether tables grew for the batch of the last fetch()
-  bool fetched_ = false, left_waiting_ = false;  // left_waiting_: whether a stop left the reader in a wait
-  std::optional<int> fetched_buffer_;            // result of the last fetch(); none at the end of the data
-  std::optional<int> uploading_;                 // the buffer whose upload may not have run yet
-  int last_ = 0;                                 // the buffer of the last step
-  std::optional<int> queued_, queued_before_;    // the buffers of the last two queued steps
+  bool gives_ = false;        // whether the next batch comes from given_
+  bool tables_grew_ = false;  // whether tables grew for the batch of the last fetch()
+  // left_waiting_: whether fetch() was stopped while waiting for the reader
+  bool fetched_ = false, left_waiting_ = false;
+  std::optional<int> fetched_buffer_;          // result of the last fetch(); none at the end of the data
+  std::optional<int> uploading_;               // the buffer whose upload may not have run yet
+  int last_ = 0;                               // the buffer of the last step
+  std::optional<int> queued_, queued_before_;  // the buffers of the last two queued steps
   ReadProgress progress_;
   double reader_seconds_ = 0;
 };

@@ -23,7 +23,8 @@ constexpr int kMostAnew = 4;  // maximum restarts of a measurement because table
 // empty queue. The last steps have no later batch to prepare concurrently.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
-constexpr int64_t kTriesOfSeries = 4;  // if other work interrupts the steps frequently
+// number of series without a sample after which unrecorded steps are measured instead
+constexpr int64_t kTriesOfSeries = 4;
 // Number of traced steps, and of preceding steps that do not count: the first run of a recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 

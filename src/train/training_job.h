@@ -29,8 +29,8 @@ class TrainingJob {
 
   /// The summary, if the resumed run is already finished; otherwise none.
   const std::optional<TrainSummary>& finished() const { return finished_; }
-  /// Calls body(run) for every rank of this process, each in its own thread, and waits for all of them. If one fails,
-  /// the run ends. Errors: the first error of any rank, also in every later call.
+  /// Calls body(run) for every rank of this process, each in its own thread, and waits for all of them. If a call
+  /// fails, the run ends. Errors: the first error of any rank, also in every later call.
   void on_ranks(const std::function<void(Run&)>& body);
   /// Like on_ranks(), for work that either all ranks do or none. If all ranks throw an error, returns the error and
   /// leaves the runs unchanged.

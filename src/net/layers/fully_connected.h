@@ -36,7 +36,8 @@ struct FullyConnected {
     return in >= least_width && num_output >= least_width && num_output == ops::fp8_padded(num_output);
   }
 
-  /// Adds the weights for `in` input columns: W [in, num_output], then b [num_output]. Their names end in `suffix`.
+  /// Adds the weights for `in` input columns: W [in, num_output], then b [num_output]. The weights' names end in
+  /// `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
   /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none: the sign of y is enough.
@@ -50,8 +51,8 @@ struct FullyConnected {
   /// Adds y = f(x W + b) without dropout to the graph. `weights`: the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
-  /// Memory of an FP8 stage, as bytes. The first two tensors are kept from forward() to backward(); the others are used
-  /// within each call.
+  /// Memory of an FP8 stage, as bytes. The tensors in the first line are kept from forward() to backward(). The tensors
+  /// in the second line are used within each call.
   struct Fp8Memory {
     Tensor x_transposed, w;
     Tensor rows, transposed, d_x;

@@ -42,7 +42,8 @@ struct StateSpec {
   std::string name;
   Shape shape;
   float start = 0;
-  std::optional<float> when_absent{};  ///< the value if a model file has none; none: loading such a file is an error
+  /// value for model files that lack this state; none: loading such a file is an error
+  std::optional<float> when_absent{};
 };
 
 /// A layer's element-wise function, described so that another layer can apply the function.
@@ -67,7 +68,8 @@ struct WeightProduct {
 struct LayerTraits {
   /// An input whose gradient backward() writes and checks for overflow (LayerIo::overflow) in the same pass.
   std::optional<size_t> searches_gradient_of{};
-  /// When backward() writes all of d_weights; backward_weights() then does nothing.
+  /// Whether backward() writes all of d_weights: never, if it writes the gradient of the input, or always.
+  /// backward_weights() then does nothing.
   enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
   /// The calls of ops::weight_gradient(), which the step plan schedules. Calls in backward_weights() must not use
   /// memory that backward passes of other layers use.
@@ -159,7 +161,7 @@ class Layer {
   virtual void backward_weights(Context&, const LayerIo&) const {}
   /// Adds the operators of forward() in evaluation to an ONNX graph, for exports. Each output has its given name.
   /// Errors: LayerError with the reason and an alternative if ONNX has no equivalent. The default implementation throws
-  /// it.
+  /// LayerError.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 };
 

@@ -161,8 +161,8 @@ class Replica {
   std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys) {
     return tables_[embedding]->have_rows(keys);
   }
-  /// Whether all work of steps and evaluations can be recorded (Embedding::fixed_sizes), and the bytes that this rank
-  /// has sent to other hosts.
+  /// fixed_sizes(): whether all work of steps and evaluations can be recorded (Embedding::fixed_sizes).
+  /// bytes_between_hosts(): the bytes that this rank has sent to other hosts.
   bool fixed_sizes() const;
   BytesBetweenHosts bytes_between_hosts() const;
   size_t embeddings() const { return tables_.size(); }
@@ -211,8 +211,8 @@ class Replica {
   /// next to the dense model. Errors: those of check_model_files(), on every rank, and of the files.
   void load(const Log& = Log::silent());
 
-  /// Freezes or unfreezes an embedding, or a layer by its first top. While it is frozen, its weights, rows and states
-  /// do not change. No step may be queued during the call. Recorded steps must be recorded again.
+  /// Freezes or unfreezes an embedding, or a layer by its first top. The weights, rows and states of a frozen embedding
+  /// or layer do not change. No step may be queued during the call. Recorded steps must be recorded again.
   void freeze(const std::string& name, bool frozen);
 
   /// StepState::updates_before of training: Adam's t of the loaded optimizer states, or 0.

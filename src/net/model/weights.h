@@ -49,8 +49,8 @@ class Weights {
   /// All weights, f32, in the order of the dense model file.
   std::vector<NamedTensor> values() const;
 
-  /// Adds the penalty of all penalised weights to total[0], and the penalty's gradient to their gradients. `samples`:
-  /// the size of the global batch. Each of `ranks` adds an equal fraction of the penalty.
+  /// Adds the penalty of all penalised weights to total[0], and the penalty's gradient to the gradients of these
+  /// weights. `samples`: the size of the global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
   /// Freezes or unfreezes the weights and optimizer states of a layer.
@@ -108,7 +108,7 @@ class Weights {
   void load_chosen(const std::filesystem::path&, int64_t size, const std::vector<std::string>& layers, Context&);
   void set_value(const Item&, const std::filesystem::path&, const std::string& bytes, size_t at, Context&) const;
   ReplicaUse use_;
-  std::vector<Item> items_;                           // in file order
+  std::vector<Item> items_;                           // in the order of the dense model file
   std::vector<std::pair<int64_t, int64_t>> trained_;  // element ranges that are not frozen
   Arena values_, gradients_, copies_, transposed_, scratch_;
   std::optional<DType> copy_type_;  // dtype of copies_; none if every layer reads the weights themselves

@@ -1,4 +1,4 @@
-// Calls exchanges between hosts between two recorded pieces of a step.
+// Moves exchanges between hosts out of the recording, between two recorded pieces of a step.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -45,7 +45,7 @@ struct StepRule {
   bool (*decide)(const StepFacts&, StepChoices&);
 };
 
-// In the order in which they decide.
+// The rules, in the order in which they decide.
 extern const StepRule kExchangesOutside, kMergedTables, kElementTables, kConcurrentLookup, kLookupShares,
     kConcurrentLayers, kEarlyWeightCopies, kDeferredWgrads, kWgradsBehindEmbeddings, kReductionBehindDgrad,
     kProductsFirst, kSkipKnownEarly, kPrefetchAtEmbeddings, kKeysAhead;

@@ -88,7 +88,7 @@ std::vector<TableGroup> evaluation_groups(const StepFacts& facts) {
   std::vector<TableGroup> groups;
   std::vector<size_t> merged;
   for (size_t e = 0; e < facts.tables.size(); ++e) {
-    // The kernels of a table with rows on disk are not merged: the host reads their results during evaluation.
+    // A table with rows on disk is not merged with others: the host reads results of its kernels during evaluation.
     if (facts.alone() && !facts.tables[e].on_disk)
       merged.push_back(e);
     else

@@ -90,7 +90,7 @@ struct StepPlan {
   std::vector<const StepRule*> rules;  ///< that apply
   std::vector<PlannedCall> calls;
   std::vector<TableGroup> groups;
-  /// [event] whether it connects two recorded pieces, or the recording and a call outside of it
+  /// [event] whether the event connects two recorded pieces, or the recording and a call outside of it
   std::vector<bool> event_crosses;
   bool has_prefetch_point = false;  ///< whether one of the calls is the prefetch point
 };

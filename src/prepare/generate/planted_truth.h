@@ -47,7 +47,7 @@ class PlantedTruth {
   Weights weights(int64_t slot, int64_t rank) const;
   double mixed(double first, double own) const { return related_ * first + std::sqrt(1 - related_ * related_) * own; }
 
-  uint64_t first_key_, key_;  // key of label 0, and of this label
+  uint64_t first_key_, key_;  // key of label 0's model; key of this label's model
   double related_;            // correlation with label 0; 0 for label 0 itself
   int64_t slots_, pairs_;
   std::vector<double> per_key_;             // [slots] 1 / sqrt(mean nnz)

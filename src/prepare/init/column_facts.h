@@ -40,7 +40,7 @@ struct ListFacts {
   int64_t padded = 0;        ///< examined values with blanks around them
   bool empty_start = false;  ///< whether a cell begins or ends with the separator
   int64_t refused = 0;       ///< cells in brackets that are not lists of this form, including evaluation rows
-  std::string refused_cell;  ///< the first such cell, and the problem
+  std::string refused_cell;  ///< the first cell that `refused` counts, and the problem
 };
 
 /// Collects facts about the cells of a column, one cell at a time.
@@ -55,9 +55,9 @@ class ColumnFacts {
   void end_list();
 
   std::string unread_type;  ///< reason why a Parquet column cannot be read; empty if it can
-  bool fractions = false;   ///< whether it is a Parquet column of floats; only whole numbers can be keys
+  bool fractions = false;   ///< whether the column is a Parquet column of floats; only whole numbers can be keys
   double whole_below = 0;   ///< floats of a Parquet column: whole numbers of at least this size may be rounded
-  bool instants = false;    ///< whether it is a Parquet column of dates or times, as seconds since 1970
+  bool instants = false;    ///< whether the column is a Parquet column of dates or times, as seconds since 1970
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, including marks for missing values
   int64_t padded = 0;                    ///< cells with blanks around them, including evaluation rows
@@ -72,14 +72,15 @@ class ColumnFacts {
   int64_t sure_other_numbers = 0;  ///< number of values in other_numbers that can only be numbers
   std::string other_number;        ///< the first of sure_other_numbers
   std::string odd_value;           ///< the first value that is not a number in any known notation
-  std::string unit, with_unit;     ///< the text after the first number that is followed by text; the whole value
-  int64_t with_units = 0;          ///< number of values with the same unit
-  int64_t points = 0;              ///< numbers with a decimal point
-  int64_t group_points = 0;        ///< number of values in `points` whose point may be a thousands separator
-  std::string group_point;         ///< the first of group_points
-  int64_t large_plain = 0;         ///< numbers of 1000 or more without a point
-  int64_t words = 0;               ///< total number of words of all values
-  int64_t rising = 0;              ///< numbers that exceed the preceding number by one
+  /// text after the first number that is followed by text; the whole value of that cell
+  std::string unit, with_unit;
+  int64_t with_units = 0;    ///< number of values with the same unit
+  int64_t points = 0;        ///< numbers with a decimal point
+  int64_t group_points = 0;  ///< number of values in `points` whose point may be a thousands separator
+  std::string group_point;   ///< the first of group_points
+  int64_t large_plain = 0;   ///< numbers of 1000 or more without a point
+  int64_t words = 0;         ///< total number of words of all values
+  int64_t rising = 0;        ///< numbers that exceed the preceding number by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   Moments plain;                   ///< moments of the plain numbers
   NotationFacts notation;          ///< notations of the numbers, including evaluation rows
@@ -88,8 +89,8 @@ class ColumnFacts {
   int64_t held_out_not_keys = 0;   ///< values of evaluation rows that are not integers of at least 0
   std::string held_out_word;       ///< the first of held_out_words
   int64_t held_out_fractions = 0;  ///< numbers of evaluation rows that are not whole
-  bool is_list = false;            ///< whether it is a list column of Parquet
-  int64_t most_items = 0;          ///< maximum number of items in a list of such a column
+  bool is_list = false;            ///< whether the column is a list column of Parquet
+  int64_t most_items = 0;          ///< for a list column of Parquet: maximum number of items in a list
   int64_t integer_items = 0, items = 0;
   std::array<ListFacts, kListForms> lists;
   std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value

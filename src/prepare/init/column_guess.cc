@@ -18,7 +18,7 @@ constexpr int64_t kMostNumberKeys = 10'000;  // maximum number of distinct numbe
 constexpr int64_t kRowsPerKey = 5;           // minimum mean number of rows per key
 // fraction of distinct values above which a column counts as unique per row
 constexpr double kUnique = 0.9;
-// minimum fraction of consecutive numbers, or of numbers in a range that occur, for a row counter
+// for columns that count rows: minimum fraction of consecutive numbers, or of a range's numbers that occur
 constexpr double kCounting = 0.75;
 constexpr double kTextWords = 4;  // words per value above which a column is free text
 

@@ -14,8 +14,9 @@ namespace {
 
 using Object = Json::Object;
 
-constexpr int64_t kMostKept = 200;          // maximum number of keys that are used of a list
-constexpr int64_t kMostHistory = 50;        // the same maximum for a history, each key of which runs through a network
+constexpr int64_t kMostKept = 200;  // maximum number of keys that are used of a list
+// maximum number of keys that are used of a history; each key runs through a network
+constexpr int64_t kMostHistory = 50;
 constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;
 constexpr const char* kMissingKey = "(missing)";

@@ -21,7 +21,7 @@ struct InitPlan {
   bool skip_bad_rows = false;                 ///< whether the files contain bad rows, which training must skip
   std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain or per column
   LabelChoice label;
-  std::vector<ColumnGuess> columns;       ///< without the label, in table order
+  std::vector<ColumnGuess> columns;       ///< columns without the label, in table order
   std::vector<int64_t> distinct;          ///< [columns] number of distinct values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows: 0 if unknown
   std::optional<size_t> history, item;    ///< for din: a list column, and the column that shares its values

@@ -46,7 +46,7 @@ class NotationFacts {
   Choice choose(const std::optional<NumberFormat>& stated) const;
   /// Whether the column has values that are not plain numbers.
   bool any_other() const { return others_ > 0; }
-  /// Whether at least one of these values can only be a number.
+  /// Whether at least one value that is not a plain number can only be a number.
   bool sure() const { return sure_; }
   /// Whether the column has plain numbers whose points may be thousands separators.
   bool any_point_of_thousands() const { return thousands_ > 0; }
@@ -64,7 +64,8 @@ class NotationFacts {
   int64_t plains_ = 0, others_ = 0, thousands_ = 0;
   bool sure_ = false;
   std::array<NumberFacts, kNumberFormats> numbers_;  // [format] facts about values that are not plain numbers
-  std::array<uint64_t, kNumberFormats> hashes_{};    // [format] hash of the same numbers, including held-out rows
+  // [format] hash of the numbers that are not plain, including held-out rows
+  std::array<uint64_t, kNumberFormats> hashes_{};
   NumberFacts by_thousands_;  // facts about plain numbers whose point may be a thousands separator
 };
 

@@ -45,7 +45,7 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
   std::vector<int64_t> fields;       // indices
-  std::vector<ParquetForm> forms{};  // [field] the form in which it is read
+  std::vector<ParquetForm> forms{};  // [field] the form in which the field is read
 };
 
 std::vector<ParquetField> fields_of(const ParquetFile& file) {

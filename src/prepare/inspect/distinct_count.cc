@@ -31,7 +31,7 @@ int64_t DistinctCount::value() const { return keys_ ? keys_->distinct() : estima
 
 /// Algorithm 6 of Ertl's paper. sigma and tau correct for empty and saturated registers.
 int64_t DistinctCount::estimate() const {
-  // the maximum register value: 50 hash bits remain after 14 bits select the register, plus one
+  // maximum register value: 1 plus the 50 hash bits that do not select the register
   constexpr size_t kFull = 51;
   const auto m = static_cast<double>(registers_.size());
   std::array<double, kFull + 1> share{};  // fraction of the registers with each value

@@ -12,7 +12,7 @@ namespace hctr {
 /// Counts exactly up to `bound` distinct keys. Above `bound`, uses a sketch of 2^14 registers, whose estimate has a
 /// standard error of 0.8 %: P. Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation
 /// algorithm", AofA 2007. The estimator is from O. Ertl, "New cardinality estimation algorithms for HyperLogLog
-/// sketches", 2017. It is unbiased at any size. The result depends only on the set of keys. The order of the keys, and
+/// sketches", 2017, and is unbiased at any size. The result depends only on the set of keys. The order of the keys, and
 /// their distribution over merged counters, have no effect.
 class DistinctCount {
  public:

@@ -41,7 +41,7 @@ class FeatureRows {
                          const std::function<void(const FeatureBlock&)>& visit);
   /// The total size of the files to read, compressed or not; 0 if a size is unknown.
   int64_t bytes() const;
-  /// The number of bytes of these files read so far.
+  /// The number of bytes read so far, of all files.
   int64_t bytes_done() const { return *cutter_.consumed(); }
 
  private:

@@ -34,7 +34,7 @@ struct PreprocessOptions {
   DenseOptions dense;
   Holdout holdout;
   DataFormat format = kNormFormat;  ///< norm, raw or parquet
-  bool float_label_dense = true;    ///< for Raw: true: numbers are float32; false: unscaled int32
+  bool float_label_dense = true;    ///< for Raw: true means float32 numbers, false means unscaled int32
   int key_bytes = 4;
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
