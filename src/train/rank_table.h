@@ -20,10 +20,11 @@ struct RankAbout {
   std::string device;  ///< its description
   /// version of the GPU driver, empty on a CPU; version of this program
   std::string driver, version;
-  std::string gpu_id;                                      ///< id of the GPU, from gpu_links(); empty on a CPU
-  std::vector<std::string> nvlink = {}, unreachable = {};  ///< GPUs of the same host
-  int64_t clock_ms = 0;                                    ///< since 1970
-  std::string host_id = {};                                ///< NCCL_HOSTID, if it differs from the host's name
+  std::string gpu_id;  ///< id of the GPU, from gpu_links(); empty on a CPU
+  /// GPUs of the same host: joined by NVLink; without peer access
+  std::vector<std::string> nvlink = {}, unreachable = {};
+  int64_t clock_ms = 0;      ///< since 1970
+  std::string host_id = {};  ///< NCCL_HOSTID, if it differs from the host's name
 
   /// The key that identifies a host, as in Communicator::host_of.
   const std::string& host_key() const { return host_id.empty() ? host : host_id; }
