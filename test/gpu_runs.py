@@ -15,7 +15,7 @@ PAGE = TEST.parent / "docs/gpu_runs.md"
 
 
 def device():
-    """Name, count and driver of the GPUs of this machine; none without a driver."""
+    """Name, count and driver of the GPUs of this machine. Without a driver, the name is "none"."""
     try:
         listed = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True,
                                 check=True).stdout.split("\n")
@@ -35,7 +35,7 @@ def key(run):
 
 
 def merged(runs, others):
-    """The entries of both; for equal tests on equal devices, the newest."""
+    """Merges two lists of entries. For equal tests on equal devices, keeps the newest entry."""
     newest = {}
     for run in sorted(runs + others, key=lambda run: run["date"]):
         newest[key(run)] = run

@@ -27,7 +27,7 @@ from table_spellings import parquet_spellings, text_spellings  # noqa: E402
 
 
 def model_layers(table):
-    """A Data layer without its format, and a linear model of its dense values and vectors."""
+    """A Data layer without its format, and a linear model of its dense values and embedding vectors."""
     slots, dense = len(table.slots), len(table.dense)
     data = {"type": "Data", "label": {"top": "label"}, "sparse": []}
     data["dense"] = {"top": "dense", "dense_dim": dense}
@@ -64,7 +64,7 @@ def config_of(table, spelling):
 
 
 class Run:
-    """The programs in the folder of one seed."""
+    """Runs the programs in the folder of one seed."""
 
     def __init__(self, huge_ctr, folder):
         self.huge_ctr, self.folder = str(huge_ctr), folder
@@ -80,7 +80,7 @@ class Run:
 
 
 class Finding(Exception):
-    """A violation of the rules above."""
+    """A violation of the rules in the module docstring."""
 
 
 def problem_of(done):
@@ -89,7 +89,7 @@ def problem_of(done):
 
 
 def judge(spelling, done, scores, expected):
-    """The result of a spelling: "equal", "refused" or "said". Raises a Finding."""
+    """Returns the result of a spelling: "equal", "refused" or "said" (a message names the column). Raises a Finding."""
     if done.returncode != 0:
         if spelling.must:
             raise Finding(f"{spelling.name}: refused: {problem_of(done)}")
@@ -105,7 +105,7 @@ def judge(spelling, done, scores, expected):
 
 
 def try_seed(seed, huge_ctr, folder, altered):
-    """Returns the number of spellings by result. Findings are raised together."""
+    """Returns the number of spellings by result. Raises all findings together."""
     rng = random.Random(seed)
     table = random_table(rng)
     spellings = text_spellings(table, rng, folder)

@@ -24,7 +24,7 @@ def mix64(x):
 
 
 def codes_of(column):
-    """Returns 2 + the value of each hexadecimal text, 0 where it is missing. Converts each distinct text once."""
+    """Returns 2 + the value of each hexadecimal text, and 0 for a missing text. Converts each distinct text once."""
     places, texts = pd.factorize(column)
     values = np.array([2 + int(text, 16) for text in texts] + [0], dtype=np.uint64)
     return values[places]
@@ -42,7 +42,7 @@ def ids_of(codes, train, min_count):
 
 
 def write_norm(folder, stem, label, dense, slots):
-    """slots: [rows, keys] of each slot."""
+    """`slots`: for each slot an array [rows, keys]."""
     fields = [("length", "<i4"), ("label", "<f4"), ("dense", "<f4", (dense.shape[1],))]
     for i, keys in enumerate(slots):
         fields += [(f"n{i}", "<i4"), (f"k{i}", "<u4", (keys.shape[1],))]

@@ -24,14 +24,14 @@ def run(*command, **options):
 
 
 def folder_of(python, package):
-    """The folder of a Python package; None: not installed."""
+    """The installation folder of a Python package; None if it is not installed."""
     code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
     found = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
 
 def version_of(python):
-    """(3, 11), or None: it is none."""
+    """The version of a Python program, such as (3, 11); None if the program is no Python."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
         said = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
@@ -41,7 +41,7 @@ def version_of(python):
 
 
 def installed_packages(python, packages, name="python", limit=None):
-    """A folder in the user's cache with the packages, by pip. None: it cannot get them, or not in `limit` seconds."""
+    """A cache folder into which pip has installed `packages`; None if pip fails or exceeds `limit` seconds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     version = ".".join(map(str, version_of(python)))
     for known in {f"python-{version}", f"{name}-{version}"}:
@@ -58,7 +58,7 @@ def installed_packages(python, packages, name="python", limit=None):
 
 
 def other_pythons(used):
-    """The oldest and the newest other version, from 3.9 on, that is here."""
+    """The oldest and the newest installed Python from 3.9 on whose version differs from `used`."""
     folders = [Path(one) for one in os.environ["PATH"].split(":") if one]
     folders += sorted((Path.home() / ".pyenv/versions").glob("*/bin"))
     found = {}
@@ -70,7 +70,7 @@ def other_pythons(used):
 
 
 def works_on_other_pythons(used, wheel, folder):
-    """Whether they use what is in the wheel."""
+    """Whether the package in the wheel works on the other Pythons."""
     site = Path(folder) / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
@@ -88,7 +88,7 @@ def works_on_other_pythons(used, wheel, folder):
 
 
 def files_of(folder):
-    """Those of others' packages that Python has compiled meanwhile do not count."""
+    """The files below `folder`, without files in __pycache__ that Python compiled for other packages."""
     ours = ("huge_ctr", "hctr_")
     return {
         str(path.relative_to(folder))

@@ -21,7 +21,7 @@ namespace hctr::test {
 class OpTest {
  public:
   using Run = std::function<void(Rig&)>;
-  /// Compares results of the reference with given numbers.
+  /// Compares reference results with given values.
   class ByHand {
    public:
     explicit ByHand(Rig& rig) : rig_(rig) {}
@@ -54,7 +54,7 @@ class OpTest {
   void rounding(Rounding rounding) { rounding_ = rounding; }
   /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
-  /// Also runs rows with GEMMs in TF32 (cuda_tf32), on f32 numbers representable in TF32.
+  /// Also runs rows with GEMMs in TF32 (cuda_tf32). Inputs are f32 values representable in TF32.
   void also_in_tf32() { also_in_tf32_ = true; }
   /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }

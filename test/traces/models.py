@@ -55,7 +55,7 @@ def dlrm(w, batch):
 
 
 def dcnv2_lowrank(w, batch):
-    """Cross layers with matrices U V, followed by the deep part."""
+    """Cross layers with low-rank matrices U V, followed by the deep network."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
@@ -65,7 +65,7 @@ def dcnv2_lowrank(w, batch):
 
 
 def dcnv2_full(w, batch):
-    """Cross layers with full matrices, in parallel with the deep part."""
+    """Cross layers with full matrices, in parallel with the deep network."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
@@ -76,7 +76,7 @@ def dcnv2_full(w, batch):
 
 
 def multitask(w, batch):
-    """A shared bottom, and a tower for each of two labels."""
+    """A shared bottom MLP, and one tower for each of two labels."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     shared = torch.relu(fc(w, x, 20))
     losses = []

@@ -18,7 +18,7 @@ STEPS = 50
 
 
 class Weights:
-    """The dense weights in the order of the model file: created at first use, the same tensors in later steps."""
+    """The dense weights in model file order. The first step creates the tensors; later steps reuse them."""
 
     def __init__(self, derived):
         self.derived, self.tensors, self.next, self.count = derived, [], 0, 0
@@ -72,7 +72,7 @@ def scheduled(h, n):
 
 
 class Table:
-    """An embedding: bags of keys to vectors, and its update."""
+    """An embedding: pools bags of keys into vectors, and updates rows."""
 
     def __init__(self, derived, number, first_slot, sparse, top_clause):
         self.layer = derived.embeddings[number]
@@ -113,7 +113,7 @@ def tables_of(derived, clause):
 
 
 def record(trace, model):
-    """The loss of each step, before its update; and the number of dense weights."""
+    """Returns the loss of each step before its update, and the number of dense weights."""
     config = trace["config"]
     derived, clause, size = Derived(trace["derived"], config), config["optimizer"], config["solver"]["batchsize"]
     weights, tables, dense_optimizer = Weights(derived), tables_of(derived, clause), optimizer(clause)

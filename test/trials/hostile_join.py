@@ -39,7 +39,7 @@ def greeting(kind, process):
 
 
 def strangers(chance, heard):
-    """The behaviours of strangers by name: functions of their connected socket."""
+    """The behaviours of strangers by name, as functions of the connected socket."""
     noise = chance.randbytes(chance.randint(1, 70000))
     answer = bytes([chance.choice(b"dcpw")]) + chance.randbytes(ANSWER - 1)
 
@@ -66,7 +66,7 @@ def strangers(chance, heard):
 
 
 class Relay:
-    """Records the messages of a member, which connects through this port."""
+    """Records the messages of a member that connects through this port."""
 
     def __init__(self, to):
         self.heard = {}
@@ -115,7 +115,7 @@ class Trials:
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def job(self, connections, chance, heard=None):
-        """One job. Returns its exit codes, model, seconds, the messages to strangers, and its output."""
+        """Runs one job. Returns exit codes, model, seconds, messages to strangers, and output."""
         where = tempfile.mkdtemp(dir=self.folder)
         for name in os.listdir(self.folder):
             if name.startswith(("train", "eval", "config")):
@@ -140,7 +140,7 @@ class Trials:
                     if told and told != b"-" + bytes(VERDICT - 1):
                         learned.append((name, told[:200]))
             except OSError:
-                pass  # the job has started training, or closed the connection
+                pass  # the job already trains, or has closed the connection
 
         with concurrent.futures.ThreadPoolExecutor(64) as pool:
             jobs = [pool.submit(one, chance.random()) for _ in range(connections)]
@@ -162,7 +162,7 @@ class Trials:
         return [first.returncode, second.returncode], model.hexdigest(), took, learned, "".join(outs)
 
     def wait_for(self, port):
-        """Waits until the port is listened to, without connecting to it."""
+        """Waits until a process listens on the port, without connecting to it."""
         wanted = f":{port:04X}"
         for _ in range(1000):
             with open("/proc/net/tcp") as f:

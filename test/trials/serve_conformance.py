@@ -120,7 +120,7 @@ def start_triton(home, folder, inputs):
 
 
 def shape_of(value):
-    """The fields of an answer, without what two servers have of their own."""
+    """The fields and types of a response, without values that differ between servers."""
     if isinstance(value, dict):
         return {key: shape_of(one) for key, one in sorted(value.items())}
     if isinstance(value, list):
@@ -138,7 +138,7 @@ def raw(port, method, path, body=None, headers=None):
 
 
 def tensors(module, binary=None):
-    """Two samples: a dense input of one column, and a key for each of the slots."""
+    """Two samples: a dense input with one column, and one key per slot."""
     values = {"dense": np.array([[1.0], [2.0]], np.float32), "keys": np.array([[3], [4]], np.int64)}
     inputs = []
     for name, value in values.items():
@@ -151,13 +151,13 @@ def tensors(module, binary=None):
 def outcome(call):
     try:
         return call()
-    except Exception as error:  # what a client gets to see
+    except Exception as error:  # the error that a client sees
         status = getattr(error, "status", lambda: "")()
         return f"{type(error).__name__} {status}"
 
 
 def calls(ports):
-    """Name -> what the server answers, as fields or values that two servers should share."""
+    """Calls by name, with the fields or values of the response that both servers should share."""
     http = http_client.InferenceServerClient(f"127.0.0.1:{ports[0]}")
     grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{ports[1]}")
     found = {}
