@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Test runs on GPUs: test/gpu_runs.json, an entry for each run of test/limited.py --record, newest first.
+"""Test runs on GPUs in test/gpu_runs.json: one entry for each run of test/limited.py --record, newest first.
 
-    test/gpu_runs.py merge FILE [FILE ...]    takes entries of another machine; an entry replaces older ones of the same tests on the same device
+    test/gpu_runs.py merge FILE [FILE ...]    adds entries of another machine; an entry replaces older entries of the same tests on the same device
     test/gpu_runs.py page                     writes docs/gpu_runs.md
 """
 import json

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Runs tests of a built program, in several processes, until a time limit, and keeps all output.
+"""Runs tests of a built program in several processes until a time limit, and stores all output.
 
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*cuda*' --jobs 8 --seconds 300
     test/limited.py build/cuda/bin/integration_tests OUT --filter '*TwoGpus*' --alone --rounds 3
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*Softmax*' --under 'compute-sanitizer --tool racecheck --error-exitcode 9'
 
-For machines that are available only for minutes: at any time it is known which tests failed or did not run, with the
-output of failures. Prints each failed test with its output, the last output of processes that crashed or were stopped,
-and the counts. OUT gets the whole output of each process, and not_run.txt. --record FILE adds the results, with the
-device and the commit, to a file in the form of test/gpu_runs.json (test/gpu_runs.py merges it). Exit code 1 if a test
-failed or did not run.
+Made for machines that are available only for minutes: results are complete up to the time limit. Prints each failed
+test with its output, the last output of processes that crashed or were stopped, and the counts. Writes the whole output
+of each process and not_run.txt to the folder OUT. --record FILE appends the results, with the device and the commit, to
+a file in the format of test/gpu_runs.json, which test/gpu_runs.py merges. Exit code 1: a test failed or did not run.
 """
 import argparse
 import concurrent.futures

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes random tables in many spellings, trains a model on one and scores all of them.
+"""Writes random tables in many spellings, trains a model on one spelling, and scores all spellings.
 
     spellings.py [--bin build/cpu/bin] [--seconds 60] [--first 1]         seeds from 1 on, for a minute
     spellings.py --seeds 17,23 [--keep found]                             these seeds alone
 
 A spelling is a file with the same values: text with other delimiters, quoted, compressed, with columns in another order
-and numbers in another notation, or Parquet with other types. Its scores must equal those of the first spelling, to the
-last digit, or the command must fail. With --altered there are spellings whose values may be read differently, such as
-007 for 7 in a hashed slot; then other scores are allowed if a message names the column. Findings are printed with their
-seed, and their files stay in the folder of --keep. Parquet is omitted if Python has no pyarrow, or huge_ctr no plug-in.
+and numbers in another notation, or Parquet with other types. The scores of a spelling must equal the scores of the
+first spelling in every digit, or the command must fail. With --altered there are also spellings whose values may be
+read differently, such as 007 for 7 in a hashed slot. Then other scores are allowed if a message names the column.
+Findings are printed with their seed, and their files are copied to the folder of --keep. Parquet is omitted if Python
+has no pyarrow or huge_ctr has no plug-in.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 // Runs librdkafka's mock cluster in its own process for tests: in memory, on loopback, until stdin closes.
 //
 // usage: kafka_mock_cluster BROKERS [TOPIC:PARTITIONS]...
-// The first line on stdout is the list of brokers. Then each line on stdin is a command, answered by "ok":
+// The first line on stdout is the list of brokers. Each line on stdin is a command; the response on stdout is "ok":
 //   topic NAME PARTITIONS | down BROKER | up BROKER | delay BROKER MS | fail_produce COUNT | fail_fetch COUNT
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>

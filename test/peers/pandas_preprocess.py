@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The work of `preprocess` on Criteo's rows, written with pandas and numpy, as a baseline for measurements.
+"""Does the work of `preprocess` on Criteo rows with pandas and numpy, as a baseline for measurements.
 
     pandas_preprocess.py ROWS.tsv OUT_FOLDER        as preprocess --criteo ROWS.tsv --out OUT_FOLDER --min-count 6 --log --normalize minmax
                                                     --cross C1xC2 C3xC4 --holdout 0.1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tests of the Python package: run.py BIN_FOLDER WORK_FOLDER [TEST...]. Exit code 77: skipped, with the reason.
 
-Makes the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls it. NumPy
-and what else tests use are those of HCTR_PYTHON, or of this Python, where it has NumPy; else pip installs them once
-into the cache of the user. Without names of tests, the oldest and the newest other Python that are here, on PATH or of
-pyenv, train and score a model, too.
+Builds the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls the wheel.
+The tests use NumPy and other packages of HCTR_PYTHON, or of this Python if it has NumPy. Otherwise pip installs the
+packages once into the user's cache. Without test names, the oldest and the newest other Python on PATH or of pyenv
+train and score a model, too.
 """
 
 import os

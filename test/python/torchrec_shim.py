@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs TorchRec's own tests of its modules with those of huge_ctr.torch: torchrec_shim.py TEST_FILE...
+"""Runs TorchRec's module tests on the modules of huge_ctr.torch: torchrec_shim.py TEST_FILE...
 
-In test_fused_embedding_modules.py the fused modules are ours, and the plain ones, which they are compared with,
-TorchRec's; in other files the plain ones are ours, with our lists. Prints a line for each test, and counts.
+In test_fused_embedding_modules.py the fused modules are ours, and are compared with TorchRec's plain modules. In other
+files the plain modules and the jagged lists are ours. Prints a line for each test, and the counts.
 """
 
 import importlib.util

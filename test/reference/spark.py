@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the Parquet of the Spark job holds the samples that `preprocess` wrote as Norm, in any order.
+"""Checks that the Parquet files of the Spark job contain the samples of the Norm files of `preprocess`, in any order.
 
     spark.py PARQUET_FOLDER NORM_FOLDER
 """

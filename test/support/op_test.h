@@ -1,12 +1,14 @@
-// Tests of operators as rows of inputs. Each row runs on every device and dtype, in several memory layouts.
+// A test harness for operators. A test consists of rows of inputs; each row runs on every device and dtype, in several
+// memory layouts.
 //
-// For each row the harness checks
-//   by_hand    the CPU reference against numbers or identities written in the test (expected)
-//   cpu_f32,   each device and dtype against the CPU reference in f64 on the same inputs; that all elements of outputs
-//   ...,       and nothing else are written; that a second run is bitwise equal: on the CPU with another number of
-//   cuda_bf16  threads, on CUDA recorded as a graph and replayed
-//   gradient   backward against central differences of forward, in f64 on the CPU
-// Rows marked large have more elements than one launch has threads. They run only with HCTR_TEST_LARGE=1.
+// For each row the harness runs these checks:
+//   by_hand    compares the CPU reference with values or identities in the test (expected)
+//   cpu_f32,   compares each device and dtype with the CPU reference in f64 on the same inputs; checks that the
+//   operator
+//   ...,       writes all elements of outputs and nothing else; checks that a second run is bitwise equal: on a CPU
+//   with cuda_bf16  another number of threads, on a GPU recorded as a CUDA graph and replayed gradient   compares
+//   backward with central differences of forward, in f64 on the CPU
+// Rows marked as large have more elements than one launch has threads. Large rows run only with HCTR_TEST_LARGE=1.
 #pragma once
 
 #include <functional>

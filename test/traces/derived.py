@@ -1,6 +1,6 @@
-"""Data derived from the seed of a trace, equal here and in the program: samples, dense weights, embedding rows.
+"""Generates the data of a trace from its seed: samples, dense weights, embedding rows.
 
-test/integration/traces_test.cc holds the same formulas. Every number is exact in float32.
+test/integration/traces_test.cc uses the same formulas, so the data are equal. Every value is exact in float32.
 """
 import numpy as np
 

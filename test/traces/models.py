@@ -1,7 +1,8 @@
 """The traced models in plain tensor operations.
 
-A model receives w, which returns the next dense weights of the model file by their shape, and a batch of named tensors:
-"dense", "label", and each embedding's output [samples, slots, dim]. It returns (loss, lambda of the L2 penalty).
+A model is a function of w and batch. w(*shape) returns the next dense weights of the model file. batch maps names to
+tensors: "dense", "label", and each embedding's output [samples, slots, dim]. The function returns (loss, lambda of the
+L2 penalty).
 """
 import torch
 

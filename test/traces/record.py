@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records the losses of each traced model over 50 steps of PyTorch in float64, and writes them to the end of <model>.json.
 
-Usage: record.py [MODEL...]. Needs torch and numpy; the test that reads the traces needs neither. The part of a trace
-before "dense_parameters" is written by hand: the config, and the source of data and initial weights.
+Usage: record.py [MODEL...]. Needs torch and numpy. The test that reads the traces does not need them. The part of a
+trace before "dense_parameters" is written by hand: the config, and the source of data and initial weights.
 """
 import json
 import pathlib

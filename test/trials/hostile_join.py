@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains with processes that join by TCP while strangers connect to their port, and compares with undisturbed runs.
+"""Trains with processes that join over TCP while strangers connect to their port. Compares with undisturbed runs.
 
   test/trials/hostile_join.py build/cpu/bin --connections 500
 
-Strangers stay silent, close at once, send noise, another protocol, half an answer, an answer with a wrong code, one
-overheard on a member's connection (as an eavesdropper would), or the messages of versions without a secret. A job fails
-the trial when its exit code or model differs from an undisturbed job, when it takes a second longer, or when a stranger
-receives more than the challenge and a refusal.
+Strangers stay silent or close the connection immediately, or send: noise, another protocol, half a response, a response
+with a wrong code, a recorded response of a member (as an eavesdropper could), or the messages of versions without a
+secret. The trial fails if the exit code or the model of a job differs from an undisturbed job, if the job takes a
+second longer, or if a stranger receives more than the challenge and a rejection.
 """
 import argparse
 import concurrent.futures

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains while the system refuses memory, repeatedly: each run must end with exit 6, its cause and a saved model.
+"""Trains repeatedly while allocations fail: each run must end with exit code 6, a message with the cause, and a model.
 
   test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
   test/trials/refused_memory.py build/cuda/bin --trials 30 --gpu
 
 A trial limits addresses (`ulimit -v`) or data (`ulimit -d`), or makes one allocation fail at a random point
-(test/preload/refused_allocation.cc), in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
---gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits take effect after the first
-display. A trial fails when the run crashes, prints "bug", leaves no model newer than the last display, or stands still
-for more than 30 s: its threads sleep, or compute without output. Time in which a busy machine runs none of them does
-not count.
+(test/preload/refused_allocation.cc). The run has 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
+--gpu another process allocates the memory of a GPU that one rank trains on. Nine of ten limits take effect after the
+first display. A trial fails if the run crashes, prints "bug", saves no model newer than the last display, or makes no
+progress for more than 30 s: its threads sleep, or compute without output. Time in which a busy machine schedules none
+of the threads does not count.
 """
 import argparse
 import concurrent.futures
@@ -280,8 +280,8 @@ class Trials:
         return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
 
     def judged(self, jobs, where, start):
-        """Whether the run finished, the last iteration it displayed, its error, its seconds, the longest time that
-        it"""
+        """Waits for the run. Returns: whether the run finished, the last displayed iteration, the problems, the
+        seconds, the longest time without progress, and the output."""
         output, killed = Output(jobs), ""
         while any(job.poll() is None for job in jobs):
             if output.look(0.2) > 2 * SECONDS:

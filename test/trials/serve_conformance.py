@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One script of calls by tritonclient, against `huge_ctr serve` and against the real Triton, compared field by field.
+"""Runs the same tritonclient calls against `huge_ctr serve` and Triton, and compares the responses field by field.
 
     pip install "tritonclient[http,grpc]" "numpy<2"              # in an environment of its own
     pip download nvidia-pytriton==0.7.0 --no-deps && unzip *.whl  # brings Triton 2.51
     test/trials/serve_conformance.py --program build/cpu/bin/huge_ctr --triton pytriton/tritonserver
 
-Without --triton our server alone is asked. It trains a small model first, on clicks that it makes up. Triton serves a
-model with the same inputs and outputs by its Python backend. Prints the calls whose answers differ; docs/serving.md
-lists those that are meant to.
+Without --triton, only our server is called. The script first trains a small model on generated clicks. Triton serves a
+model with the same inputs and outputs by its Python backend. Prints the calls with different responses. docs/serving.md
+lists the intended differences.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 // Long-running trials of the store. This is no test program; build the target store_trial.
 //
-//   store_trial random OPERATIONS FOLDER            random operations against plain maps, from each set of levels
-//   store_trial soak SECONDS THREADS PAUSE FOLDER   clients of random sizes, with pauses of up to so many milliseconds,
-//                                                   while updates and versions come
+//   store_trial random OPERATIONS FOLDER            compares random operations with plain maps, for each set of tiers
+//   store_trial soak SECONDS THREADS PAUSE FOLDER   clients send requests of random sizes, with pauses of up to PAUSE
+//                                                   milliseconds, during updates and changes of versions
 //
 // Exit code 1: a result was wrong.
 #include <unistd.h>

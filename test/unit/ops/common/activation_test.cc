@@ -12,7 +12,7 @@ namespace {
 
 using ops::Activation;
 
-/// The rows and runs of every activation; `f` is its mathematical definition.
+/// The test rows and the forward and backward of an activation. `f`: its mathematical definition.
 template <class F>
 void activation_cases(Activation activation, F f, auto& test) {
   test.row("typical", {{"x", {64, 33}, -4, 4}});
