@@ -47,7 +47,7 @@ set(HCTR_BLAS_NAME ${CMAKE_MATCH_1})
 
 # CUDA
 set(HCTR_WITH_CUDA 0)
-set(HCTR_CUDA_VERSION none)  # --version prints such variables
+set(HCTR_CUDA_VERSION none)  # --version prints this value
 set(HCTR_CUDA_STATE "left out (HCTR_CUDA=OFF)")
 if(NOT HCTR_CUDA STREQUAL "OFF")
   include(CheckLanguage)

@@ -1,5 +1,5 @@
-// preprocess --apply encodes the rows of another day with the ids and the scaling of the first day, and rejects
-// incompatible numberings.
+// preprocess --apply encodes the rows of another day with the ids and the scaling of the first day. Evaluation rejects
+// data that were encoded with other ids.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

@@ -256,7 +256,8 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
               "Going on with 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036"}));
-  // A base is kept as long as an increment needs it, also after the config turns increments off.
+  // A run can resume from an increment although its config no longer requests increments. The new full checkpoint
+  // replaces the increment and its base.
   expect_says(resume(local_updates(config(R"({"every": 4, "keep_last": 1})", 44)), "run"), 0, "iteration_000040");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{44}));
 }

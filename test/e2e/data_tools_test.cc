@@ -1,5 +1,5 @@
-// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the examples of
-// --help.
+// data_generator in every format, data_inspect, feature_spec, the old argument syntax of criteo2hugectr, and the
+// examples of --help.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -200,7 +200,8 @@ TEST(DataInspect, ControlCharactersOfAFileNeverReachTheTerminal) {
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
-  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");  // without the library in its folder
+  // the plug-in library is missing in this folder
+  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");
   write_file(folder / "train.parquet", "PAR1");
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());

@@ -184,7 +184,7 @@ TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved
   for (const char* damage : {"truncate -s 3000 train.0.data", "truncate -s 0 train.0.data", "rm train.0.data"}) {
     SCOPED_TRACE(damage);
     fs::remove_all(folder_ / "out");
-    fs::remove(folder_ / "train.txt.made.json");  // make_data must write the damaged data again
+    fs::remove(folder_ / "train.txt.made.json");  // without this file, make_data writes all data again
     make_data(folder_.path(), "config.json", 2000, 300, {"--force"});
     ASSERT_TRUE(fs::exists(folder_ / "train.0.data"));
     const Outcome outcome = in_shell(endless(), std::string("timeout 60 $TRAIN 2> err & until_runs; ") + damage +

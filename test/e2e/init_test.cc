@@ -171,7 +171,7 @@ TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
     std::istringstream rows(all);
     std::string text;
     for (std::string line; std::getline(rows, line);) {
-      // Column positions: row,user,age,city,income,tags,liked,seen,item,...,bought. The city is quoted and contains a
+      // Cells of a row: row,user,age,city,income,tags,liked,seen,item,...,bought. The city is quoted and contains a
       // comma.
       std::vector<std::string> cells(1);
       bool inside = false;

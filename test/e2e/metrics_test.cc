@@ -116,7 +116,7 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
   for (const std::string& device : devices) {
     const Json measured = metrics(words + "]", device, nullptr, kGroups);
     EXPECT_EQ(measured.object()->size(),
-              2 * metric_types().size() + 1);  // one per loss; AverageLoss also has one for the sum of the losses
+              2 * metric_types().size() + 1);  // each metric for each loss, and AverageLoss for the sum of both losses
     for (const MetricType& type : metric_types()) {
       const auto expect = [&](const std::string& name, double expected) {
         const Json* value = measured.find(name);

@@ -1,4 +1,5 @@
-// Trains a small model of each common family on planted data, which tests wiring, planning and gradients together.
+// Trains a small model of each common family on data with planted signals, to test wiring, planning and gradients
+// together.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -50,7 +50,7 @@ class Report : public testing::Test {
   }
   static Json page() { return data_of(read_file(*folder_ / "page.html")); }
   static std::string notes(const Json& run) { return run.find("notes")->text(); }
-  /// Copies run a to the folder `name`.
+  /// Copies the run folder of run a. Returns the path of the copy.
   static fs::path copy_of_a(const std::string& name) {
     fs::remove_all(*folder_ / name);
     fs::copy(*folder_ / "a", *folder_ / name);

@@ -9,8 +9,8 @@
 namespace hctr::test {
 namespace {
 
-/// Tables that once had different scores by spelling: lists, missing values, empty defaults, vocabularies and shared
-/// key spaces.
+/// Tables whose spellings had different scores in earlier versions: lists, missing values, empty defaults, vocabularies
+/// and shared key spaces.
 TEST(Spellings, HaveTheScoresOfTheOneThatTrained) {
   const char* given = std::getenv("HCTR_PYTHON");
   const std::string python = given ? given : "python3";

@@ -49,7 +49,7 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
 
 TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
-  fs::copy_file(bin_dir() / "huge_ctr", folder / "huge_ctr");  // without the library in its folder
+  fs::copy_file(bin_dir() / "huge_ctr", folder / "huge_ctr");  // the plug-in libraries are missing in this folder
   write_text(folder / "store.json", R"({"redis": {}, "rocksdb": {"folder": "db"}})");
   const Outcome done = run_program((folder / "huge_ctr").string(), {"store", "stats", "store.json"}, folder.path());
   EXPECT_EQ(done.exit_code, 5);

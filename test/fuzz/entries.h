@@ -13,7 +13,7 @@ namespace hctr::fuzz {
 using Bytes = std::span<const uint8_t>;
 
 // The list of entries, which test/CMakeLists.txt parses too. Each entry returns for any bytes, and crashes on a
-// violation: a memory error, an Error(bug), or two ways of reading that differ.
+// violation: a memory error, an Error(bug), or two parsers that disagree about the same bytes.
 #define HCTR_FUZZ_ENTRIES(entry)                                                                                       \
   entry(norm_file)        /* a file's bytes behind one that picks the section */                                       \
       entry(raw_records)  /* the same */                                                                               \

@@ -201,7 +201,8 @@ bool loads_checkpoint(Bytes bytes) {
   tolerate([&] {
     if (exact) return with_model_of_as_many_rows(*manifest, load);
     shared_runtime();
-    static std::unique_ptr<FuzzedModel> model;  // a load may add candidates without a row, hence the reset below
+    // recreated for every load, because a load may add candidates without adding a row
+    static std::unique_ptr<FuzzedModel> model;
     if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
     load(*model);
     model.reset();

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 /// How the ranks of a run are distributed.
 struct Ranks {
   std::string gpu;    // the value of "gpu" in the config
-  int processes = 1;  // mpirun starts the processes if more than 1
+  int processes = 1;  // if more than 1, mpirun starts the processes
 };
 inline void PrintTo(const Ranks& ranks, std::ostream* out) { *out << ranks.gpu; }
 inline const Ranks kThreads[] = {{"[0, 1]"}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}};
@@ -32,8 +32,8 @@ inline const Ranks kProcesses[] = {
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
-/// Whether sanitizers skip these ranks. The remaining ones, three threads and three ranks in two processes, run the
-/// same code.
+/// Whether sanitizers skip these ranks. Sanitizers run only three threads, and three ranks in two processes, which
+/// cover the same code.
 inline bool same_code(const Ranks& ranks) { return ranks.gpu != kThreads[1].gpu && ranks.gpu != kProcesses[3].gpu; }
 
 /// Counts the ranks: each rank is one digit in `gpu`.
@@ -243,7 +243,7 @@ class RanksTest : public ::testing::Test {
   }
 
   /// A config in half precision with vectors of 64 elements. An Interaction layer also reads a dense vector with large
-  /// values, so only the gradients of embeddings overflow. Generates data with a dense vector of this size.
+  /// values, so only the gradients of embeddings overflow. Also generates data for this config.
   std::string with_large_interaction() {
     std::string layers = R"({"type": "Add", "bottom": ["dense", "dense"], "top": "twice1"},)";
     for (int i = 1; i < 11; ++i)

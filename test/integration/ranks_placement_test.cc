@@ -71,7 +71,7 @@ TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
 }
 
 TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
-  // The sizes are totals over all ranks. Each rank of data_parallel tables has the table of a single rank.
+  // The sizes are totals over all ranks. With data_parallel placement, each rank has the same table as a single rank.
   const std::string sizes =
       R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
   const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",

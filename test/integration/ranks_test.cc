@@ -40,7 +40,7 @@ TEST_P(RanksOnGpus, WithLongVectorsTrainTheModelOfOneGpu) {
 
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
   const Result one = alone(sgd(config_));
-  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // inherited by the program
+  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // the started program inherits this variable
   expect_same(one, train(sgd(config_), GetParam()), 2e-5, 2e-5);
   ::unsetenv("NCCL_P2P_DISABLE");
 }

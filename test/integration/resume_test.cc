@@ -682,8 +682,8 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       EXPECT_EQ(metrics("whole").losses, losses);
       expect_state(expected, "whole");
       EXPECT_GT(rows_moved("whole"), 0);
-      // Resumes from an increment after whose base rows moved, with tables that fit into GPU memory and with tables
-      // that do not.
+      // Rows have moved between the base and the increment. Resumes with tables that fit into GPU memory, and with
+      // tables that do not fit.
       for (const bool moves : {false, true}) {
         if (kSanitized && !moves) continue;  // another case runs the same code
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
@@ -913,7 +913,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
     for (const int from : {4, 1, 3}) {
-      if (kSanitized && from == 3) continue;  // starting from 4 and from 1 ranks runs the same code
+      if (kSanitized && from == 3) continue;  // runs that start on 4 ranks and on 1 rank cover the same code
       train_whole(placed(from), gpus[from - 1]);
       if (HasFatalFailure()) return;
       const Result whole = result("whole");

@@ -1,4 +1,4 @@
-// Several tables share a memory budget: which tables are in GPU memory.
+// If several tables share a memory budget, small tables are in GPU memory completely.
 #include <gtest/gtest.h>
 
 #include "config/json.h"

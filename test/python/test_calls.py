@@ -19,7 +19,7 @@ class Conversations(unittest.TestCase):
             Conversation().run(lambda: (_ for _ in ()).throw(LookupError("of the work")), None)
 
     def test_an_interrupt_at_any_moment_ends_the_call(self):
-        """Interrupts arrive during a question of the worker and at its end: messages in transit may be lost."""
+        """Interrupts arrive while the worker asks the caller, and when work ends. Messages in transit may be lost."""
 
         def work(talk, stopped):
             os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Tests of other projects: PyTorch's samples of its operators, and TorchRec's tests in HCTR_TORCHREC_TESTS."""
+"""Tests of other projects: PyTorch's samples of its operators, and TorchRec's tests in $HCTR_TORCHREC_TESTS, if set."""
 
 import os
 import subprocess

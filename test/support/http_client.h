@@ -8,7 +8,7 @@ namespace hctr::test {
 
 struct HttpAnswer {
   int status = 0;                              // 0: the server closed the connection
-  std::map<std::string, std::string> headers;  // by lower-case name
+  std::map<std::string, std::string> headers;  // keys are lower-case header names
   std::string body;
 };
 

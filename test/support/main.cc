@@ -27,7 +27,7 @@ class Summary : public ::testing::EmptyTestEventListener {
 int main(int count, char** arguments) {
   ::testing::InitGoogleTest(&count, arguments);
   hctr::test::register_op_tests();
-  hctr::ops::load_blas(hctr::program_surroundings());                   // as the programs do
+  hctr::ops::load_blas(hctr::program_surroundings());                   // loads the BLAS library, as the programs do
   ::testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
   hctr::end_process(RUN_ALL_TESTS());
 }

@@ -47,7 +47,8 @@ class Rig {
   Tensor out(const std::string& name, Shape, Type = Type::same);
   /// Scratch memory.
   Tensor scratch(const std::string& name, const TensorSpec&);
-  /// The gradient of an input, which the operator must write, or of an output, which has random values.
+  /// The gradient of an input or of an output. The operator must write gradients of inputs. Gradients of outputs have
+  /// random values.
   Tensor d(const std::string& name);
   /// Sets the gradient of output `name`, for operators without an output gradient, such as losses.
   void gradient_of_loss(const std::string& name, double value) { fixed_gradients_[name] = value; }

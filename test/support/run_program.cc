@@ -50,7 +50,7 @@ bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
     pollfd one{.fd = ending, .events = POLLIN, .revents = 0};
     ::poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     ::close(ending);
-  }  // an old system lacks the call; a signal may interrupt the wait
+  }  // old systems lack pidfd_open, and a signal may interrupt poll(): the code below checks again
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     if (std::chrono::steady_clock::now() >= end) return false;

@@ -180,7 +180,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   files.commit();
   const OnnxArrays computed = evaluate(read_onnx(folder / "layer.onnx"), inputs);
   for (size_t o = is_loss ? 1 : 0; o < spec.outputs.size(); ++o) {
-    if (as_made.outputs[o].shape.elements() == 0) continue;  // an output without readers
+    if (as_made.outputs[o].shape.elements() == 0) continue;  // outputs that no layer reads are empty
     const OnnxArray& y = computed.at(cat("out", o));
     EXPECT_EQ(y.dims, dims_of(spec.outputs[o].shape)) << "output " << o;
     const std::vector<double> expected = tensors.numbers(io.out[o]);

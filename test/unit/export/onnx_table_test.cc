@@ -141,7 +141,7 @@ TEST(OnnxTable, PoolsSeveralKeysAsTheCombinerSays) {
 TEST(OnnxTable, GivesEveryKeyItsPlaceWithoutPooling) {
   const TestTable table(50, false);
   const OnnxArray keys = keys_for(table, 10, 4);
-  // the second slot has one column of its four positions
+  // the second slot has four positions, but only one output column
   const OnnxArray y = looked_up(table, "none", {4, 1}, keys).at("y");
   ASSERT_EQ(y.dims, (std::vector<int64_t>{10, 5, kTableDim}));
   for (size_t sample = 0; sample < 10; ++sample)

@@ -96,7 +96,7 @@ TEST(RunFolder, KeepsAMetricsFileThatIsNotOfTheRunThatGoesOn) {
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), line);
   log.expect("metrics.jsonl' is damaged or belongs to another run: it is kept as '");
   log.expect("lines of the run are missing");
-  go_on(static_cast<int64_t>(line.size()) - 2);  // an offset within a line: the file must belong to another run
+  go_on(static_cast<int64_t>(line.size()) - 2);  // the offset is within a line, so the file must belong to another run
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl.1", ""), line);
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), "");
   write_text(folder / "run/metrics.jsonl", "garbage");

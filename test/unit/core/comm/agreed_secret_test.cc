@@ -129,7 +129,7 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
 }
 
 TEST_F(AgreedSecrets, AreNotAskedForUntilAllHaveSaidThatTheyKeepThem) {
-  // Process 2 dies after it has received the table. The other processes may or may not have the secret.
+  // Process 2 dies before it confirms the secret. The other processes may or may not have the secret.
   std::thread others([&] { join({&at(0), &at(1)}); });
   {
     const TcpSocket data = connect_without_answering(2, ConnectionKind::data);

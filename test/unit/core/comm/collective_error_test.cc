@@ -1,4 +1,4 @@
-// If one rank has an error, all ranks throw it.
+// If one rank has an error, all ranks throw this error.
 #include "core/comm/collective_error.h"
 
 #include <gtest/gtest.h>

@@ -126,7 +126,8 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // part 1 += 2 * 0; part 2 += part 1. Recorded: 2 += 10 * 0 runs before 3 += 2 * 2. Otherwise it runs after.
+      // numbers[1] += 2 * numbers[0]; numbers[2] += numbers[1]. If recorded, numbers[2] += 10 * numbers[0] runs before
+      // numbers[3] += 2 * numbers[2]; otherwise it runs afterwards.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

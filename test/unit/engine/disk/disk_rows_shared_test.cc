@@ -116,7 +116,7 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   EXPECT_EQ(budget.host_room(), budget.limits().host);
 }
 
-/// Disk space that is bound by the snapshot of one table becomes available to another table when the snapshot ends.
+/// The snapshot of one table binds disk space. Another table waits until the snapshot ends, instead of failing.
 TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   for (const bool has_ended : {false, true}) {
     SCOPED_TRACE(has_ended);
@@ -155,7 +155,7 @@ TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   }
 }
 
-/// Host memory that is bound by the snapshot of one table becomes available when another table's map grows.
+/// The snapshot of one table binds host memory. Another table whose map grows waits until the snapshot ends.
 TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   const TemporaryFolder folder;
   constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // bytes of the first map of a table

@@ -157,7 +157,7 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
 }
 
 TEST_F(HybridKeys,
-       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // occurrences per batch; vectors are exchanged as f32
+       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // occurrences are counted per batch; vectors are f32
   const ReplicatedCase replicated{.replication = kFound};
   std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // indexed by slot and key
   const ShardedRun run = replicated.run(5);

@@ -389,8 +389,8 @@ TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
     Twins twins(options, GetParam(), 100 + i);
     // Stochastic rounding moves an element by up to one representable value per step.
     const double tolerance = table.format == SetFormat::f32 ? 2e-4 : table.format == SetFormat::f16 ? 8e-3 : 6e-2;
-    // If rows differ by less than the tolerance, rounding decides which row has the largest element. Then compares only
-    // one step.
+    // If rows differ by less than the tolerance, rounding decides which row has the largest element. In this case only
+    // one step is compared.
     const bool any_max = a == Pooling::max || b == Pooling::max;
     const bool alike = table.format != SetFormat::f32 || table.initial.kind == EmbeddingStart::Kind::constant;
     const int64_t steps = any_max && alike ? 1 : 4;

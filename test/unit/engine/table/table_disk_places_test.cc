@@ -71,7 +71,7 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// With admission, new rows are known only after the fetched rows have slots. New rows are appended, and gaps are
+/// With admission, new rows are known only after the search for fetched rows. New rows are appended, and then gaps are
 /// closed.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();

@@ -41,7 +41,8 @@ class DiskTiers : public OnDevice {
                               : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
     limits.device = least_device(GetParam(), spec, limits) + few;
     limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
-    limits.device = least_device(GetParam(), spec, limits) + few;  // smaller if fewer rows can be on the host
+    // the minimum is smaller if fewer rows can be on the host
+    limits.device = least_device(GetParam(), spec, limits) + few;
     return limits;
   }
   void expect_all_tiers(TableRig& rig) {

@@ -1,4 +1,5 @@
-// The memory that a row store uses of its budgets, and the number of rows that fit. Only arithmetic, without a table.
+// Computes the memory that a row store takes from its budgets, and the number of rows that fit. Only arithmetic,
+// without a table.
 #include "engine/tiers/row_account.h"
 
 #include <gtest/gtest.h>

@@ -90,7 +90,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
       EXPECT_EQ(found.skipped[i], whole.skipped[at + i]);
       EXPECT_EQ(found.behind[i + 1], whole.behind[at + i + 1]);
     }
-    if (options.repeat) continue;  // with repeat, a reader has parsed rows in advance
+    if (options.repeat) continue;  // a repeating reader parses rows in advance, so its counts are larger
     if (shared) {
       EXPECT_EQ(found.parsed, found.count) << "a rank parses its own rows, and no other";
     } else if (at == 0) {

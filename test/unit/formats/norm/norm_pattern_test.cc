@@ -83,7 +83,7 @@ TEST_P(NormPatterns, ASlotWithOtherCountsInTheMiddleLeavesOtherInputsAsTheyAre) 
     SampleBlock block = read(rows);
     EXPECT_TRUE(block.narrow);
     EXPECT_EQ(block.ones, (std::vector<uint8_t>{0, 1, 1, 1, 1, 1})) << at;
-    // A record whose length equals that of one key per slot, but whose slots have none and two keys.
+    // A record with the same length as a record with one key per slot. One slot has no key, and the next slot has two.
     rows = some_rows(500, false);
     rows[at].slots[2] = {};
     rows[at].slots[3] = {8, 9};

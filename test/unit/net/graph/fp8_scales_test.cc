@@ -89,7 +89,7 @@ TEST(Fp8Training, ASkippedStepLeavesTheScalesAsTheyAre) {
   model.train();
   EXPECT_EQ(model.model.loss_scale()->skipped, 1);
   EXPECT_EQ(weights(), before);
-  // The step after a skipped step gives the same weights as without the skipped step.
+  // A skipped step must not affect the next step.
   from_host(model.runtime_stream(), model.dense, values);
   model.train();
   const std::vector<float> with_skip = weights();

@@ -1,4 +1,4 @@
-// A step between hosts: the recorded parts, the calls between them, and their order.
+// A step of ranks on several hosts: the recorded parts, the calls between them, and their order.
 #include <gtest/gtest.h>
 
 #include "core/comm/host_comm.h"
@@ -24,7 +24,7 @@ Config two_tables(const std::string& solver) {
                       solver);
 }
 
-/// Simulates a recording: runs outside calls at the end of each piece, and counts the pieces.
+/// Simulates a recording: runs the calls passed to outside() at the end of each piece, and counts the pieces.
 class Late : public Recording {
  public:
   void outside(std::function<void()> work) override { waiting_.push_back(std::move(work)); }

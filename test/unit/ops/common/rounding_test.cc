@@ -50,7 +50,7 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
       for (const float sign : {1.0f, -1.0f}) {
         const auto x = static_cast<float>(low + part * (high - low));
         if (static_cast<double>(x) == low || static_cast<double>(x) == high)
-          continue;  // no float lies strictly between `low` and `high` here
+          continue;  // x coincides with one of the neighbours
         const double chance = (static_cast<double>(x) - low) / (high - low);
         constexpr uint32_t kDraws = 1024;
         int64_t up = 0;

@@ -73,7 +73,7 @@ OP_TEST(CopyItems) {
   row("typical", {{"x", {12, 7}}});
   row("packs", {{"x", {12, 32}}});
   rounding(Rounding::none);
-  forward([](Rig& t) {  // runs of 3 rows become slots; each row is repeated twice
+  forward([](Rig& t) {  // y: runs of 3 rows become slots; z: each row is repeated twice
     const int64_t width = t["x"].dim(1);
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 3), StridedItems::slots_of(t.out("y", {4, 3, width}), 3));
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 1).repeated(2),

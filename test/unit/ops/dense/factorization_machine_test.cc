@@ -64,7 +64,7 @@ OP_TEST(FactorizationMachineOfPairs) { machine_cases(*this, 40, 7, 1, 2, {19}); 
 /// Rows of every tensor are a multiple of the pack size.
 OP_TEST(FactorizationMachineOfPacks) { machine_cases(*this, 8, 3, 8, 16, {37, 8}); }
 OP_TEST(FactorizationMachineOfOneSlot) { machine_cases(*this, 1, 1, 1, 3, {9}); }
-/// The maximum width, with the shortest and with the longest vectors.
+/// The largest supported total width, once with the shortest and once with the longest vectors.
 OP_TEST(FactorizationMachineOfManySlots) { machine_cases(*this, 1000, 24, 5, 1, {5}); }
 OP_TEST(FactorizationMachineOfLongVectors) { machine_cases(*this, 3, 1, 300, 256, {11}); }
 

@@ -36,8 +36,8 @@ OP_TEST(FmOrder2OfOddWidth) {
   fm_cases(*this, 11);
 }
 
-/// Vectors whose size is no multiple of the pack size, in rows whose size is, or in padded rows. Some inputs exceed one
-/// block.
+/// The vector size is no multiple of the pack size. The row size is a multiple, or rows are padded. Some inputs exceed
+/// one block.
 OP_TEST(FmOrder2OfNarrowVectors) {
   row("many slots", {{"x", {67, 40 * 10}}});
   row("one slot", {{"x", {18, 10}}});
