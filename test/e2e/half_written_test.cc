@@ -29,7 +29,7 @@ class HalfWritten : public testing::Test {
       for (int k = 0; k < 39; ++k)
         clicks += "\t" + std::to_string(k < 33 ? i % (k + 7)
                                                : i * 2654435761 %
-                                                     // many distinct values: the file stays large when compressed
+                                                     // stays large when compressed
                                                      100000000);
       for (int k = 0; k < 39; ++k) old_text += " " + std::to_string(i % (k + 7));
       clicks += '\n';

@@ -359,7 +359,7 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.load({.tables = {{"deep_emb", "later/m1_sparse_20.model"}}});
     EXPECT_EQ(trainer.evaluate(), at_20);
     EXPECT_EQ(trainer.state().iteration, 20);
-    // Loads the whole model of iteration 10. The following steps must give the same results as before.
+    // Loads the whole model of iteration 10. The results of the following steps must be unchanged.
     EXPECT_THROW(trainer.load({.dense = "saved/none.model"}), Error);
     trainer.load({.dense = "saved/m_dense_10.model",
                   .dense_states = "saved/m_opt_dense_10.model",
