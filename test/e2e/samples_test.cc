@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 std::string sample(const std::string& name) { return read_file(hctr::test::source_dir() / "samples" / name); }
 
-/// Smaller batches than the sample's, so that a test takes seconds on two cores.
+/// The sample's config with smaller batches, so that the test takes seconds on two cores.
 std::string made_small(std::string config) {
   config = with_change(config, "\"batchsize\": 16384", "\"batchsize\": 512");
   if (config.find("\"batchsize_eval\": 16384") != std::string::npos)
@@ -57,7 +57,7 @@ TEST(Samples, ServingTrainsServesAsksAndUpdates) {
   EXPECT_NE(read_file(folder / "runs/serving/before.txt"), read_file(folder / "runs/serving/after.txt"));
 }
 
-/// The folders of samples with planted data.
+/// Folders of samples that generate data with planted signals.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(hctr::test::source_dir() / "samples"))
@@ -121,7 +121,7 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   EXPECT_TRUE(models[0] == models[1]);
 }
 
-/// The folder of the real data, if present.
+/// The folder of the real data set, if present.
 fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   return (given ? fs::path(given) : hctr::test::source_dir() / "../shared/data") / name;
