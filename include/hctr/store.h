@@ -274,18 +274,18 @@ class HCTR_API StoreReading {
   int64_t iteration() const;  ///< iteration of the rows; -1: unknown
 
   /// Sets row i to the row of keys[i], or to the default vector. `slot`: for a table with `by_slot`. `stride`: elements
-  /// between the starts of two rows; 0: dim. `found`, which may be null: [keys]. Returns the number of keys without a
-  /// row.
+  /// between the starts of two rows; 0: dim. `found`, which may be null: [keys]. Returns the number of distinct keys
+  /// without a row.
   int64_t get(size_t table, std::span<const int64_t> keys, float* rows, int64_t stride = 0, uint8_t* found = nullptr,
               int32_t slot = 0) const;
   /// Appends the rows of the distinct keys to `rows`, and sets row_of [keys] to their row numbers in `rows`. Row 0
   /// means "no row", and must be in `rows` before the call: a key without a row gets number 0. Returns the number of
-  /// keys without a row.
+  /// distinct keys without a row.
   int64_t get_rows(size_t table, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    int32_t slot = 0) const;
   /// Pools the rows of keys [offsets[b], offsets[b + 1]) into vector b: their sum, in the order of the keys, divided by
   /// the number of keys (mean) or its square root (sqrtn). An empty bag gives 0. A key without a row contributes the
-  /// default vector. Returns the number of keys without a row.
+  /// default vector. Returns the number of distinct keys without a row.
   int64_t get_pooled(size_t table, std::span<const int64_t> keys, std::span<const int64_t> offsets, StoreView::Pooling,
                      float* vectors, int64_t stride = 0, int32_t slot = 0) const;
 
