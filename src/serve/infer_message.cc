@@ -8,7 +8,7 @@
 namespace hctr::serve {
 namespace {
 
-/// A field of a map from texts to InferParameter.
+/// Reads one entry of a map from names to InferParameter.
 void read_parameter(std::string_view entry, Parameters& to) {
   std::string key;
   Parameter value = false;
@@ -26,12 +26,12 @@ void read_parameter(std::string_view entry, Parameters& to) {
   to[key] = std::move(value);
 }
 
-/// The lowest bytes of a number, as a datatype has it.
+/// Appends the lowest `bytes` bytes of a number, the width of its datatype.
 void append_value_bits(std::string& to, uint64_t bits, size_t bytes) {
   to.append(reinterpret_cast<const char*>(&bits), bytes);
 }
 
-/// Values of InferTensorContents, as bytes of the datatype.
+/// Converts the values of an InferTensorContents message to bytes of the tensor's datatype.
 std::string read_contents(std::string_view contents, const NamedTensor& tensor) {
   std::string bytes;
   const size_t width = size_of(tensor.type);
@@ -57,7 +57,7 @@ std::string read_contents(std::string_view contents, const NamedTensor& tensor) 
                : kind == 7 ? 8
                            : 0,
                [&](uint64_t bits) {
-                 if (width < 4 && tensor.type != Datatype::boolean) {  // travels as 32 bits
+                 if (width < 4 && tensor.type != Datatype::boolean) {  // transmitted as 32 bits
                    const auto value =
                        static_cast<int64_t>(kind == 2 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits));
                    const int64_t high = int64_t{1} << (8 * width - (kind == 2 ? 1 : 0)), low = kind == 2 ? -high : 0;

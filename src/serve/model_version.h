@@ -1,4 +1,4 @@
-// One version of a model, loaded, warm and ready for requests.
+// One loaded and warmed-up version of a model.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace hctr::serve {
 
 class ModelVersion {
  public:
-  /// Loads the model at `path` and scores once in each size of small batches, so that the first request takes no longer
-  /// than the next. Errors: those of Model; Error(config).
+  /// Loads the model at `path`. Scores one batch for each small batch size as a warm-up, so that first requests are not
+  /// slower than later ones. Errors: those of Model; Error(config).
   ModelVersion(ModelConfig, const std::string& path, const ServeOptions&);
 
   const ModelConfig& config() const { return config_; }
@@ -28,9 +28,9 @@ class ModelVersion {
   const ModelStatistics& statistics() const { return statistics_; }
   const RequestSamples& reader() const { return reader_; }
   int64_t waiting() const { return scheduler_->waiting(); }
-  /// Any thread. `request.version` is the number of this one.
+  /// Thread-safe. `request.version` must be this version's number.
   void submit(InferRequest, Answer);
-  /// The scores of samples, of each output, past the scheduler.
+  /// Scores samples without the scheduler. Returns the scores of each output.
   std::vector<std::vector<float>> score_offline(const SampleArrays&);
 
  private:

@@ -10,7 +10,7 @@
 namespace hctr::serve {
 namespace {
 
-/// The number that a name is, without leading zeros; 0: none.
+/// The number of a version folder's name, without leading zeros; 0: not a number.
 int64_t number_of(const std::string& name) {
   int64_t number = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
