@@ -15,14 +15,15 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLines(200);
-constexpr std::chrono::seconds kLastingTrouble(5);  // messages of several partitions come in any order
+// reported only if it lasts this long, because messages of several partitions arrive in any order
+constexpr std::chrono::seconds kLastingTrouble(5);
 
 struct FollowedModel {
   std::string name;
   std::unique_ptr<StoreStream> stream;
   int64_t applied = 0;
   std::string trouble{}, said{};
-  std::chrono::steady_clock::time_point since{};  // that the trouble is this one
+  std::chrono::steady_clock::time_point since{};  // when the present `trouble` began
 };
 
 void print_stream_line(const Store& store, const FollowedModel& model, const StoreStreamStatistics& now) {

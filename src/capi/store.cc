@@ -26,7 +26,7 @@ Store& store_at(hctr_store* store) {
 
 std::string text_or_none(const char* text) { return text ? text : ""; }
 
-/// Rows that a caller has in memory.
+/// The rows in a caller's arrays.
 void set_rows(const hctr_array& vectors, int64_t dim, int64_t keys, const std::string& what, std::vector<float>& to) {
   const Matrix matrix = matrix_of(vectors, what);
   if (vectors.gpu >= 0) throw Error(Kind::usage, cat(what, " are on a GPU: give memory of the host"));
@@ -60,7 +60,7 @@ StoreTableSource source_of(const hctr_store_source& from) {
   return to;
 }
 
-/// An update of a caller, with what its spans refer to.
+/// A caller's update, with the memory that its spans refer to.
 struct GivenUpdate {
   std::string table;
   int32_t slot;

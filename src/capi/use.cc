@@ -1,4 +1,4 @@
-// What is done with a saved model.
+// Evaluation, prediction and export through the C interface.
 #include <string>
 #include <vector>
 

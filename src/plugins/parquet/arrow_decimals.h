@@ -1,4 +1,4 @@
-// Decimals, dates and times of Arrow as numbers and texts.
+// Converts Arrow's decimals, dates and times to numbers and texts.
 #pragma once
 
 #include <arrow/api.h>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// The type of a decimal, a date or a time; ParquetType::other for all else.
+/// The type of a decimal, a date or a time; ParquetType::other for all other types.
 ParquetType converted_type(const arrow::DataType&);
 
 /// The values of an array of such a type, in the form asked for; what nulls become does not matter.
@@ -22,7 +22,7 @@ ParquetType converted_type(const arrow::DataType&);
 struct ConvertedValues {
   std::vector<double> numbers;
   std::vector<int64_t> integers;
-  std::vector<int32_t> ends;  ///< of texts: 0, then the end of each
+  std::vector<int32_t> ends;  ///< text offsets: 0, then the end of each text
   std::string text;
 };
 arrow::Status convert(const arrow::Array&, ParquetForm, ConvertedValues&);
