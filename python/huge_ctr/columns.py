@@ -23,12 +23,13 @@ class Columns:
     label: str
     rows: int
     numbers: list[str] = field(default_factory=list)  # standardized
-    skewed: list[str] = field(default_factory=list)  # those with a skewed distribution, which get a logarithm
+    # numeric columns with a skewed distribution, which are transformed by a logarithm
+    skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # why
-    distinct: float = 0  # estimated distinct values over all slots
-    most_items: int = 1  # of a list
+    distinct: float = 0  # estimated number of distinct values over all slots
+    most_items: int = 1  # maximum list length in the sampled rows
     weight: Optional[str] = None
 
     @staticmethod
@@ -127,7 +128,7 @@ class Columns:
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """Names, rows, and a function that returns the first values of a column."""
+    """The column names, the number of rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
     if hasattr(table, "column_names"):  # of PyArrow

@@ -14,7 +14,7 @@
 namespace hctr {
 
 struct MetricsLog {
-  std::optional<Json> start, end;  ///< number of lines of each kind
+  std::optional<Json> start, end;  ///< the "start" and the "end" line
   /// Numbers of "train" lines by name. The x axis is the iteration, or the seconds of training for names in
   /// kOverSeconds.
   std::map<std::string, Series> training;

@@ -33,8 +33,8 @@ void choose_data(const ModelOptions&, Config&);
 /// empty: none. Errors: Error(usage), before the model is loaded, if `out` is an input file.
 int use_model(const ModelOptions&, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(ModelOnRank&)>& body, const std::string& out = {});
-/// Collective. Reports how many keys have rows, and stores the numbers in `use` on rank 0. Call it before results are
-/// written. Errors: those of expect_matches(), unless the options allow unmatched keys.
+/// Called on every rank. Reports how many keys have rows, and stores the numbers in `use` on rank 0. Call it before
+/// results are written. Errors: those of expect_matches(), unless the options allow unmatched keys.
 void report_matches(const ModelOnRank&, std::vector<SlotMatches>, const ModelOptions&, ModelUse&);
 /// Fills the fields of ModelUse on rank 0. `start`: the start time of the work.
 void describe_use(const ModelOnRank&, std::chrono::steady_clock::time_point start, ModelUse&);
