@@ -38,7 +38,7 @@ struct FeatureVectors {
 /// The gradients of one table, summed by row, in memory of the set's device.
 struct RowGradients {
   int64_t* keys = nullptr;  ///< [keys_of_batch() of the table]: the keys of the rows, without duplicates
-  float* values = nullptr;  ///< [likewise, dim]
+  float* values = nullptr;  ///< [same count, dim]: the summed gradients of the rows
 };
 
 /// Rows of a table in host memory. Row i has key keys[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of each

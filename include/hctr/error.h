@@ -16,7 +16,7 @@ enum class Kind {
   data,         ///< wrong content of a data or model file
   io,           ///< a file cannot be opened, read or written
   device,       ///< a GPU or its driver failed; the system refused memory or threads
-  comm,         ///< another rank
+  comm,         ///< another rank or process failed
   bug,          ///< a contract between functions of this program was broken
   interrupted,  ///< the user stopped the program
 };

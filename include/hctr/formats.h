@@ -34,7 +34,7 @@ struct NormHeader {
 static_assert(sizeof(NormHeader) == 64);
 
 inline constexpr int64_t kFrameLengthBytes = 4;  ///< Size of the length field before a framed payload.
-inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
+inline constexpr int64_t kFrameSumBytes = 1;     ///< Size of the checksum after a framed payload.
 
 // ---- File list (HugeCTR) -------------------------------------------------------------------------------------------
 //

@@ -109,11 +109,11 @@ struct CheckOptions : JobOptions {
   std::optional<double> gpu_memory;  ///< GiB per GPU; none: the memory of the GPU `gpu_name`, or of this machine's GPU
   std::optional<int64_t> gpus;       ///< replaces the config's number of GPUs
   std::string gpu_name;              ///< a known GPU model; empty: this machine's GPU
-  bool json = false;                 ///< returns JSON
+  bool json = false;                 ///< returns JSON instead of text
   /// Statistics of the data, for each slot of a record.
   struct Slot {
     double keys = 0;       ///< mean number of keys per sample
-    int64_t distinct = 0;  ///< different keys
+    int64_t distinct = 0;  ///< number of distinct keys
   };
   std::vector<Slot> slots;  ///< empty: not counted
 };

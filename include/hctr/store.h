@@ -102,8 +102,8 @@ struct StoreTableSource {
   std::filesystem::path model_file{};
   /// Parquet with columns key and vector, or .safetensors with arrays of these names
   std::filesystem::path file{};
-  std::filesystem::path keys{}, vectors{};          ///< NumPy
-  std::function<void(const StoreRowSink&)> rows{};  ///< by call
+  std::filesystem::path keys{}, vectors{};          ///< NumPy files
+  std::function<void(const StoreRowSink&)> rows{};  ///< a function that passes the rows to a sink
   bool in_level = false;  ///< the lowest level already has the rows: another program wrote them under HugeCTR's names
   /// identifies the rows, like a checksum: versions share tables of equal content; empty: unknown
   std::string content{};

@@ -30,12 +30,12 @@ struct StoreCacheOptions {
 struct StoreCacheStatistics {
   std::string version;
   std::vector<std::string> whole_tables;  ///< tables whose rows are all in GPU memory
-  int64_t keys = 0, bytes = 0;            ///< now
-  int64_t requests = 0, asked = 0;        ///< asked: keys
+  int64_t keys = 0, bytes = 0;            ///< currently in the cache
+  int64_t requests = 0, asked = 0;        ///< asked: requested keys
   /// keys that the cache lacked: looked up in the store, or given the default row
   int64_t misses = 0;
   int64_t defaults = 0;                            ///< keys that got the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< numbers of rows
   int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
   int64_t bypassed = 0;                            ///< requests that the store alone has answered
 };

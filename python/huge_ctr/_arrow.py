@@ -49,7 +49,8 @@ class Column:
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
     """From a vector of numbers or booleans. Copies the vector only if it is not contiguous or has another byte
-    order."""
+    order.
+    """
     if values.dtype == np.bool_:
         return Column(len(values), b"b", [*_bitmap(valid), np.packbits(values, bitorder="little")], _nulls(valid))
     if not values.dtype.isnative:

@@ -19,7 +19,8 @@ class Conversation:
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
         """Called by the working thread: runs function(about) in the caller's thread, and returns its result. False ends
-        the work."""
+        the work.
+        """
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
         while True:
@@ -31,7 +32,8 @@ class Conversation:
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
         """Runs work() in another thread, and callbacks in this thread. A KeyboardInterrupt calls stop(), and is raised
-        after the work has ended."""
+        after the work has ended.
+        """
         result: list = []
 
         def body() -> None:
@@ -59,7 +61,7 @@ class Conversation:
             except queue.Empty:
                 if not thread.is_alive():  # an interrupt may have dropped the thread's last message
                     break
-            except KeyboardInterrupt as error:  # maybe several
+            except KeyboardInterrupt as error:  # may occur several times
                 self._interrupted = self._interrupted or error
         thread.join()
         if self._interrupted:

@@ -100,7 +100,8 @@ def _strides(array: s.Array, shape: tuple) -> tuple:
 
 def _capsule_of(values: Any, what: str) -> Any:
     """Exports a capsule of the newest DLPack version that the tensor's library supports. The capsule's destructor frees
-    the tensor."""
+    the tensor.
+    """
     options = {"stream": _DEFAULT_STREAM} if is_on_gpu(values) else {}
     try:
         try:

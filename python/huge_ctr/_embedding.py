@@ -36,7 +36,8 @@ _KEYS = np.dtype(
 @dataclass
 class TableOptions:
     """The options of hctr_table. `optimizer`: a result of optimizer_of(). `words`: the other fields, by their names in
-    docs/embedding_set.md."""
+    docs/embedding_set.md.
+    """
 
     name: str
     dim: int
@@ -96,7 +97,8 @@ class Keys:
 
 class EmbeddingSet:
     """Wraps hctr_embedding. Tensors are passed as addresses on the device `gpu` (-1: the CPU). Calls of several threads
-    run one after another."""
+    run one after another.
+    """
 
     def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
         self.tables, self.features, self.gpu = list(tables), list(features), gpu

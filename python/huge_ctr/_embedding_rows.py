@@ -36,7 +36,8 @@ def export_blocks(
     of: EmbeddingSet, table: str, sink: Callable[[Rows], None], states: bool = False, changed: bool = False
 ) -> None:
     """Passes the rows by ascending keys, one block at a time. An exception of the sink ends the export and is
-    raised."""
+    raised.
+    """
     option = next(one for one in of.tables if one.name == table)
     row_wise = bool(option.optimizer is not None and option.optimizer.row_wise)
     raised: list[BaseException] = []

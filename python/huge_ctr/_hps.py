@@ -116,7 +116,8 @@ _WITHOUT_EFFECT = ("device_id", "use_mixed_precision", "scaler", "use_algorithm_
 
 class InferenceParams:
     """A model. Arguments are given by name, or by position in the original's order; missing arguments have the
-    original's defaults."""
+    original's defaults.
+    """
 
     def __init__(self, *given: Any, **fields: Any):
         names = list(_NAMES)
@@ -200,7 +201,8 @@ class HPS:
 
     def lookup_fromdlpack(self, keys: Any, out: Any, model_name: str, table_id: int, device_id: int = 0) -> None:
         """Writes the rows of keys to `out`, float32 [keys, dim]. Keys and `out` are host tensors, or their DLPack
-        capsules."""
+        capsules.
+        """
         given_keys, given_rows = _Borrowed(keys), _Borrowed(out)
         self._view(model_name).get_into(table_id, given_keys.array, given_rows.array)
 

@@ -108,7 +108,8 @@ class _Node:
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     """The nodes of the graph: inputs that layers read, and layers. Each node's level is as low in the drawing as its
-    readers allow."""
+    readers allow.
+    """
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
     inputs += [str(one["top"]) for one in data.get("sparse") or []]

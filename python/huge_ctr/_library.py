@@ -207,7 +207,8 @@ def path_bytes(path: Any) -> Optional[bytes]:
 
 class Handle:
     """A handle of the library, destroyed with this object. It is valid only in this process, not in a child of
-    os.fork()."""
+    os.fork().
+    """
 
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer

@@ -27,7 +27,7 @@ class Columns:
     skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)  # why
+    left_out: dict[str, str] = field(default_factory=dict)  # column to reason
     distinct: float = 0  # estimated number of distinct values over all slots
     most_items: int = 1  # maximum list length in the sampled rows
     weight: Optional[str] = None
@@ -131,13 +131,13 @@ def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
     """The column names, the number of rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
-    if hasattr(table, "column_names"):  # of PyArrow
+    if hasattr(table, "column_names"):  # a PyArrow table
         return (
             list(table.column_names),
             table.num_rows,
             lambda name: _plain(table[name].slice(0, _LOOKED_AT).to_pylist()),
         )
-    if hasattr(table, "get_column"):  # of Polars
+    if hasattr(table, "get_column"):  # a Polars frame
         return list(table.columns), len(table), lambda name: _plain(table[name].head(_LOOKED_AT).to_list())
     if isinstance(table, dict):
         return list(table), len(next(iter(table.values()), ())), lambda name: _plain(table[name][:_LOOKED_AT])

@@ -233,7 +233,8 @@ def _of_pandas(series: Any) -> _arrow.Column:
 
 def _arrow_of_pandas(series: Any) -> Any:
     """Converts with PyArrow, which is much faster for texts. Returns None without PyArrow, and for unsupported
-    objects."""
+    objects.
+    """
     try:
         import pyarrow
     except ImportError:

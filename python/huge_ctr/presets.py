@@ -129,7 +129,8 @@ def _dlrm(net: _Network) -> L.Tensor:
 
 def _din(net: _Network, length: int) -> L.Tensor:
     """Deep Interest Network (G. Zhou et al., KDD 2018): weights the vectors of the history by their relevance to the
-    item."""
+    item.
+    """
     size = 2 * net.sizes.embedding_dim
     vectors, lengths = net.embedding(net.data.input("items"), size, "none", tops=2, name="items_embedding")
     history, item = L.FusedReshapeConcat(vectors, tops=2, name="sequence")
@@ -163,7 +164,8 @@ def _epochs(rows: int, many_keys: bool) -> int:
 
 def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, dict]:
     """Solver and optimizer: the number of passes depends on the number of rows. The learning rate has a warm-up, then
-    decays to a hundredth."""
+    decays to a hundredth.
+    """
     batch = sizes.batch_size or _batch_size(columns.rows)
     epochs = sizes.epochs or _epochs(columns.rows, many_keys)
     steps = max(1, math.ceil(columns.rows / batch))

@@ -14,7 +14,8 @@ ENDS = ("reached", "pass_ended", "metric", "stopped")
 @dataclass
 class State:
     """The progress of training. `metrics` are the results of the last evaluation, at iteration `evaluated_at` (-1:
-    none)."""
+    none).
+    """
 
     iteration: int
     samples: int

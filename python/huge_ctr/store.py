@@ -228,7 +228,8 @@ class Store:
 
     def update(self, name: str, prefix: Union[str, os.PathLike]) -> int:
         """Applies the training deltas at a prefix that are newer than the active version. Returns the number of applied
-        deltas."""
+        deltas.
+        """
         return self._count("hctr_store_update_from", name.encode(), _library.path_bytes(prefix))
 
     def apply_delta(self, name: str, folder: Union[str, os.PathLike]) -> bool:

@@ -220,7 +220,8 @@ class Trainer:
 
     def save(self, prefix: Union[str, os.PathLike]) -> list[Path]:
         """Saves the model at a prefix ("out/mine") with optimizer states. Returns the paths of the files, the dense
-        model first."""
+        model first.
+        """
         files: list[Path] = []
         collect = s.FILE(lambda _user, path: files.append(Path(os.fsdecode(path))))
         _library.call("hctr_trainer_save", self._handle.pointer, _library.path_bytes(prefix), collect, None)
@@ -263,7 +264,8 @@ class Trainer:
 
     def model(self, **options: Any) -> Any:
         """Returns the present model (`Model`), with temporary files that are deleted with it. options: as for
-        load()."""
+        load().
+        """
         from .training import model_of
 
         return model_of(self, options)

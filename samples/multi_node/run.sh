@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains one model with two processes on this machine, from a fresh clone. README.md describes several hosts. Options are
-# passed to huge_ctr (for example: --device cpu). Uses two GPUs if the machine has them, otherwise the CPU.
+# Trains one model with two processes on this machine, from a fresh clone. README.md describes several hosts. Options
+# are passed to huge_ctr (for example: --device cpu). Uses two GPUs if the machine has them, otherwise the CPU.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 : "${SAMPLES:=1000000}"

@@ -51,7 +51,8 @@ class DIN(torch.nn.Module):
 
 def clicks(step, batch):
     """Generates samples: a user likes one or two kinds of items and has seen some of these; a candidate of such a kind
-    is clicked."""
+    is clicked.
+    """
     draw = torch.Generator().manual_seed(step)
     likes = torch.randint(0, KINDS, (batch, 2), generator=draw)
     lengths = torch.randint(1, MOST, (batch,), generator=draw)

@@ -10,7 +10,7 @@
 namespace hctr {
 
 struct DataCheck {
-  std::string text;  ///< for people
+  std::string text;  ///< a readable report
   Json json;
   int64_t problems = 0;
   std::vector<CheckOptions::Slot> slots;  ///< training data, by slot of a record

@@ -10,7 +10,7 @@ namespace hctr {
 /// exist.
 class RefusedMemory {
  public:
-  explicit RefusedMemory(MemoryReserve&);  // outlives this
+  explicit RefusedMemory(MemoryReserve&);  // must outlive this object
   ~RefusedMemory();
   RefusedMemory(const RefusedMemory&) = delete;
   RefusedMemory& operator=(const RefusedMemory&) = delete;

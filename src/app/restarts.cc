@@ -39,7 +39,8 @@ void pass_on(int number) {
 
 void set_handlers() {
   for (const int number : kStopSignals)
-    if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);  // nohup
+    // ignored because of nohup
+    if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
 }
 
 /// Blocks the signals that stop a run, during this object's lifetime.
@@ -80,7 +81,7 @@ std::unique_ptr<SharedWithWorkers, Unmap> memory_of_workers() {
 bool may_help(int code) {
   for (const Kind kind : {Kind::bug, Kind::io, Kind::device, Kind::comm})
     if (code == exit_code(kind)) return true;
-  return code >= 128;  // a signal
+  return code >= 128;  // ended by a signal
 }
 
 std::string how_it_ended(int status) {

@@ -22,8 +22,8 @@ InputView input_of(const std::vector<ModelTensor>&, const hctr_model_input&, int
 /// An input with the shapes that its C struct points to.
 struct GivenInput {
   InputView view;
-  std::array<int64_t, 2> shape;   // of data
-  std::array<int64_t, 1> bounds;  // of offsets
+  std::array<int64_t, 2> shape;   // shape of data
+  std::array<int64_t, 1> bounds;  // shape of offsets
   hctr_model_input as_c() const;
 };
 /// Converts views of `samples` samples to C structs, in the order of the views.

@@ -19,7 +19,7 @@ namespace hctr {
 /// A saved model: a checkpoint, or model files.
 struct SavedModel {
   std::string name;                      ///< name in messages: "the final model of run 'runs/a', iteration 60"
-  int64_t iteration = 0;                 ///< finished updates
+  int64_t iteration = 0;                 ///< number of training steps
   std::string dense = {};                ///< the dense model file; empty for a checkpoint
   std::vector<std::string> tables = {};  ///< the table files, in the order of the config
   std::optional<WholeCheckpoint> checkpoint = {};

@@ -23,7 +23,7 @@ struct MetricsLog {
   std::map<std::string, std::string> undefined;  ///< the last reason, if a line states one
   std::map<std::string, std::map<std::string, Series>> tables;  ///< counts by table and name, by iteration
   std::vector<int64_t> resumed;                                 ///< iterations at which the run was resumed
-  int64_t lines = 0;                                            ///< whole ones
+  int64_t lines = 0;                                            ///< number of valid lines
   int64_t last_iteration = 0;
   std::string first_time, last_time;  ///< time range of the lines
   std::vector<std::string> notes;     ///< descriptions of invalid lines, with line numbers

@@ -24,7 +24,7 @@ struct InferRequest {
   std::string model, version{}, id{};
   Parameters parameters{};
   std::vector<NamedTensor> inputs{};
-  std::vector<WantedOutput> outputs{};  ///< empty: all
+  std::vector<WantedOutput> outputs{};  ///< empty: all outputs
   Clock::time_point arrived = Clock::now();
   std::optional<Clock::time_point> deadline{};
   std::function<bool()> cancelled{};  ///< null: the request cannot be cancelled

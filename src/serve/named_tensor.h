@@ -34,7 +34,7 @@ struct NamedTensor {
   Datatype type = Datatype::f32;
   std::vector<int64_t> shape{};
   std::string_view data{};
-  std::shared_ptr<const void> owner{};  ///< of `data`
+  std::shared_ptr<const void> owner{};  ///< owner of `data`
   Parameters parameters{};
 };
 

@@ -53,7 +53,7 @@ class ServeCore {
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;
   Clock::time_point polled_ = Clock::now();
-  std::unique_ptr<ControlThread> control_;  // ends first
+  std::unique_ptr<ControlThread> control_;  // destroyed first
 };
 
 }  // namespace hctr::serve

@@ -78,7 +78,7 @@ std::string state_of_path(const fs::path& path) {
   if (!problem) states.insert(real.string());
   if (fs::is_directory(path, problem)) {
     for (const auto& entry : fs::directory_iterator(path, problem)) states.insert(state_of_file(entry.path()));
-  } else if (!fs::exists(path, problem) && fs::is_directory(path.parent_path(), problem)) {  // a prefix
+  } else if (!fs::exists(path, problem) && fs::is_directory(path.parent_path(), problem)) {  // `path` is a prefix
     for (const auto& entry : fs::directory_iterator(path.parent_path(), problem))
       if (entry.path().filename().string().starts_with(path.filename().string()))
         states.insert(state_of_file(entry.path()));

@@ -50,7 +50,7 @@ class DeltaAssembler {
   };
   struct Stream {
     uint64_t first = 0, last = 0, seen = 0;  // sequence numbers
-    std::set<uint64_t> done{};               // deltas
+    std::set<uint64_t> done{};               // numbers of finished deltas
     uint64_t done_before = 0;                // all deltas below this number are done too
   };
   bool is_done(Id) const;

@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-constexpr float kLowestLabel = -0.5f;  // below: none
+constexpr float kLowestLabel = -0.5f;  // labels below this value are missing
 
 /// The location of a score: the loss, and the column among the loss's scores.
 struct ScorePlace {

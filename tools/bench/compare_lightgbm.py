@@ -39,7 +39,8 @@ class Table:
 
 def adult(data):
     """Reads adult as published: cells surrounded by blanks, "?" for missing values, a text label. Removes the full
-    stops of the test part."""
+    stops of the test part.
+    """
     lines = []
     for part in ("data", "test"):
         lines += read_lines(data / f"adult/adult.{part}.gz")

@@ -100,7 +100,8 @@ def shrink(config, rows):
 def network(torch, model, slots, vectors=None):
     """The dense part. forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) returns logits [batch]
     in the dtype of its inputs; weights are f32. For dlrm the GEMMs take `vectors` vectors; those beyond slots + 1 are
-    zeros."""
+    zeros.
+    """
     nn, linear = torch.nn, torch.nn.functional.linear
 
     class Linear(nn.Linear):
@@ -209,7 +210,8 @@ def network(torch, model, slots, vectors=None):
 class Batches:
     """A pool of batches on the device: row numbers [batch, slots]; for Wide & Deep also row numbers [batch, 2] of a
     one-column table; dense values [batch, 13], labels [batch]. A batch is one array, so a CUDA graph needs only one
-    copy."""
+    copy.
+    """
 
     def __init__(self, torch, pool, batch, sizes, wide, alpha, device):
         self.torch, self.batch, self.slots, self.wide, self.device = torch, batch, len(sizes), 2 if wide else 0, device
@@ -223,7 +225,8 @@ class Batches:
 
     def draw(self, count, sizes, alpha):
         """Draws row numbers [count, sizes] for concatenated slots. The density of the k-th key of a slot is ~ (k +
-        1)^-alpha."""
+        1)^-alpha.
+        """
         torch = self.torch
         size = torch.tensor(sizes, dtype=torch.float64, device=self.device)
         key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64, device=self.device) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()

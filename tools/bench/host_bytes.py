@@ -48,7 +48,8 @@ def arguments():
 
 def make_network():
     """Creates a network namespace that has only lo, for this process and its children. Returns False without the
-    necessary right."""
+    necessary right.
+    """
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
         return False
     try:
@@ -61,7 +62,8 @@ def make_network():
 
 def enter_own_network():
     """Calls make_network() if a trial in a child process succeeds: a partial failure would leave this process without
-    any network."""
+    any network.
+    """
     if (other := os.fork()) == 0:
         os._exit(0 if make_network() else 1)
     return os.waitpid(other, 0)[1] == 0 and make_network()

@@ -60,7 +60,8 @@ def dense(name, bottom, width):
 
 def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch=16384, iterations=120, rate=0.3):
     """DLRM: dense values through the layers `bottom` and `dim`, pairwise products, then the layers `top` and the
-    click."""
+    click.
+    """
     config = sample("dlrm/config.json")
     data = set_up(config, name, batch, iterations, 1024)
     data["slot_size_array"] = rows
@@ -139,7 +140,8 @@ def sequence_model(name, layer, length=50, width=64):
 
 def large_dlrm(name, gib, gpus, largest_gib=None, **kept):
     """Tables of `gib` GiB in total, with 128 floats per row. One table has `largest_gib`; the others have the
-    proportions of MLPerf's tables."""
+    proportions of MLPerf's tables.
+    """
     rows_of = lambda gib: gib * 2**30 / (128 * 4)
     scaled, largest = list(MLPERF), MLPERF.index(max(MLPERF))
     if largest_gib:
@@ -198,7 +200,8 @@ KAGGLE = [1461, 558, 335378, 211710, 306, 20, 12136, 634, 4, 51298, 5302, 332600
 
 def hidden(layers, widths):
     """Replaces the layers from fc1 to the last one before the logits by layers of these widths with ReLU and
-    dropout."""
+    dropout.
+    """
     first = next(i for i, layer in enumerate(layers) if layer["name"] == "fc1")
     last = max(i for i, layer in enumerate(layers) if layer["type"] in ("ReLU", "Dropout"))
     bottom, top, stack = layers[first]["bottom"], layers[last]["top"], []

@@ -42,7 +42,8 @@ def arguments():
 
 def write_data(path, keys_of_slot, steps, alpha, batch):
     """Writes samples of a label and one dense value, both float32, and one int32 key per slot. Returns the number of
-    samples."""
+    samples.
+    """
     draw, power = random.Random(1), 1 / (1 - alpha)
     least = keys_of_slot ** (1 - alpha) - 1
     fill = -(-keys_of_slot // batch) * batch

@@ -34,7 +34,8 @@ def add_rows_kernel(gradients, index, sums, owner, lookups, scale, width: tl.con
 def adam_kernel(index, owner, sums, table, first, second, step, lookups, rate, beta1, beta2, epsilon, width: tl.constexpr, padded: tl.constexpr,
                 block: tl.constexpr):
     """Applies Adam once to each row that occurs in `index`, like torch.optim.SparseAdam, and resets the row's sum to
-    zero."""
+    zero.
+    """
     i = tl.program_id(0) * block + tl.arange(0, block)
     there = i < lookups
     row = tl.load(index + i, mask=there, other=0)

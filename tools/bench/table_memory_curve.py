@@ -40,7 +40,8 @@ def mean(lines, name, missing):
 
 def measure(given, config, run):
     """Returns, for the end of a run: samples per second, the fraction of reads from the GPU, the reader's waiting time,
-    and the rows moved."""
+    and the rows moved.
+    """
     programs = given.bin.resolve()
     (given.folder / "config.json").write_text(json.dumps(config, indent=1))
     subprocess.run([programs / "huge_ctr", "--train", "config.json", "--run-dir", run, "--device", given.device], cwd=given.folder,

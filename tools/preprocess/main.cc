@@ -39,7 +39,7 @@ struct Arguments {
   bool random = false, integers = false, brackets = false;
   int key_bits = 32;
   PreprocessOptions make;
-  std::optional<SavedColumns> saved;  // of --apply
+  std::optional<SavedColumns> saved;  // read from --apply
 };
 
 /// Reads the saved preprocessing of --apply. Errors: Error(usage) for an option that the saved preprocessing decides.

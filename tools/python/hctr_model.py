@@ -44,7 +44,8 @@ class Table:
 
     def vectors_of(self, keys, slot=None):
         """The vectors of keys, float32 [len(keys), dim]; zeros for unknown keys. `slot`: for rows that belong to (slot,
-        key) pairs."""
+        key) pairs.
+        """
         if (slot is None) != (self.slots is None):
             owner = "keys alone" if self.slots is None else "slot and key"
             raise ValueError(f"table '{self.name}': rows belong to {owner}")
@@ -257,7 +258,7 @@ def _load_checkpoint(folder):
     dense = {
         name: array
         for name, array in ranks[0].under("weights/").items()
-        if not re.search(r"/state\d$", name)  # the optimizer's
+        if not re.search(r"/state\d$", name)  # optimizer states
     }
     model = Model(str(folder), progress["iterations"], dense, {}, config=config, metrics=progress.get("metrics", {}))
     model.state = ranks[0].under("layers/")

@@ -14,7 +14,8 @@ from .given import Given
 
 class Batches:
     """The embedding set of a module, and its batches between forward and backward. `make`: creates the set when
-    needed."""
+    needed.
+    """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         self.tables: list[TableOptions] = tables
@@ -65,7 +66,8 @@ class Batches:
 
     def _release_before(self, batch: Optional[int]) -> None:
         """Releases the batches before this one, or all batches. A released batch is prepared again for its backward
-        pass."""
+        pass.
+        """
         while self._flight and self._flight[0][1] != batch:
             ticket, number, given = self._flight.popleft()
             self.set().release(number)

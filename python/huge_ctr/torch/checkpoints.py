@@ -1,5 +1,6 @@
 """Checkpoints that can be loaded on any number of ranks: dense weights by torch.distributed.checkpoint, tables in
-separate files."""
+separate files.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def _without_tables(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _folder_of(folder: Any, name: str) -> str:
-    while name.startswith("module."):  # of DistributedDataParallel
+    while name.startswith("module."):  # added by DistributedDataParallel
         name = name[len("module.") :]
     return os.path.join(os.fspath(folder), "tables", name.replace("module.", "") or "model")
 
@@ -56,7 +57,8 @@ def _dense_state(model: torch.nn.Module, dense: list) -> dict:
 
 def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
     """Saves weights, rows, and the states of dense and embedding optimizers. Collective: every rank must be able to
-    access the folder."""
+    access the folder.
+    """
     import torch.distributed.checkpoint as dcp
 
     ours, dense = _parts(optimizers)
@@ -69,7 +71,8 @@ def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[to
 
 def load_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
     """Loads a checkpoint into a model of the same structure, on any number of ranks. Training continues as the saved
-    model's would."""
+    model's would.
+    """
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint import state_dict as states
 

@@ -16,7 +16,8 @@ from .tables import Tables, split_words
 
 def known_bounds(features: Any) -> Any:
     """Where the keys of each feature begin, if the host knows it. None: read it from the tensor. Host values would be
-    constants in a graph, so the result is None during compilation."""
+    constants in a graph, so the result is None during compilation.
+    """
     known = getattr(features, "offset_per_key_or_none", None)
     return None if known is None or torch.compiler.is_compiling() else known()
 
@@ -124,7 +125,8 @@ class _Collection(Tables):
 
     def prefetch(self, features: Any) -> None:
         """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
-        concurrently with other work."""
+        concurrently with other work.
+        """
         at, samples = self._lists(features)
         weights = self._weights(features)
         self._engine.prefetch(features.values(), features.offsets(), weights, at, known_bounds(features), samples)

@@ -33,7 +33,8 @@ _WORDS = ("when_full", "min_count", "admit_probability", "expire_after", "marks_
 @dataclass
 class EmbeddingConfig:
     """A table and its features. Without num_embeddings every key gets a row. With num_embeddings and a policy, it
-    limits the number of rows."""
+    limits the number of rows.
+    """
 
     num_embeddings: Optional[int] = None
     embedding_dim: int = 0

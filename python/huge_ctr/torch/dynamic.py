@@ -82,7 +82,8 @@ class DynamicEmbedding(Tables):
 
     def deltas(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Changes since the last call, as (keys, vectors, removed keys): rows that may have changed, and keys whose
-        rows were removed or evicted."""
+        rows were removed or evicted.
+        """
         if self._engine.ranks > 1 and self._erased:
             raise UsageError("deltas() of several ranks knows the keys that a policy has removed, and not erased ones")
         of = self._engine.settle()

@@ -1,5 +1,6 @@
 """The calls of a module's training step: forward, backward and update. autograd passes a ticket from forward to
-backward."""
+backward.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Reads and writes rows in other programs' formats: safetensors, which `huge_ctr store` serves, DynamicEmb's files, and
-modules of torch.nn."""
+modules of torch.nn.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _TYPES = {"I64": np.int64, "F32": np.float32}
 
 def save_safetensors(module: Tables, table: str, path: Any) -> None:
     """Writes arrays "key" i64 [rows] and "vector" f32 [rows, dim], by ascending keys, with one block of rows in memory
-    at a time."""
+    at a time.
+    """
     option, of = module._table(table), module._engine.settle()
     rows = of.rows(table)
     at = {"key": ("I64", [rows], rows * 8), "vector": ("F32", [rows, option.dim], rows * option.dim * 4)}
@@ -115,7 +117,8 @@ def save_dynamicemb(module: Tables, table: str, folder: Any) -> None:
 
 def to_torch(module: Tables, table: Optional[str] = None) -> tuple[torch.nn.Module, torch.Tensor]:
     """Returns (torch.nn.EmbeddingBag or Embedding, keys): the module's row i has keys[i]. For a table with
-    num_embeddings the keys are the row numbers."""
+    num_embeddings the keys are the row numbers.
+    """
     table = module.table_names()[0] if table is None else table
     keys, vectors = module.export(table)
     if len(keys) == 0:

@@ -30,7 +30,8 @@ class Given:
         known: Optional[Sequence[int]] = None,
     ):
         """`known`: where each feature's list begins, and the end of the last list. Without it, GPU tensors require a
-        synchronization."""
+        synchronization.
+        """
         if values.dtype not in _KEY_TYPES:
             raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):

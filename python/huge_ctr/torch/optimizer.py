@@ -14,7 +14,8 @@ from .tables import Tables, tables_of
 
 class Optimizer(torch.optim.Optimizer):
     """Has one parameter group per module with tables. Modules with update="backward" have updated their rows before
-    step()."""
+    step().
+    """
 
     _step_supports_amp_scaling = True  # GradScaler then passes grad_scale and found_inf, as documented in torch.optim
 
@@ -95,5 +96,6 @@ class Optimizer(torch.optim.Optimizer):
 def optimizer(model: torch.nn.Module, kind: Any = None, lr: Any = None, update: Any = None, **words: Any) -> Optimizer:
     """Makes the optimizer of all tables in `model`. Without `kind`, tables use the optimizers of their constructors.
     `words` are the arguments of the torch.optim class; rows="global" also updates rows without gradients, like dense
-    gradients would."""
+    gradients would.
+    """
     return Optimizer([one for _, one in tables_of(model)], kind, lr, update, **words)

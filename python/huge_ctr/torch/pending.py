@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 class Pending:
     """The gradients of the batches since the last step, and their norm. The norm is the gradient of the module's
-    anchor: an operation that clips or scales all gradients of a model therefore also scales the row gradients."""
+    anchor: an operation that clips or scales all gradients of a model therefore also scales the row gradients.
+    """
 
     def __init__(self, engine: "Engine"):
         self._engine = engine
@@ -29,7 +30,7 @@ class Pending:
         anchor = self._engine.anchor()
         before = None if anchor is None else anchor.grad
         if self._parts and (before is None or float(before) == 0):
-            self.drop()  # by zero_grad()
+            self.drop()  # zero_grad() was called
         self._parts.append((ticket, given, dy))
         self._merge(self._row_gradients(ticket, given, dy))
         self._norm = self._norm_of_all()
@@ -40,7 +41,8 @@ class Pending:
 
     def note(self, anchor: torch.Tensor) -> None:
         """Sets the anchor's gradient to exactly the norm, after autograd has added to it. A later step() then computes
-        how it was scaled."""
+        how it was scaled.
+        """
         if self._norm is not None and anchor.grad is not None and self._parts:
             anchor.grad.fill_(self._norm)
             self._norm = float(anchor.grad)

@@ -29,7 +29,8 @@ class RankOfGroup:
 
 def rank_of_group(distributed: Optional[bool]) -> Optional[RankOfGroup]:
     """The rank of this process in the default group. Collective. None: a single process, or tables that are not
-    shared."""
+    shared.
+    """
     ready = torch.distributed.is_available() and torch.distributed.is_initialized()
     if distributed is False or not ready or torch.distributed.get_world_size() == 1:
         return None

@@ -65,7 +65,8 @@ def replace(
 ) -> torch.nn.Module:
     """Replaces every torch.nn.EmbeddingBag and Embedding, and TorchRec collections, by modules of this package with the
     same rows. `only`: a function of a module's name that selects the modules to replace. Create optimizers of the model
-    after this call. Returns the model, or its replacement if the model itself is such a module."""
+    after this call. Returns the model, or its replacement if the model itself is such a module.
+    """
     words = {"optimizer": optimizer, "lr": lr, **words}
 
     def maker(name: str, one: torch.nn.Module) -> Optional[Callable]:

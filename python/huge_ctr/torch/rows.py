@@ -43,7 +43,8 @@ class RowsOfTables(torch.nn.Module):
 
     def export(self, table: str, states: bool = False) -> tuple:
         """Returns (keys, vectors), or (keys, vectors, states), as CPU tensors by ascending keys; with several ranks, on
-        rank 0."""
+        rank 0.
+        """
         self._table(table)
         found = self._engine.export(table, states)
         keys, vectors = torch.from_numpy(found.keys), torch.from_numpy(found.vectors)

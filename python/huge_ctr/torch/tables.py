@@ -47,7 +47,8 @@ def split_words(words: dict) -> tuple[dict, dict, dict]:
 
 class Tables(RowsOfTables):
     """A module with embedding tables. The module's only parameter, `anchor`, makes autograd call the backward operator.
-    The gradient of `anchor` is 0 or, with update="step", the norm of the gradients of all rows."""
+    The gradient of `anchor` is 0 or, with update="step", the norm of the gradients of all rows.
+    """
 
     def __init__(
         self,
@@ -175,7 +176,8 @@ class Tables(RowsOfTables):
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
         """Reserves memory for a batch of at most this many samples, and keys of each feature. Call it before a step is
-        recorded into a CUDA graph, and before each replay."""
+        recorded into a CUDA graph, and before each replay.
+        """
         self._engine.settle().reserve(samples, keys)
 
     def _weights_train(self, weights: Optional[torch.Tensor]) -> bool:

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLeftAlone{200}, kBetweenRefreshes{20};
-constexpr int kMostDoublings = 5;  // 6.4 s
+constexpr int kMostDoublings = 5;  // the longest pause is 6.4 s
 
 const char* kept_text(std::string text) {
   thread_local std::string kept;

@@ -43,7 +43,7 @@ class RedisClientOf : public RedisClient {
   void set_down(const RedisAddress&, const std::string& why);
   void set_up(const RedisAddress&);
 
-  std::string texts_[7];  // of settings_
+  std::string texts_[7];  // texts that settings_ points to
   RedisSettings settings_;
   std::unique_ptr<SSL_CTX, FreeSsl> tls_{};
   std::vector<RedisAddress> first_{};  // addresses given in the settings

@@ -41,7 +41,7 @@ class TlsStream {
 
  private:
   std::unique_ptr<SSL, FreeSsl> ssl_;
-  BIO *in_, *out_;  // of ssl_
+  BIO *in_, *out_;  // owned by ssl_
 };
 
 }  // namespace hctr

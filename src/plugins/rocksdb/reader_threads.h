@@ -28,7 +28,7 @@ class ReaderThreads {
     int64_t pieces;
     const std::function<void(int64_t)>* body;
     std::atomic<int64_t> next{0};
-    int64_t done = 0;  // under mutex_
+    int64_t done = 0;  // guarded by mutex_
   };
   void work(Job&);
   void serve();
