@@ -119,8 +119,7 @@ def items(kind, under=()):
 
 def code_of(name, number):
     """The line of code that a comment belongs to: its own, or the next line that is not a comment; of a docstring the
-    line above it.
-    """
+    line above it."""
     marker = "//" if pathlib.Path(name).suffix in CODE else "#"
     lines = (ROOT / name).read_text(encoding="utf-8").split("\n")
     if name.endswith(".py") and comment_of(lines[number - 1], marker) is None:

@@ -84,12 +84,13 @@ class HCTR_API DeltaProducer {
 
 struct StreamStatistics {
   int64_t deltas = 0, messages = 0, bytes = 0;
-  int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates; messages that are invalid
+  int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates (`doubled`) and invalid messages (`damaged`)
   int64_t missing = 0;               ///< messages never received, counted by gaps in sequence numbers
-  int64_t given_up = 0;              ///< dropped deltas: incomplete, or built on an iteration that is not here
-  int64_t held = 0;                  ///< buffered deltas: incomplete, or waiting for their base
-  int64_t behind = -1;               ///< unread messages in the topic; -1: unknown
-  std::string trouble{};             ///< the last error that the client has reported
+  /// dropped deltas: incomplete, or built on an iteration that the tables do not have
+  int64_t given_up = 0;
+  int64_t held = 0;       ///< buffered deltas: incomplete, or waiting for their base
+  int64_t behind = -1;    ///< unread messages in the topic; -1: unknown
+  std::string trouble{};  ///< the last error that the client has reported
 };
 
 /// Returns each delta of a topic exactly once, complete and in order. Not thread-safe.

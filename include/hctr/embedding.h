@@ -108,10 +108,9 @@ class HCTR_API EmbeddingSet {
   /// The number of keys that this rank looks up in each table for the batch: the keys of its own samples or, on several
   /// ranks, the keys of all samples whose rows it owns. Errors: Error(usage) if the batch has ended.
   std::vector<int64_t> keys_of_batch(Batch) const;
-  /// Only without a group. Does the allocation of the next forward() or prefetch() in advance. Call reserve() before
-  /// each forward() or prefetch(), and the latter can be recorded into a CUDA graph. Call reserve() before each replay
-  /// too; a replay may have at most as many keys as the reservation. The Batch of a replay is the Batch of the
-  /// recording.
+  /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that this call can be
+  /// recorded into a CUDA graph. Call reserve() before each recording and before each replay. A replay may have at most
+  /// as many keys as the reservation. The Batch of a replay is the Batch of the recording.
   void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
 
   /// Only without a group. Reserves memory for look-ups of at most this many samples, and at most this many keys per
@@ -130,7 +129,7 @@ class HCTR_API EmbeddingSet {
   /// update() may follow, with the same or other gradients. Collective.
   std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
                                      std::span<const RowGradients>, bool ends = true);
-  /// Ends the batch without an update and keeps its rows. All ranks must call it.
+  /// Ends the batch without an update and keeps the rows. Collective.
   void release(Batch);
 
   /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows: a key without a row has

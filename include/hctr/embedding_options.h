@@ -43,8 +43,9 @@ struct HCTR_API EmbeddingOptimizer {
   float weight_decay = 0.01f;                ///< adamw
   float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: no clipping
 
-  /// torch(): formula and defaults of torch.optim, which FBGEMM's adagrad, row-wise adagrad and adam share. keras():
-  /// those of tf.keras.optimizers 3. Errors: Error(usage) for a rule that the framework lacks.
+  /// torch(): formula and defaults of torch.optim. fbgemm(): torch.optim's formula with FBGEMM's variants of sgd,
+  /// adagrad and adam. keras(): formula and defaults of tf.keras.optimizers 3. Errors: Error(usage) for a rule that the
+  /// framework lacks.
   static EmbeddingOptimizer torch(Rule);
   static EmbeddingOptimizer fbgemm(Rule, bool row_wise = false);
   static EmbeddingOptimizer keras(Rule);
@@ -74,7 +75,7 @@ struct EmbeddingTableOptions {
   enum class Format { f32, f16, bf16 };  ///< f16 and bf16 use stochastic rounding, so small updates are not lost
   std::string name;                      ///< also seeds the table's random stream
   int64_t dim = 0;                       ///< elements per row
-  /// keys are row numbers 0 to rows - 1; 0: hashed keys, a row is added for each new key
+  /// keys are row numbers 0 to rows - 1; 0: hashed keys, and a new key adds a row
   int64_t rows = 0;
   Format format = Format::f32;
   EmbeddingOptimizer optimizer{};
@@ -96,9 +97,9 @@ struct EmbeddingFeature {
   bool weighted = false;  ///< keys have weights; not with Pooling::max and Pooling::none
 };
 
-/// A caller's allocator of device memory. Used for batches, look-ups, and rows of tables with row numbers, whose size
-/// is fixed. Other tables grow at fixed virtual addresses, which requires the driver's allocator, as do rows that may
-/// move to host memory or disk.
+/// A caller's allocator of device memory. It is used for batches, look-ups, and rows of tables with row numbers, whose
+/// size is fixed. The driver allocates the rows of other tables, because these tables grow at fixed virtual addresses.
+/// The driver also allocates rows that may move to host memory or disk.
 struct EmbeddingAllocator {
   /// Returns memory aligned to 256 bytes for work on `stream`; null if out of memory.
   void* (*allocate)(size_t bytes, void* stream, void* user) = nullptr;  ///< null: the driver allocates all memory
@@ -114,8 +115,8 @@ struct EmbeddingOptions {
   int threads = 1;                         ///< CPU threads
   uint64_t seed = 0;
   int batches = 2;  ///< maximum batches between forward() and update()
-  /// Maximum keys of a table in a batch. Reserves address space for so many keys; memory is allocated as needed, or in
-  /// advance if rows may be on disk.
+  /// Maximum keys of a table in a batch. Address space is reserved for this number of keys; memory is allocated as
+  /// needed, or in advance if rows may be on disk.
   int64_t most_keys = 1 << 24;
   /// Memory for rows, like "table_memory" of a config: device_bytes limits GPU memory (default: the free GPU memory),
   /// host_bytes limits the host memory beyond that, and disk is the folder for the remaining rows.

@@ -127,9 +127,9 @@ inline constexpr const char* kAccessStatsEnding = ".marks";
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
 //    "made_with": {...}}
 //
-//   The metrics on the evaluation samples of a model that knows the hidden probabilities. With several labels these
-//   are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...] holds
-//   each
+// The metrics of a model that knows the hidden probabilities, on the evaluation samples. With several labels the
+// metrics are means over the labels, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share":
+// x}, ...] has the metrics of each label.
 
 inline constexpr int64_t kTruthSchema = 1;
 

@@ -43,8 +43,8 @@ struct InputView {
   /// every slot has one key, and `data` is [samples, slots].
   const void* offsets = nullptr;
   ElementType offsets_type = ElementType::i64;  ///< i32 or i64
-  /// -1: `data` is in host memory. Otherwise the GPU of `data`, which must be the model's GPU; `offsets` must be null
-  /// then, because bags must be in host memory.
+  /// -1: `data` is in host memory. Otherwise the GPU whose memory has `data`: it must be the model's GPU, and `offsets`
+  /// must be null, because bags must be in host memory.
   int gpu = -1;
   void* stream = nullptr;  ///< for GPU memory: the cudaStream_t whose queued work produces the data
 };
@@ -54,7 +54,7 @@ struct OutputView {
   std::string_view name;
   float* data = nullptr;
   int64_t stride = 0;      ///< elements between the starts of two samples; 0: contiguous
-  int gpu = -1;            ///< as in InputView
+  int gpu = -1;            ///< the GPU of `data`, as in InputView
   void* stream = nullptr;  ///< for GPU memory: scores are written after the work queued on this cudaStream_t
 };
 
@@ -71,7 +71,7 @@ struct LoadOptions {
   /// Maximum samples per batch; larger batches are split. The memory for activations is proportional to this number.
   int64_t most_samples = 65536;
   std::function<void(std::string_view line)> note = {};  ///< receives warnings and notes; empty: they are discarded
-  /// The library uses the environment, and set_environment() when the BLAS library is loaded.
+  /// The library uses `environment`, and set_environment() when it loads the BLAS library.
   Surroundings surroundings = {};
   /// If set, score() looks up rows in this view of a store and sees the store's updates. The model then loads no table
   /// files. Each call of score() reads one state of the store. The view must have every table of the model, under the
@@ -95,7 +95,7 @@ class HCTR_API Model {
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
 
-  // The members below describe the loaded model. Any thread.
+  // The members below describe the loaded model. Thread-safe.
   std::vector<ModelTensor> inputs() const;
   std::vector<ModelTensor> outputs() const;
   std::string name() const;  ///< for example "the final model of run 'runs/a', iteration 60"

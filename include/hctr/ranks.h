@@ -11,11 +11,11 @@
 
 namespace hctr {
 
-/// Timeouts of ranks.
+/// Timeouts, in seconds.
 struct RankWaits {
-  int call_seconds = 60;     ///< for a rank that is late in a collective call; the rank then counts as lost; 0: none
+  int call_seconds = 60;     ///< for other ranks in a collective call: a late rank counts as lost; 0: none
   int join_seconds = 300;    ///< for all processes to join
-  int silence_seconds = 20;  ///< for the next heartbeat of another process; heartbeats are sent every second
+  int silence_seconds = 20;  ///< for the next heartbeat of another process, sent every second
 };
 
 /// The options of one process that joins a group.

@@ -37,11 +37,11 @@ struct JobOptions {
   bool sync_launches = false;                      ///< waits after every GPU kernel, to find a faulty one
   std::optional<int> threads;                      ///< CPU threads for operators; none: all usable cores
   int comm_timeout = 25;                           ///< timeout in seconds for another rank in a step; 0: none
-  int peer_timeout = 20;  ///< timeout in seconds for another process's heartbeat, sent every second
+  int peer_timeout = 20;  ///< timeout in seconds for the next heartbeat of another process, sent every second
   // Timeouts without MPI, in seconds:
-  int join_timeout = 300;                  ///< for all processes of a job to join
-  int restart_wait = 60;                   ///< after a restart: for processes that may be lost
-  Attempt* attempt = nullptr;              ///< set in a process that is restarted after a failure
+  int join_timeout = 300;                  ///< timeout until all processes of a job have joined
+  int restart_wait = 60;                   ///< timeout after a restart for processes that may be lost
+  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper restarts after a failure
   const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
   Surroundings surroundings{};             ///< environment, log, reaction to a lost process
 };
@@ -115,7 +115,7 @@ struct CheckOptions : JobOptions {
     double keys = 0;       ///< mean number of keys per sample
     int64_t distinct = 0;  ///< number of distinct keys
   };
-  std::vector<Slot> slots;  ///< empty: not counted
+  std::vector<Slot> slots;  ///< empty if the data were not counted
 };
 
 /// Checks a config: reads it, connects the layers, computes every shape. Needs no GPU and no data files. Returns, as

@@ -40,9 +40,9 @@ struct StoreRocksOptions {
   int32_t reader_threads = 8, background_threads = 4;
 };
 
-/// A Redis server, or a cluster, whose nodes are discovered. Above a disk level it is a cache: the disk level answers
-/// the remaining keys. As the lowest level it has all rows, which this process loads into it and relies on while it
-/// runs.
+/// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
+/// level answers missing keys. As the lowest level, Redis has all rows; they are served only while the process that
+/// loaded them runs.
 struct StoreRedisOptions {
   enum class Eviction { random, least_used, oldest };
   std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port of some nodes
@@ -57,8 +57,8 @@ struct StoreRedisOptions {
   int32_t timeout_ms = 500;
   bool read_replicas = false;  ///< while a master does not answer, its replicas do; their rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
-  // Only above another level:
-  int64_t most_rows = 0;  ///< limit per partition; beyond it rows are evicted down to most_rows * evict_to; 0: none
+  // The fields below apply only if the Redis level is above another level.
+  int64_t most_rows = 0;
   Eviction eviction = Eviction::random;
   double evict_to = 0.8;
   int64_t expire_seconds = 0;  ///< a partition expires this long after its last change; 0: never
@@ -146,7 +146,7 @@ struct StoreModelStatistics {
   std::string model, version;
   bool active = false;
   int64_t iteration = -1;                                   ///< iteration of the rows, including updates so far
-  int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< since this process loaded the model
+  int64_t updates = 0, updated_rows = 0, removed_rows = 0;  ///< counts since this process loaded the model
   double age_seconds = -1;  ///< seconds since the newest applied delta was published; -1: none applied
   int64_t waiting = 0;      ///< deltas that update() has found but not applied
 };

@@ -30,7 +30,7 @@ struct StoreCacheOptions {
 struct StoreCacheStatistics {
   std::string version;
   std::vector<std::string> whole_tables;  ///< tables whose rows are all in GPU memory
-  int64_t keys = 0, bytes = 0;            ///< currently in the cache
+  int64_t keys = 0, bytes = 0;            ///< current contents of the cache
   int64_t requests = 0, asked = 0;        ///< asked: requested keys
   /// keys that the cache lacked: looked up in the store, or given the default row
   int64_t misses = 0;

@@ -34,8 +34,8 @@ class ProgressView {
   /// Whether an update overwrites the previous one. If false, a run shows no progress between its display lines.
   virtual bool in_place() const = 0;
 };
-/// Starts a progress display. `what` names the task, `unit` the counted things ("rows", "samples"). `total`: 0 means
-/// unknown, and so does a value that `done` exceeds. May return null: nothing is shown.
+/// Starts a progress display. `what` names the task, `unit` the counted things ("rows", "samples"). `total`: 0 if
+/// unknown; a total that `done` exceeds counts as unknown too. May return null: nothing is shown.
 using ShowProgress =
     std::function<std::unique_ptr<ProgressView>(const std::string& what, const std::string& unit, int64_t total)>;
 

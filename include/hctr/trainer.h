@@ -35,7 +35,7 @@ struct TrainerState {
   double loss = 0;                          ///< loss of the last step, over all ranks
   double mean_loss = 0;                     ///< mean over the samples since the last display; NaN without samples
   double learning_rate = 0;                 ///< rate of the next step; in a display callback, of the last step
-  double samples_per_second = 0;            ///< between the last two displays; 0 before
+  double samples_per_second = 0;            ///< mean between the last two displays; 0 before the second display
   double seconds = 0;                       ///< time in calls that train or evaluate, including calls before a resume
   std::map<std::string, double> metrics{};  ///< metrics of the last evaluation, by name
   std::map<std::string, std::string> undefined{};  ///< the reason for each NaN metric
@@ -55,7 +55,8 @@ struct FitOptions {
   std::optional<int64_t> iteration{};  ///< trains up to this iteration, counted from the start of training
   /// Trains up to this number of passes over the source, counted from the start of training. Requires num_epochs.
   std::optional<int64_t> passes{};
-  std::optional<int64_t> display{}, eval_interval{}, snapshot{};  ///< intervals in iterations; 0: never
+  /// intervals in iterations; 0: never; none: the config's values
+  std::optional<int64_t> display{}, eval_interval{}, snapshot{};
 };
 
 /// Samples in the caller's memory, which must stay valid until the call returns.

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three fit side by side in a notebook
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three drawings fit side by side in a notebook
 _COLORS = ("#2a6fdb", "#d9542b", "#2f9e58", "#8a4fc4")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from .errors import UsageError
 from .frames import _is_pandas
 
-_LOOKED_AT = 200_000  # rows that are sampled to count values
+_LOOKED_AT = 200_000  # number of rows that are sampled to count values
 _ID_NAME = re.compile(r"(^|_)(id|ids|user|item|zip|code|device|site|app|brand|category|cat)(_|$)|id$", re.I)
 
 

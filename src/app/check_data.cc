@@ -129,7 +129,8 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   try {
     check_positives(*options.section, source, options.key_width, false, log_to_stderr());
   } catch (const Error& error) {
-    if (found.problem_count == 0) problems.push_back(error.what());  // otherwise the inspection has reported it
+    // if the inspection found problems, it has already reported this one
+    if (found.problem_count == 0) problems.push_back(error.what());
   }
   return problems;
 }
@@ -175,7 +176,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     if (trains) add_notes(options, found, check.text, json);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
-      if (!matches.empty())  // matches of vocabularies are listed with the slots
+      if (!matches.empty())  // vocabulary matches are listed with the slots, not here
         check.text +=
             cat("  keys that the ", training->samples, " training samples do not have: ", describe(matches), "\n");
       add_matches(matches, json);

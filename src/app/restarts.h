@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// Forks this process, which must have one thread, into a keeper and a worker. In the worker it returns none: the
-/// caller trains with the modified `options`. In the keeper it returns the program's exit code after the last worker
-/// has ended.
+/// Forks this process, which must have one thread, into a keeper and a worker. In the worker the function returns none,
+/// and the caller trains with the modified `options`. In the keeper the function returns the program's exit code after
+/// the last worker has ended.
 ///
 /// The keeper restarts a worker from the last checkpoint, at most `restarts` times, if the worker was ended by a signal
 /// or by an error of kind io, device, comm or bug. It gives up after three consecutive attempts from the same

@@ -50,7 +50,7 @@ void set_job(const From& from, const char* what, To& to) {
   to.surroundings.log = log_sink(from.log, from.log_user);
 }
 
-/// Throws Error(usage) if a pointer is null. `what`: "hctr_model_score(): the model".
+/// Throws Error(usage) if a pointer is null. `what`: text for the message, such as "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);
 
 /// Throws Error(interrupted) if a callback has returned nonzero.
@@ -84,7 +84,7 @@ void write_struct(const T& from, T* to, const char* what) {
   std::memcpy(static_cast<void*>(to), &from, size);
   std::memcpy(static_cast<void*>(to), &size, sizeof size);
 }
-/// Element i of a caller's array of structs. The first struct states the size of each.
+/// Element i of a caller's array of structs. The first struct states the size of each struct.
 template <class T>
 T read_struct(const T* first, size_t i, const char* what) {
   expect_given(first, what);

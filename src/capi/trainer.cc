@@ -15,7 +15,7 @@ struct hctr_trainer {
       : trainer((options.stop = &stop, options)), inputs(trainer.inputs()) {}
   std::atomic<int> stop = 0;
   hctr::Trainer trainer;
-  hctr::TrainerState state;  // the state returned to the caller, which `metrics` belongs to
+  hctr::TrainerState state;  // the state that was last returned to the caller
   std::vector<hctr_metric_value> metrics;
   std::vector<hctr::ModelTensor> inputs;
 };
@@ -151,7 +151,7 @@ hctr_status hctr_trainer_fit_until(hctr_trainer* trainer, const hctr_fit_options
 }
 
 void hctr_trainer_stop(hctr_trainer* trainer) {
-  constexpr int kInterrupt = 2;  // the number of SIGINT
+  constexpr int kInterrupt = 2;  // SIGINT's number
   if (trainer) trainer->stop = kInterrupt;
 }
 

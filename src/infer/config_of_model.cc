@@ -22,7 +22,7 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
     taken = completed.taken;
     return completed.config;
   } catch (const Error&) {
-    return file;  // the code that loads the model reports its errors
+    return file;  // errors are reported later, by the code that loads the model
   }
 }
 

@@ -23,7 +23,7 @@ const Json* field(const Json* object, const char* name) {
   return value && !unwrapped(*value).is_null() ? &unwrapped(*value) : nullptr;
 }
 
-/// A value as comparable text: whole fractions are written as integers, and a list of one element as this element.
+/// Converts a value to comparable text: 2.0 becomes 2, and a list of one element becomes the element.
 std::string text_of(const Json& given) {
   const Json& value = unwrapped(given);
   if (value.is_number() && !value.integer()) {

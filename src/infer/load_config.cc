@@ -98,7 +98,7 @@ Config load_config(const Json& json, const std::string& name, bool strict, const
     return error.pointer.starts_with("/layers/0") || error.pointer == "/layers";
   };
   if (std::none_of(problems.errors().begin(), problems.errors().end(),
-                   // with errors in the Data layer, wire() would also report every name that the layer defines
+                   // if the Data layer has errors, wire() would also report every name that the layer defines
                    in_data))
     wire(config, config.solver.batchsize, problems);
   if (strict) problems.make_strict();

@@ -19,7 +19,7 @@ bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTe
 
 }  // namespace
 
-/// Restores the current device of the caller's thread, in which the model is created, used or destroyed.
+/// The destructor and the functions below restore the current device of the caller's thread.
 struct Model::State {
   std::mutex loading;          // serializes replace()
   mutable std::mutex pointer;  // guards `served`

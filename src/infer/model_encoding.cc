@@ -76,7 +76,7 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
   const SolverSection& solver = config.solver;
   std::vector<std::string> files = solver.sparse_model_file;
   files.insert(files.begin(), solver.dense_model_file);
-  std::set<fs::path> seen;  // a model has several files
+  std::set<fs::path> seen;  // several files of a model share a manifest
   for (const std::string& file : files) {
     const auto manifest = file.empty() ? std::nullopt : manifest_of(file);
     if (!manifest || !seen.insert(manifest->path).second) continue;

@@ -82,7 +82,7 @@ SavingRun saving_run(const ModelAtPrefix& model) try {
   const auto manifest = manifest_of(model.path);
   return manifest ? SavingRun{manifest->run, manifest->run_folder} : SavingRun{};
 } catch (const Error&) {
-  return {};  // loading the model reports a damaged manifest
+  return {};  // a damaged manifest is ignored here; loading the model reports it
 }
 
 std::string snapshot_prefix_of(const SolverSection& solver, const fs::path& run_folder) {

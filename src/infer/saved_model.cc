@@ -271,8 +271,8 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                             ": it is still running, or ended with an error", hint));
 }
 
-/// Throws Error(io) with the models nearby. `config_prefix`: the snapshot_prefix of the config, where another model may
-/// be.
+/// Throws Error(io) that lists the models in nearby folders. `config_prefix`: the snapshot_prefix of the config, where
+/// another model may be.
 [[noreturn]] void fail_not_found(const std::string& given, const std::string& prefix,
                                  const std::string& config_prefix) {
   const fs::path path(given);

@@ -39,7 +39,7 @@ void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name
     throw Error(Kind::usage, cat("no ", what, " is named '", name, "'; ", names_of(tensors)));
 }
 
-/// The CPU for a model whose tables are in a store: look-ups in a store run on the host.
+/// Chooses the CPU for a model whose tables are in a store, because look-ups in a store run on the host.
 DeviceChoice device_of(const LoadOptions& from) {
   if (!from.tables) return from.device;
   if (from.device == DeviceChoice::cuda)

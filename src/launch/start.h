@@ -1,4 +1,4 @@
-// The start of every command that uses a model: its processes, devices and ranks.
+// Starts a command that uses a model: joins processes, chooses devices and creates ranks.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ Log errors_only(const Log&);
 /// all processes; if the surroundings do not end this process, the error is thrown.
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
 
-// The same in two parts, for callers that stay joined longer.
-/// The other processes; null if this one is alone. Errors: Error(comm).
+/// Joins the other processes of the job, for callers that stay joined longer than run_in_processes(). Returns null if
+/// this process is the only one. Errors: Error(comm).
 std::unique_ptr<Processes> join_processes(const JobOptions&);
-/// Calls body(). An error ends all processes, if there are `others`.
+/// Calls body(). An error ends all processes of the job, if `others` is not null.
 void or_end_job(const JobOptions&, Processes* others, const std::function<void()>& body);
 
 inline ProcessPlace place_of(const Processes* others) {
@@ -48,7 +48,7 @@ struct Ranks {
   Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);
 
   std::vector<Device> devices;
-  int threads;  ///< per rank, for operators on a CPU
+  int threads;  ///< CPU threads per rank, for operators
   Job job;
 };
 

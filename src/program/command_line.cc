@@ -158,7 +158,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
-  CLI::App* const app = app_.get();  // includes options that are added later
+  CLI::App* const app = app_.get();  // the help lists options that are added later, too
   const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
          "--completion",
@@ -207,7 +207,8 @@ CommandOption CommandLine::add_option(const std::string& name, std::vector<std::
   return CommandOption(app_->add_option(name, values, text));
 }
 void CommandLine::add_flag(const std::string& name, bool& value, const std::string& text) {
-  app_->add_flag(name, value, text)->check([](const std::string& word) {  // CLI11 would accept any number
+  // CLI11 would accept any number as a flag's value
+  app_->add_flag(name, value, text)->check([](const std::string& word) {
     return word == "true" || word == "false" ? std::string()
                                              : cat("expected no value, or true or false, found \"", word, "\"");
   });

@@ -72,7 +72,7 @@ std::vector<CalibrationBucket> calibration(std::span<const float> scores, std::s
     bucket.mean_score /= static_cast<double>(bucket.rows);
     bucket.mean_label /= static_cast<double>(bucket.rows);
     all.push_back(bucket);
-    while (b < buckets && count * (b + 1) / buckets <= i) ++b;  // skips buckets that equal scores have filled
+    while (b < buckets && count * (b + 1) / buckets <= i) ++b;  // skips buckets that are already filled by equal scores
   }
   return all;
 }

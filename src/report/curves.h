@@ -11,7 +11,7 @@ namespace hctr {
 
 /// A label below -0.5 means "no label": such rows are skipped in all functions here. A label above 0.5 is a positive.
 struct RocCurve {
-  /// x: fraction of negatives with at least some score; y: fraction of positives; from (0, 0) to (1, 1)
+  /// x, y: fractions of negatives and of positives with at least this score; from (0, 0) to (1, 1)
   Series points;
   double area = 0;  ///< trapezoid area over all scores; NaN, with `points` empty, if all labels are of one class
 };

@@ -29,7 +29,7 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
-/// Called once, by any thread.
+/// Receives the response. Called once, by any thread.
 using Respond = std::function<void(HttpResponse)>;
 using HttpHandler = std::function<void(HttpRequest, Respond)>;
 

@@ -39,7 +39,7 @@ struct InferResponse {
 /// Makes a response without outputs.
 InferResponse response_to(const InferRequest&, Status);
 
-/// Called once, by any thread.
+/// Receives the response. Called once, by any thread.
 using Answer = std::function<void(InferResponse)>;
 
 /// The value of a non-negative integer parameter; none if missing. Errors: Refusal for another type or a negative

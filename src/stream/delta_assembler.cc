@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostDone = 1024;  // for each stream, the most deltas that `done` lists
+constexpr size_t kMostDone = 1024;  // maximum size of `done` for each stream
 
 }  // namespace
 

@@ -41,7 +41,7 @@ inline constexpr size_t kDeltaHeadBytes = 48;
 
 /// Writes a message with its checksum to `message`. Returns the checksum.
 uint32_t write_delta_message(const DeltaMessageHead&, std::string_view body, std::string& message);
-/// Parses a message. Returns what is wrong with it; if the result is empty, `head` and `body` are set.
+/// Parses a message into `head` and `body`. Returns the reason why a message is invalid; empty for a valid message.
 std::string read_delta_message(std::string_view message, DeltaMessageHead& head, std::string_view& body);
 
 std::string begin_body(const StreamedAbout&);

@@ -70,7 +70,8 @@ bool export_here(ModelOnRank& on, const ExportOptions& options, ExportSummary& s
 ExportSummary export_model(const ExportOptions& given) {
   expect_new_folder(given.out);
   ExportOptions options = given;
-  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;  // an export computes little
+  // an export computes little, so the CPU suffices
+  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;
   ExportSummary summary;
   const auto start = std::chrono::steady_clock::now();
   summary.rank = use_model(

@@ -38,7 +38,7 @@ SGD_RATE = 0.3
 
 
 def module(name):
-    """Loads the script of this name in the same folder."""
+    """Imports another script from this folder."""
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -72,7 +72,7 @@ def write_ours(given, model, batches, folder):
 
 
 def train_ours(given, model, config, batch, folder):
-    """Milliseconds per step."""
+    """Returns the milliseconds per step."""
     config["solver"]["batchsize"] = batch
     path = folder / f"{model}_{batch}.json"
     path.write_text(json.dumps(config))

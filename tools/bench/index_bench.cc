@@ -11,7 +11,7 @@
 namespace hctr::bench {
 namespace {
 
-/// The n-th key. All are distinct and look random.
+/// The n-th key. All keys are distinct and look random.
 int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(n) * 2 + 1)); }
 
 /// A table with rows 1 to n for keys 0 to n - 1, and batches of keys to look up.

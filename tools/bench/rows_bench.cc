@@ -13,7 +13,7 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kBatches = 4;  // with this many batches no batch finds its rows in a cache
+constexpr int kBatches = 4;  // with 4 batches, no batch finds its rows in a cache
 
 /// A table, and batches of uniform keys, one per slot, with known rows.
 class StoredTable {

@@ -94,7 +94,7 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
   RankRanges parts = RankRanges::equal(comm.size(), vectors * kVector);
   parts.count[static_cast<size_t>(comm.rank())] = 0;  // a rank sends nothing to itself
   const auto exchange = comm.make_peer_exchange({memory.get(1), parts, memory.get(2), parts});
-  // Vector c of every sample goes to rank c.
+  // Rank c receives vector c of every sample.
   std::vector<int32_t> first = {0};
   std::vector<ops::RemoteColumn> place;
   for (int r = 0; r < comm.size(); ++r) {

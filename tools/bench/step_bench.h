@@ -14,7 +14,7 @@ struct StepCase {
   int64_t batch = 0;   ///< samples of all ranks; 0: the config's batchsize
   int times = 50;
   int warm_up = 3;  ///< warm-up steps: tables then have their rows, and frequent keys are found
-  int threads = 1;  ///< for all ranks of this machine
+  int threads = 1;  ///< total threads for all ranks of this machine
 };
 
 /// Reports the time of a step whose batch is already in pinned memory. Also reports its two halves alone: preparing

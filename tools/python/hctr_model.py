@@ -322,8 +322,8 @@ _MASK = 2**64 - 1
 def keys_of_slots(config):
     """For each slot of Csv data, in order: a function that converts the text of a value to its key.
 
-    A missing value, empty or listed in "missing", has the slot's "default" as its key, or the model's no_key without a
-    default. `config`: the config of a run folder, of a checkpoint, or of an export's model.json, or its path.
+    A missing value, empty or listed in "missing", gets the slot's "default"; without a default, the model's no_key.
+    `config`: the config of a run folder, of a checkpoint, or of an export's model.json; or its path.
     """
     if isinstance(config, (str, Path)):
         config = _json(Path(config))

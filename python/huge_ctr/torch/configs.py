@@ -32,8 +32,8 @@ _WORDS = ("when_full", "min_count", "admit_probability", "expire_after", "marks_
 
 @dataclass
 class EmbeddingConfig:
-    """A table and its features. Without num_embeddings every key gets a row. With num_embeddings and a policy, it
-    limits the number of rows.
+    """A table and its features. Without num_embeddings every key gets a row. With a policy, num_embeddings limits the
+    number of rows.
     """
 
     num_embeddings: Optional[int] = None

@@ -39,7 +39,8 @@ def _inside_backward() -> bool:
 
 
 class Engine(Batches):
-    """`rate` returns the learning rate, a number or tensor; it is called when rows are updated."""
+    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor, and is
+    called when rows are updated."""
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         super().__init__(tables, features, make)

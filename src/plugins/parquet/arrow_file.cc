@@ -84,7 +84,7 @@ class ArrowFile : public ParquetFile {
     parquet::ReaderProperties bytes(pool);
     bytes.enable_buffered_stream();  // do not load a whole column chunk
     bytes.set_buffer_size(kStreamBytes);
-    bytes.set_page_checksum_verification(true);  // if the file has checksums
+    bytes.set_page_checksum_verification(true);  // verifies page checksums, if the file has any
     parquet::ArrowReaderProperties values;
     values.set_batch_size(piece_rows);
     values.set_use_threads(false);
@@ -101,7 +101,7 @@ class ArrowFile : public ParquetFile {
   const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
       std::shared_ptr<arrow::RecordBatchReader>
-          // called by several threads, which is allowed: Arrow's own threads do so when they prefetch row groups
+          // several threads call this concurrently, like Arrow's own threads when they prefetch row groups
           batches;
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);

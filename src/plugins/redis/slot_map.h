@@ -18,7 +18,7 @@ int redis_slot(std::string_view key);
 struct SlotMap {
   std::vector<RedisAddress> masters{};
   std::vector<std::vector<RedisAddress>> replicas{};  ///< by master
-  std::vector<int16_t> master_of{};                   ///< [kRedisSlots], -1: none
+  std::vector<int16_t> master_of{};                   ///< [kRedisSlots]: index of the slot's master; -1: none
 
   const RedisAddress* master(int slot) const {
     const int16_t at = master_of.empty() ? int16_t{-1} : master_of[static_cast<size_t>(slot)];

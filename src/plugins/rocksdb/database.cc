@@ -34,7 +34,7 @@ rocksdb::Options options_for(const RocksSettings& settings) {
   options.use_direct_reads = settings.direct_reads;
   options.use_direct_io_for_flush_and_compaction = settings.direct_reads;
   options.keep_log_file_num = 2;
-  options.db_write_buffer_size = size_t{256} << 20;  // shared by all tables
+  options.db_write_buffer_size = size_t{256} << 20;  // limit for all tables together
   options.max_total_wal_size = uint64_t{256} << 20;
   options.IncreaseParallelism(settings.background_threads);
   return options;
