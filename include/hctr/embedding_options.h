@@ -25,9 +25,9 @@ struct HCTR_API EmbeddingOptimizer {
   /// Which rows a step changes. local: the rows of the batch. global: every row, with gradient 0 for rows that are not
   /// in the batch. lazy_global (adam): the rows of the batch, after they catch up on skipped updates.
   enum class Rows { local, global, lazy_global };
-  /// The variant of the formula. It selects for momentum_sgd and nesterov whether the momentum includes the learning
-  /// rate, for adagrad and rmsprop whether epsilon is inside the root, and for adam, adamw and adamax whether epsilon
-  /// is bias-corrected.
+  /// The variant of the formula. For momentum_sgd and nesterov: whether the momentum includes the learning rate. For
+  /// adagrad and rmsprop: whether epsilon is inside the root. For adam, adamw and adamax: whether epsilon is
+  /// bias-corrected.
   enum class Formula { config, torch, keras };
   Rule rule = Rule::adam;
   Rows rows = Rows::local;

@@ -41,8 +41,8 @@ struct StoreRocksOptions {
 };
 
 /// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis has all rows; they are served only while the process that
-/// loaded them runs.
+/// level answers missing keys. As the lowest level, Redis has all rows. This process loads the rows, which do not
+/// outlast the process. A node that has lost its rows causes an error.
 struct StoreRedisOptions {
   enum class Eviction { random, least_used, oldest };
   std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port of some nodes
@@ -131,7 +131,7 @@ struct StoreTableUpdate {
 struct StoreTableStatistics {
   std::string model, version, table;
   int64_t rows = 0;
-  int64_t asked = 0, unique = 0;  ///< requested keys; requested keys without duplicates within a request
+  int64_t asked = 0, unique = 0;  ///< asked: requested keys; unique: these keys without duplicates within a request
   int64_t defaults = 0;           ///< unique keys without a row
   struct Level {
     std::string name;

@@ -23,7 +23,7 @@ struct StoreStreamOptions {
 
 struct StoreStreamStatistics {
   StreamStatistics stream{};
-  int64_t applied = 0, rows = 0;  ///< applied deltas, or batches of HPS messages; changed and removed rows
+  int64_t applied = 0, rows = 0;  ///< applied: deltas, or batches of HPS messages; rows: changed and removed rows
   double age_seconds = -1;        ///< seconds since the newest applied delta was published; -1: none applied
   std::string error{};            ///< the error that ended the thread of start()
 };

@@ -15,7 +15,7 @@ namespace hctr {
 
 struct LoadOnRank {
   Device device{};
-  int threads = 1;             ///< CPU threads for operators
+  int threads = 1;             ///< number of CPU threads for operators
   bool sync_launches = false;  ///< see RuntimeOptions
   int64_t samples = 1;         ///< samples of this rank in a batch of Replica::evaluate()
   RowMemoryLimits row_memory{};

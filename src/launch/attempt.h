@@ -15,7 +15,7 @@ struct Attempt {
   std::atomic<bool> joined{false};            ///< has joined the other processes, if any
   std::atomic<int64_t> from = -1;             ///< the iteration that the attempt resumes after; -1: not known yet
   std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder belong to this run
-  AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; shared memory too
+  AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; also in shared memory
 };
 
 }  // namespace hctr

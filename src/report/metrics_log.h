@@ -21,9 +21,10 @@ struct MetricsLog {
   std::map<std::string, Series> metrics;         ///< metrics of "eval" lines, by iteration
   std::map<std::string, int64_t> not_numbers;    ///< for each metric: number of "eval" lines without a value
   std::map<std::string, std::string> undefined;  ///< the last reason, if a line states one
-  std::map<std::string, std::map<std::string, Series>> tables;  ///< counts by table and name, by iteration
-  std::vector<int64_t> resumed;                                 ///< iterations at which the run was resumed
-  int64_t lines = 0;                                            ///< number of valid lines
+  /// counts of table lines, by table and name; x: iteration
+  std::map<std::string, std::map<std::string, Series>> tables;
+  std::vector<int64_t> resumed;  ///< iterations at which the run was resumed
+  int64_t lines = 0;             ///< number of valid lines
   int64_t last_iteration = 0;
   std::string first_time, last_time;  ///< time range of the lines
   std::vector<std::string> notes;     ///< descriptions of invalid lines, with line numbers

@@ -21,7 +21,7 @@ struct ModelConfig {
   std::map<std::string, std::string> parameters;
   int64_t newest_versions = 1;       ///< version_policy: number of newest versions; 0: all, or `versions`
   std::vector<int64_t> versions;     ///< version_policy: the selected versions
-  std::optional<int64_t> instances;  ///< count of instance_group
+  std::optional<int64_t> instances;  ///< number of instances in instance_group
   ScheduleOptions schedule;
   std::vector<std::string> notes;  ///< notes about ignored fields
 };

@@ -46,8 +46,8 @@ int64_t elements_of(const NamedTensor&);
 void expect_whole(const NamedTensor&);
 /// The texts of a valid tensor, as views into its data.
 std::vector<std::string_view> texts_of(const NamedTensor&);
-/// The elements of an integer tensor. Errors: Refusal for other types, and for u64 values beyond 63 bits unless
-/// `as_bits` is true, which keeps their bits.
+/// The elements of an integer tensor. Errors: Refusal for other types. `as_bits`: u64 values beyond 63 bits keep their
+/// bits; otherwise they cause a Refusal.
 std::vector<int64_t> integers_of(const NamedTensor&, bool as_bits);
 /// The numbers as f32. Errors: Refusal for texts.
 std::vector<float> floats_of(const NamedTensor&);

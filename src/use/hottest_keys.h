@@ -20,7 +20,7 @@ class KeyCounter {
   KeyCounter(const Config&, const SavedModel& model);
   /// Counts the keys in the first `rows` rows of a batch.
   void add(const BatchLayout&, std::byte* batch, int64_t rows);
-  /// At most `most` keys per table; ties are ordered by slot and key. Errors: those of read_access_stats().
+  /// Returns at most `most` keys per table; ties are ordered by slot and key. Errors: those of read_access_stats().
   std::vector<HottestKeys> hottest(size_t most = 10) const;
 
  private:

@@ -100,9 +100,8 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
-      std::shared_ptr<arrow::RecordBatchReader>
-          // several threads call this concurrently, like Arrow's own threads when they prefetch row groups
-          batches;
+      // Several threads may call this concurrently, like Arrow's own threads when they prefetch row groups.
+      std::shared_ptr<arrow::RecordBatchReader> batches;
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
