@@ -34,7 +34,7 @@ SimulatedGpu gpu_of(Device device, const std::string& name, const Config& config
   return {std::string(known->name), known->memory_gib * (1 << 30), expected_ceilings(*known, products, tf32)};
 }
 
-/// 1, 2, 4, ... and `most`.
+/// The numbers 1, 2, 4, ... and `most`.
 std::vector<int64_t> doubled_to(int64_t most) {
   std::vector<int64_t> values;
   for (int64_t value = 1; value < most; value *= 2) values.push_back(value);
