@@ -5,7 +5,7 @@
 
 namespace hctr::ops {
 
-/// Which function, with its parameter where it has one.
+/// An activation function and its parameter `alpha`:
 ///   relu        max(x, 0); no gradient at 0
 ///   elu         x < 0 ? alpha * (exp(x) - 1) : x          Clevert et al., ICLR 2016
 ///   leaky_relu  x < 0 ? alpha * x : x                     Maas et al., ICML 2013

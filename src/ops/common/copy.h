@@ -5,9 +5,8 @@
 
 namespace hctr::ops {
 
-/// y = x, row by row; converts when the dtypes differ.
-/// Shapes: equal numbers of rows and of elements per row, or, when both are dense, equal numbers of elements.
-/// Dtypes: f32 f16 bf16 (CPU: and f64) on either side.
+/// y = x, row by row; converts if the dtypes differ. Shapes: equal numbers of rows and of elements per row; if both are
+/// dense, equal numbers of elements suffice. Dtypes: f32 f16 bf16 (CPU: and f64) on either side.
 HCTR_OP(void copy(Context&, Tensor x, Tensor y))
 
 }  // namespace hctr::ops
