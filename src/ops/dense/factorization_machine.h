@@ -1,4 +1,4 @@
-// A factorization machine whose vectors and weights are the slots of a table and additional tensors.
+// A factorization machine whose vectors and weights come from the slots of a table and from additional tensors.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Maximum width of y and length of a vector for which a GPU keeps a few samples in shared memory.
+/// Limits on the width of y and on the vector length: a GPU block must fit a few samples in shared memory.
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
 /// Both orders in one pass. The vectors e_j of sample b are the first dim columns of x's rows b * slots to
@@ -21,13 +21,13 @@ inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 HCTR_OP(void factorization_machine(Context&, Tensor x, Tensor vectors, Tensor weights, Tensor y, Tensor second,
                                    Tensor first))
 
-/// The gradients of factorization_machine(); absent ones are not requested.
+/// The gradients to compute; an absent tensor is not requested.
 struct FmGradients {
   std::optional<Tensor> x, vectors, weights;
 };
 
-/// From the y that factorization_machine() wrote: the gradient of e_j[k] is d_y of it + d_second * (sum_i e_i[k] -
-/// e_j[k]), the gradient of w_j is d_first. `slots` and `dim` as in factorization_machine(). Overwrites the gradients.
+/// The gradient of e_j[k] is its element of d_y, plus d_second * (sum_i e_i[k] - e_j[k]). The gradient of w_j is
+/// d_first. y is the output of factorization_machine(), with the same `slots` and `dim`. Overwrites the gradients.
 HCTR_OP(void factorization_machine_backward(Context&, int64_t slots, int64_t dim, Tensor y, Tensor d_y, Tensor d_second,
                                             Tensor d_first, const FmGradients& gradients))
 

@@ -20,7 +20,7 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
 
-/// sum over k of x[k] y[k]: sixteen independent partial sums, then these in order.
+/// The dot product of x and y: sixteen independent partial sums, then the total of these in order.
 template <class A, class X, class Y>
 A dot(const X* x, const Y* y, size_t n) {
   constexpr size_t kLanes = 16;
@@ -37,7 +37,7 @@ A dot(const X* x, const Y* y, size_t n) {
 /// The intermediate values of one row.
 template <class A>
 struct CrossRow {
-  std::vector<A> y, scalars;  ///< y_l, layer after layer, [layers + 1, dim]; h_l = <y_l, w_l>
+  std::vector<A> y, scalars;  ///< y_l [layers + 1, dim]; h_l = <y_l, w_l>
 };
 
 template <class T>
@@ -58,7 +58,7 @@ void cross_row(const T* x, const CrossWeights& weights, int64_t dim, CrossRow<Ac
   }
 }
 
-constexpr int64_t kCrossRows = 16;  // per task
+constexpr int64_t kCrossRows = 16;  // rows per task
 
 }  // namespace
 
@@ -137,7 +137,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
       }
     });
 
-    // Once the scalars are known, y_l and dy_l of a column depend on no other column: several columns are computed
+    // Given the scalars, column j of y_l and dy_l depends on column j only, so a task computes kColumns columns
     // together.
     constexpr int64_t kColumns = 16;
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {
