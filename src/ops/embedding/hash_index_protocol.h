@@ -1,11 +1,10 @@
 // The protocol for concurrent lookups and insertions in the hash table. Kernels and CPU threads run the same code, so
 // the thread sanitizer can check it. `Access` reads and writes entries:
 //
-//   IndexEntry load(const IndexEntry&)               reads both words at once: a key always comes with its own meta
+//   IndexEntry load(const IndexEntry&)               reads both words atomically
 //   bool claim(IndexEntry&, uint64_t from, uint64_t meta)
-//                                                    sets meta from `from` to `meta`; succeeds for one of several
-//                                                    callers
-//   void store(IndexEntry&, int64_t key, uint64_t)   writes both words at once
+//                                                    compare-and-swap of meta; succeeds for one of several callers
+//   void store(IndexEntry&, int64_t key, uint64_t)   writes both words atomically
 //
 // An entry has the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> complete (key;
 // tag, row). No entry becomes empty again while the table is in use. A thread that claims an entry stores the key
