@@ -98,7 +98,7 @@ struct CacheAnswer {
 struct CachePart {
   int32_t pool = 0, space = 0;
   int64_t first_item = 0;
-  int64_t first_key = 0;  ///< index of its first key among the keys of all parts
+  int64_t first_key = 0;  ///< index of the part's first key among the keys of all parts
   const int64_t* keys = nullptr;
   const int64_t* offsets = nullptr;  ///< [vectors + 1] offsets of bags in `keys`; null: one vector per key
   Combiner combiner = Combiner::sum;
@@ -112,8 +112,8 @@ struct CacheLookup {
   const CachePool* pools = nullptr;
   const CachePart* parts = nullptr;  // [part_count], by ascending first_item
   int32_t part_count = 0;
-  int32_t most_dim = 0;   // largest dim of these pools
-  bool only_f32 = false;  // all of these pools store f32
+  int32_t most_dim = 0;   // largest dim of `pools`
+  bool only_f32 = false;  // all of `pools` store f32
   int64_t items = 0;      // number of vectors of all parts
   /// [keys of all parts] row number of each key in a bag, input of cache_fill(); null if misses are not listed.
   int32_t* places = nullptr;
@@ -139,7 +139,7 @@ struct CacheFound {
 };
 /// The rows of all missing keys of a lookup, and the bags to recompute.
 struct CacheFill {
-  const CacheFound* found = nullptr;  // [found_count]: every miss of the look-up
+  const CacheFound* found = nullptr;  // [found_count]: every miss of the lookup
   int64_t found_count = 0;
   const float* values = nullptr;
   // [bag_count] ascending vector numbers of the bags with a missing key, in pooled parts
@@ -149,7 +149,7 @@ struct CacheFill {
 /// Writes the vectors that have missing keys, and ends the session. All arrays are on the device or in page-locked host
 /// memory.
 HCTR_OP(void cache_fill(Context&, const CacheLookup&, const CacheFill&))
-/// Ends the session of a lookup that listed misses, without filling its vectors.
+/// Ends the session of a lookup that listed misses. The vectors with misses stay undefined.
 HCTR_OP(void cache_leave(Context&, CacheState*, int32_t session))
 
 /// Rows to insert, update or remove in a pool. Keys are unique. All arrays are on the device or in page-locked host

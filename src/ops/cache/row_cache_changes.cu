@@ -10,7 +10,7 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// Pops a row from the free stack. Returns its number + 1, or 0 if the stack is empty.
+/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty.
 __device__ uint32_t take_free_row(const CachePool& pool) {
   for (uint32_t left = volatile_load(&pool.counts->free_rows); left > 0;) {
     const uint32_t seen = atomicCAS(&pool.counts->free_rows, left, left - 1);
@@ -79,7 +79,8 @@ __device__ int way_for_new(const CachePool& pool, uint32_t set, uint64_t entry, 
   return kCacheWays - 1 - static_cast<int>(best & 0xffu);
 }
 
-/// Sets an entry of a locked set and retires its old row. All 16 lanes call it; `entry` is the lane's own entry.
+/// Sets an entry of a locked set and retires the entry's old row. Call from all 16 lanes; `entry` is the lane's own
+/// entry.
 __device__ void set_way(const CachePool& pool, uint32_t set, int way, uint64_t entry, uint64_t value, bool is_new,
                         uint8_t era, const CacheLanes& lanes) {
   if (lanes.lane == way) {

@@ -1,5 +1,5 @@
 // Row cache lookups. Half a warp looks up a key: its 16 lanes read the 16 entries of a set, then the row. A half-warp
-// processes kAtOnce keys at a time to overlap their loads of entries, heads and rows.
+// processes kAtOnce keys at a time, so that loads of entries, heads and rows overlap.
 //
 // Rows and heads are read from L2 and bypass L1. An L1 line could still contain the old values of a row that was
 // retired and reused while the kernel ran. The row's address depends on the entry, which orders the two loads; writers
@@ -72,8 +72,8 @@ __device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, co
   return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
-/// Marks the entry of a key as used, updates `counts`, and lists the key if its place is kPlaceMissing. One lane calls
-/// it.
+/// Marks the entry of a key as used, updates `counts`, and lists the key if its place is kPlaceMissing. Call from one
+/// lane.
 __device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int64_t at,
                          const FoundEntry& found, int32_t place, uint8_t era, LookupCounts& counts) {
   if (found.way >= 0) {
@@ -190,7 +190,7 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
   }
 }
 
-/// Opens the session. Each block calls it before it reads entries.
+/// Opens the session. Each block calls begin_session() before its first read of an entry.
 __device__ void begin_session(const CacheLookup& lookup) {
   if (threadIdx.x == 0) {
     CacheState& state = *lookup.state;
@@ -204,7 +204,7 @@ __device__ void begin_session(const CacheLookup& lookup) {
   __syncthreads();
 }
 
-/// Closes the session. Each block calls it after its last read; the last block writes the answer.
+/// Closes the session. Each block calls end_session() after its last read; the last block writes the answer.
 __device__ void end_session(const CacheLookup& lookup, LookupCounts counts) {
   __shared__ uint32_t misses, defaults;
   if (threadIdx.x == 0) misses = defaults = 0;

@@ -13,7 +13,7 @@
 
 namespace hctr::ops {
 
-/// Tombstone: the entry of a removed key in a pool with `whole`. Searches continue past it.
+/// Tombstone: the entry of a removed key in a pool with `whole`. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
 /// Values of `places` for keys without a cached row: the key gets the default, is missing, or has the answer
 /// fill.found[kPlaceFilled - place].

@@ -19,7 +19,7 @@ struct Activation {
   float alpha = 0;
 };
 
-/// y = f(x), element by element. Shapes: x and y alike. Dtypes: f32 f16 bf16. y may be x.
+/// y = f(x), element by element. Shapes: x and y equal. Dtypes: f32 f16 bf16. y may be x.
 HCTR_OP(void activate(Context&, Activation, Tensor x, Tensor y))
 /// dx = f'(x) * dy. Overwrites dx; dx may be dy.
 HCTR_OP(void activate_backward(Context&, Activation, Tensor x, Tensor dy, Tensor dx))

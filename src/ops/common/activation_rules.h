@@ -56,7 +56,7 @@ struct Sigmoid {
   }
   template <class A>
   HCTR_HD A backward(A x, A dy) const {
-    const A e = std::exp(x < 0 ? x : -x);  // y (1 - y) in a form that avoids the cancellation in 1 - y
+    const A e = std::exp(x < 0 ? x : -x);  // y (1 - y) in a form without the cancellation of 1 - y
     return e / ((1 + e) * (1 + e)) * dy;
   }
 };
@@ -69,7 +69,7 @@ struct Tanh {
   }
   template <class A>
   HCTR_HD A backward(A x, A dy) const {
-    const A e = std::exp(2 * (x < 0 ? x : -x));  // 1 - y^2 in a form that avoids its cancellation
+    const A e = std::exp(2 * (x < 0 ? x : -x));  // 1 - y^2 in a form without cancellation
     return 4 * e / ((1 + e) * (1 + e)) * dy;
   }
 };

@@ -13,7 +13,7 @@ inline constexpr size_t kMostAddends = 128;
 /// tensors. Dtypes: f32 f16 bf16. Errors: Error(bug) if shapes, dtypes or devices disagree.
 HCTR_OP(void add(Context&, const std::vector<Tensor>& x, Tensor y))
 
-/// y += factor * x. Shapes and dtypes as in add.
+/// y += factor * x. Shapes and dtypes as in add().
 HCTR_OP(void add_scaled(Context&, Tensor x, float factor, Tensor y))
 
 }  // namespace hctr::ops

@@ -1,4 +1,4 @@
-// Maps an element of a tensor to the element of its sum along an axis, for both devices.
+// Maps each element of a tensor to its element of the sum along an axis, for both devices.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,9 @@ struct ByteRows {
 
 constexpr int64_t kLeastShiftedBytes = 128;  // in a shorter row, most bytes would be in the partial packs at its ends
 
-/// A thread stores 16 aligned bytes of y. It loads aligned 4-byte words of x and shifts them; the first and last word
-/// may include bytes next to the pack. The partial packs at the ends of a row are copied one Element at a time.
+/// A thread stores 16 aligned bytes of y. The thread loads aligned 4-byte words of x and shifts them; the first and
+/// last word may include bytes next to the pack. The partial packs at the ends of a row are copied one Element at a
+/// time.
 template <class Element>
 __global__ void copy_shifted_kernel(ByteRows x, int64_t rows, int64_t row_bytes, ByteRows y) {
   constexpr uintptr_t kPack = 16;

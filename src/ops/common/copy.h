@@ -1,4 +1,4 @@
-// Copies between tensors of one device whose rows may be strided.
+// Copies tensors, whose rows may be strided, within one device.
 #pragma once
 
 #include "core/device/op.h"

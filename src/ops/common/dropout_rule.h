@@ -17,7 +17,7 @@ namespace hctr::ops {
 inline constexpr int kDropoutRounds = 7;
 
 struct DropoutRule {
-  uint32_t threshold;  ///< elements whose 16 bits are below it are dropped
+  uint32_t threshold;  ///< an element is dropped if its 16 bits are below the threshold
   float scale;         ///< 1 / (1 - rounded rate)
   uint64_t key;
 

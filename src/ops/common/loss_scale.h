@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// The state of the loss scale. It is on the device, so the host need not synchronize to learn whether a step was
+/// The state of the loss scale, on the device. The host therefore need not synchronize to learn whether a step was
 /// skipped.
 struct LossScale {
   float scale = 1;

@@ -42,8 +42,8 @@ void launch_totals(Context& ctx, const char* name, const PartTotals<Out>& one) {
 }
 
 /// Calls start(launches). The launches run now, or together with deferred launches of other layers
-/// (Context::last_launches()). Their results must not be read before the backward pass ends, and their inputs must not
-/// change until then.
+/// (Context::last_launches()). Until the backward pass ends, the results of the launches must not be read, and their
+/// inputs must not change.
 template <class Start>
 void start_last(Context& ctx, const Start& start) {
   Lockstep now(ctx);

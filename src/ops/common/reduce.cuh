@@ -20,7 +20,8 @@ __device__ inline A block_sum(A value) {
   return values[0];
 }
 
-/// Return the sum (or maximum) of all lanes' values, in every lane. All lanes of the warp must call them.
+/// warp_sum() and warp_max(): the sum or maximum of all lanes' values, returned in every lane. Call from all lanes of
+/// the warp.
 template <class A>
 __device__ inline A warp_sum(A value) {
 #pragma unroll

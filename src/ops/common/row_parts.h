@@ -1,4 +1,5 @@
-// How the rows of a batch are split for wgrad sums: each part is summed separately, then the partial sums in order.
+// How the rows of a batch are split for wgrad sums: each part is summed separately; then the partial sums are added in
+// order.
 #pragma once
 
 #include <algorithm>

@@ -28,7 +28,7 @@ struct StridedItems {
   StridedItems repeated(int64_t items) const;
 };
 
-/// y = x. Shapes: equal. Dtypes: f32 f16 bf16, alike.
+/// y = x. Shapes: equal. Dtypes: f32 f16 bf16, equal.
 HCTR_OP(void copy_items(Context&, StridedItems x, StridedItems y))
 
 /// y(o, i, c) = x(o, indices[i], c). Shapes: y has indices.size() items, otherwise as x; indices may repeat. Dtypes:

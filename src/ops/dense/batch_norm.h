@@ -17,9 +17,9 @@ struct RunningStatistics {
 };
 
 /// sums = (per column the sum of x - shift, per column the sum of (x - shift)^2, number of rows), over rows with a
-/// sample. shift is the running mean, which is equal on all ranks; it keeps the variance accurate if the mean is large.
-/// Shapes: x [batch, n], scratch column_sums_scratch(n), sums [2n + 1]. Dtypes: x f32 f16 bf16; others f32. Needs
-/// ctx.state(). Cost: one pass over x.
+/// sample. `shift` is the running mean, which is equal on all ranks. With this shift, the variance is accurate even if
+/// the mean is large. Shapes: x [batch, n], scratch column_sums_scratch(n), sums [2n + 1]. Dtypes: x f32 f16 bf16;
+/// others f32. Needs ctx.state(). Cost: one pass over x.
 HCTR_OP(void batch_norm_sums(Context&, Tensor x, RunningStatistics, Tensor scratch, Tensor sums))
 
 /// Computes batch[0] = mean and batch[1] = 1 / sqrt(var + eps) from the sums of all ranks, with the biased variance.

@@ -64,9 +64,9 @@ struct GradientSums {
   }
 };
 
-/// The gradient at x from the gradient g at xhat, when mean and variance depend on x too:
+/// The gradient of x from the gradient g of xhat, including the gradients through mean and variance, is
 ///   inverse_deviation * (g - (d_sums[0] + xhat * d_sums[1]) / count)
-/// with the sums of GradientSums over `count` rows. This is the factor in parentheses.
+/// with the sums of GradientSums over `count` rows. The functor returns the factor in parentheses.
 template <class A>
 struct CentredGradient {
   ColumnStatistics<A> statistics;

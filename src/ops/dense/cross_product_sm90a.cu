@@ -2,8 +2,8 @@
 // epilogue that reads two matrices of the result's shape and writes two.
 //
 // One thread per group of 64 rows loads both input matrices of a tile to shared memory by TMA while the tile's GEMM
-// runs. The consumer threads overwrite them with both results. The same thread stores the results by TMA while the GEMM
-// of the next tile runs.
+// runs. The consumer threads overwrite the matrices with both results. The same thread stores the results by TMA while
+// the GEMM of the next tile runs.
 #include <array>
 
 #include "ops/dense/cross_product.h"
@@ -84,7 +84,7 @@ struct GatedMaps {
   CUtensorMap in[2], out[2];
 };
 
-/// Loads both matrices of a group's 64 rows of each tile, and stores both results. One thread per group runs it.
+/// Loads both matrices of a group's 64 rows of each tile, and stores both results. Called by one thread per group.
 template <class Tiles, bool kSums>
 __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
                               const GatedMemory<Tiles>& shared) {
@@ -217,8 +217,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
 }
 
-/// Forward epilogue. Inputs are x and the skip connection; for a GEMM result p it computes t = p + bias and x * t +
-/// skip.
+/// Forward epilogue with the inputs x and skip: for a GEMM result p, computes t = p + bias and x * t + skip.
 template <class T>
 struct ForwardGate {
   static constexpr bool kBias = true, kSums = false;
@@ -236,8 +235,8 @@ struct ForwardGate {
   }
 };
 
-/// Backward epilogue. Inputs are the gradient that bypasses the layer (addend), and x; for a GEMM result p it computes
-/// d_y = p + addend and d_t = d_y * x.
+/// Backward epilogue with the inputs `addend`, the gradient that bypasses the layer, and x: for a GEMM result p,
+/// computes d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {
   static constexpr bool kBias = false, kSums = true;

@@ -1,7 +1,7 @@
-// Kernels of the factorization machine. A block stages a few samples in shared memory. Their slots are contiguous in x;
-// x and the other tensors use wide loads and stores, and only shared memory is accessed element by element. For vectors
-// of at most 32 elements, factorization_machine_lanes.cuh has faster kernels; factorization_machine_words.cuh has
-// faster ones still for pairs of two-byte elements.
+// Kernels of the factorization machine. A block stages a few samples in shared memory. Global memory is accessed with
+// wide loads and stores, and only shared memory is accessed element by element. Two files have faster kernels for
+// vectors of at most 32 elements: factorization_machine_words.cuh for pairs of two-byte elements,
+// factorization_machine_lanes.cuh for the rest.
 #include "ops/dense/factorization_machine.h"
 
 #include "ops/dense/factorization_machine_lanes.cuh"
@@ -55,7 +55,7 @@ __device__ void write_rows(View<T, 2> memory, int64_t first, int rows, bool pack
   }
 }
 
-/// Whether the rows of each tensor are aligned to 16 bytes. For x, rows must also be contiguous.
+/// Whether the rows of each tensor are aligned to 16 bytes. `x` also requires that the rows are contiguous.
 struct FmPacks {
   bool x, vectors, y, d_y;
 };

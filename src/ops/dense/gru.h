@@ -14,11 +14,11 @@ namespace hctr::ops {
 /// Dtypes: bias, before and h f32 f16 bf16, all alike; of_input, of_state and kept f32.
 HCTR_OP(void gru_step(Context&, Tensor of_input, Tensor of_state, Tensor bias, Tensor before, Tensor kept, Tensor h))
 
-/// The gradient of h is dh + through + direct. dh comes from the layer's output, `through` from the next step through
-/// its GEMM with the state, and `direct` from the next step directly. Writes d_of_input and d_of_state, and overwrites
-/// `direct` with the direct gradient of `before`. Shapes: as in gru_step(); dh, through and direct [batch, units],
-/// d_of_input and d_of_state [batch, 3 units]. Dtypes: before, dh, d_of_input and d_of_state equal; kept, through and
-/// direct f32.
+/// The gradient of h is dh + through + direct. dh comes from the layer's output. `through` comes from the next step
+/// through its GEMM with the state, and `direct` comes from the next step without the GEMM. Writes d_of_input and
+/// d_of_state, and overwrites `direct` with the gradient of `before` without the GEMM. Shapes: as in gru_step(); dh,
+/// through and direct [batch, units], d_of_input and d_of_state [batch, 3 units]. Dtypes: before, dh, d_of_input and
+/// d_of_state equal; kept, through and direct f32.
 HCTR_OP(void gru_step_backward(Context&, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
                                Tensor d_of_input, Tensor d_of_state))
 

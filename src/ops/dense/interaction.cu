@@ -1,9 +1,9 @@
-// Kernels of the pairwise interaction. Tensor cores compute it if they support the shapes
-// (interaction_tensor_cores.cuh). In full f32, one warp computes a sample with multiply-adds
-// (interaction_multiply_add.cuh). Otherwise the kernels of this file load a sample's vectors into shared memory once,
-// as f32. Forward, a thread computes a tile of 4 x 4 dot products in registers; backward, one column of 8 gradients. A
-// warp processes a sample with few tiles, a block a sample with many. Samples too large for shared memory are read from
-// global memory.
+// Kernels of the pairwise interaction. There are three implementations: tensor cores (interaction_tensor_cores.cuh);
+// multiply-adds in full f32, one warp per sample (interaction_multiply_add.cuh); and the general kernels of this file.
+// The general kernels load a sample's vectors into shared memory once, as f32. Forward, a thread computes a tile of 4 x
+// 4 dot products in registers. Backward, a thread computes one column of 8 gradients. A sample with few tiles is
+// processed by a warp, a sample with many tiles by a block. Samples too large for shared memory are read from global
+// memory.
 #include "ops/dense/interaction.h"
 
 #include "ops/common/element_loops.cuh"
@@ -48,7 +48,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
     __syncthreads();  // every thread has finished the previous samples
     if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
     __syncthreads();
-    if (b >= rows) continue;  // not before the barriers: every thread must reach both
+    if (b >= rows) continue;  // after the barriers: every thread must reach both of them
     T* out = y.row(b);
     for (int k = lane; k < x.dim; k += lanes) out[k] = x.dense.row(b)[k];
     if (lane == 0) out[x.dim + pairs_of(x.count)] = static_cast<T>(0.0f);

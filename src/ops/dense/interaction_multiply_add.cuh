@@ -21,7 +21,7 @@ __device__ inline void tile_at(int n, int& i, int& j) {
 }
 
 /// Calls body(one, other, s, t) for the pairs other < one of tile (i, j), where one = i + s * side and other = j + t *
-/// side. A diagonal tile contains each pair twice; body is called once.
+/// side. A diagonal tile contains each pair twice, but body is called once per pair.
 template <class Body>
 __device__ inline void for_pairs(int i, int j, int side, int count, const Body& body) {
 #pragma unroll
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(64)
   }
 }
 
-/// How a warp divides the gradients of a sample: the first `lanes` lanes compute four columns each of vectors 0 to rows
-/// - 1, the next `lanes` lanes those of the next `rows` vectors.
+/// How a warp divides the gradients of a sample. The first `lanes` lanes compute four columns each of the vectors 0 to
+/// rows - 1. The next `lanes` lanes compute the same columns of the next `rows` vectors, and so on.
 struct GradientLanes {
   int lanes, rows;
 

@@ -87,8 +87,8 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
   }
 }
 
-/// Fills a lane's four operand registers with adjacent elements from at(row, column): at this position, 8 rows below,
-/// one chunk to the right, and both.
+/// Fills a lane's four operand registers with elements from at(r, c). The positions are (row, column), 8 rows below,
+/// one chunk to the right, and 8 rows below that.
 template <class T, class At>
 __device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
   constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);
@@ -190,7 +190,7 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   return within;
 }
 
-/// The fused ReLU gradient of the dense vectors. These vectors are the ReLU's output.
+/// The fused ReLU gradient of the dense vectors, which are the output of the ReLU.
 struct DenseRelu {
   float factor;
   float* sums;  ///< [blocks, dim]: column sums of the gradients that each block writes; null: no ReLU
@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Minimum blocks per multiprocessor for the backward kernel's launch bounds, from shared memory for DLRM's vectors. 0:
-/// no bound, because S needs many registers.
+/// Minimum blocks per multiprocessor for the backward kernel's launch bounds. The values are limits of shared memory
+/// for DLRM's vectors. 0: no bound, because S needs many registers.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;
@@ -234,8 +234,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // The unsigned remainder shows the compiler that lane indices are not negative, so it knows which of two indices of S
-  // is larger.
+  // The remainder is unsigned: the compiler then knows that lane indices are not negative, and which of two indices of
+  // S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
@@ -243,8 +243,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
   constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // k steps of the GEMM over vectors
   constexpr int kColumnTiles = 2 * kPerChunk / 8;        // 8-column tiles in two chunks
-  // Offsets of the zeros and of the pairs' gradients, in elements. A vector past the end reads as zeros; so do the
-  // diagonal of S and its elements past the end.
+  // Element offsets of the zeros and of the pairs' gradients. Vectors past the end, the diagonal of S, and elements of
+  // S past the end all read as zero.
   const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
   for (int n = x.count * layout.stride + lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
   const auto s_at = [&](int i, int j) {

@@ -1,8 +1,8 @@
 // Kernels of the DCN cross network in vector form (multi_cross_layout.h has the formulas). A warp processes a few
-// samples at a time and loads each weight once for all of them. One forward kernel and one backward kernel compute all
-// layers. Sums over the batch are computed per part of the rows; then the partial sums are added in order. The backward
-// kernel also computes the partial sums if they fit in registers (multi_cross_backward.cuh); otherwise a separate
-// kernel does.
+// samples at a time and loads each weight once for these samples. One forward kernel and one backward kernel compute
+// all layers. Sums over the batch are computed per part of the rows; then the partial sums are added in order. The
+// backward kernel also computes the partial sums if they fit in registers (multi_cross_backward.cuh). Otherwise a
+// separate kernel computes them.
 #include "ops/dense/multi_cross.h"
 
 #include <algorithm>
@@ -273,7 +273,7 @@ __global__ void cross_weights_kernel(const float* totals, const __grid_constant_
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
-    if (layers <= kLayersAtOnce) {  // the loop below with overlapping loads
+    if (layers <= kLayersAtOnce) {  // same as the loop below, but the loads overlap
       float w[kLayersAtOnce], b[kLayersAtOnce], dw[kLayersAtOnce], slopes[kLayersAtOnce], bias = 0;
       read_layers(weights.w, 0, layers, k, w);
       read_layers(weights.b, 0, layers, k, b);

@@ -15,9 +15,9 @@ struct OnePassCross {
   static int threads(int64_t dim) { return static_cast<int>((dim + 32 * kColumns - 1) / (32 * kColumns)) * 32; }
 };
 
-/// Computes dx unless it is null. Block p also computes the sums over part p of the rows: of (c_l s_l) x, of dy and of
-/// c_l (multi_cross_layout.h). A block processes a few rows at a time: each warp computes the scalars of its rows; then
-/// each thread loops over all these rows for its columns. Rows are multiples of 16 bytes.
+/// Computes dx unless dx is null. Block p also computes three sums over part p of the rows: of (c_l s_l) x, of dy and
+/// of c_l (multi_cross_layout.h). A block processes a few rows at a time: each warp computes the scalars of its rows;
+/// then each thread loops over the block's rows for its columns. Rows are multiples of 16 bytes.
 template <class T, class Pointers>
 // at most 128 registers: four blocks of 128 threads fit
 __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)

@@ -1,5 +1,5 @@
-// Kernels of element-wise products. The addresses of the factors are kernel arguments. The backward kernel rereads all
-// factors for each factor; all but the first read hit the cache.
+// Kernels of element-wise products. The addresses of the factors are kernel arguments. For each factor, the backward
+// kernel reads all other factors again; after the first time, the reads hit the cache.
 #include "ops/dense/multiply.h"
 
 #include "ops/common/element_loops.cuh"

@@ -17,7 +17,7 @@ HCTR_OP(void multiply(Context&, const std::vector<Tensor>& x, Tensor y))
 HCTR_OP(void multiply_backward(Context&, const std::vector<Tensor>& x, Tensor dy,
                                const std::vector<std::optional<Tensor>>& dx))
 
-/// y = a - b. Shapes and dtypes alike. y may be a or b.
+/// y = a - b. Shapes and dtypes equal. y may be a or b.
 HCTR_OP(void subtract(Context&, Tensor a, Tensor b, Tensor y))
 /// y = -x.
 HCTR_OP(void negate(Context&, Tensor x, Tensor y))

@@ -1,5 +1,6 @@
-// Kernels that split and join slot columns. A block stages a few samples in shared memory. The samples are contiguous
-// in x, and short rows of each y. x and y use wide loads and stores; only shared memory is accessed element by element.
+// Kernels that split and join slot columns. A block stages a few samples in shared memory. The samples are one
+// contiguous range of x, and a few short rows of each y. Global memory is accessed with wide loads and stores; only
+// shared memory is accessed element by element.
 #include "ops/dense/slot_columns.h"
 
 #include "ops/gemm/staged_rows.cuh"

@@ -15,7 +15,7 @@ HCTR_OP(void split_slots(Context&, Tensor x, int64_t slots, const std::vector<Te
 /// The inverse of split_slots(). Overwrites x.
 HCTR_OP(void join_slots(Context&, const std::vector<Tensor>& y, int64_t slots, Tensor x))
 
-/// The general fallback for any layout, on both devices: one copy per y.
+/// Like split_slots() and join_slots(), for any layout on both devices, with one copy per y.
 void split_slots_by_part(Context&, Tensor x, int64_t slots, const std::vector<Tensor>& y);
 void join_slots_by_part(Context&, const std::vector<Tensor>& y, int64_t slots, Tensor x);
 

@@ -14,7 +14,7 @@ inline constexpr float kMaskedScore = -10000;
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;
-  int64_t inner, lower;            // rows of x per sample, and per index of the second dimension
+  int64_t inner, lower;            // inner: rows of x per sample; lower: size of the third dimension of with_ones(x)
   int64_t upper_step, lower_step;  // element strides of the mask for the second and the third dimension; 0: broadcast
   HCTR_HD const T* row(int64_t r) const {
     if (!mask.data) return nullptr;

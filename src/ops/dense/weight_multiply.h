@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// y[b, s*dim + k] = x[b,s] * w[s,k]. Shapes: x [batch, slots], w [slots, dim] dense, y [batch, slots * dim].
-/// Dtypes: f32 f16 bf16, alike.
+/// y[b, s*dim + k] = x[b,s] * w[s,k]. Shapes: x [batch, slots], w [slots, dim] dense, y [batch, slots * dim]. Dtypes:
+/// f32 f16 bf16, equal.
 HCTR_OP(void weight_multiply(Context&, Tensor x, Tensor w, Tensor y))
 /// dx[b,s] = sum_k dy * w, if dx is given; dw[s,k] = sum_b dy * x, f32 and dense. Overwrites both. If the context
 /// collects launches (Context::last_launches()), dw is deferred to the end of the backward pass; until then x, dy and

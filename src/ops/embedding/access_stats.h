@@ -1,5 +1,5 @@
-// Access statistics of rows: the step of the last batch that contained the row, and the number of its occurrences.
-// Eviction policies read them. Also dirty flags of rows, for incremental checkpoints and model deltas.
+// Access statistics of rows, which eviction policies read: the step of the last batch that contained the row, and the
+// number of its occurrences. Also dirty flags of rows, for incremental checkpoints and model deltas.
 #pragma once
 
 #include "core/device/op.h"

@@ -20,7 +20,7 @@ struct GateState {
   uint64_t without_row = 0;    ///< occurrences in training batches that had no row
 };
 
-/// Selected keys of a batch, in batch order. batch() views them as a batch with one bag per slot.
+/// Selected keys of a batch, in batch order. batch() views the keys as a batch with one bag per slot.
 struct KeySelection {
   int64_t* keys = nullptr;       // [key_capacity]
   int32_t* positions = nullptr;  // [key_capacity] position of each key in the original batch

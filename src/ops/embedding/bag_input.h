@@ -12,11 +12,11 @@ constexpr int64_t size_of(KeyType type) { return type == KeyType::i32 || type ==
 struct FeatureBags {
   const void* keys = nullptr;  // [most]
   KeyType type = KeyType::i64;
-  int64_t most = 0;               // number of keys; offsets are clamped to it
+  int64_t most = 0;               // number of keys; larger offsets are clamped to `most`
   const void* offsets = nullptr;  // [bags + 1]; null: one key per bag
-  bool wide = false;              // offsets are 64-bit, else 32-bit
+  bool wide = false;              // true: 64-bit offsets, false: 32-bit
   int64_t bags = 0;
-  const float* weights = nullptr;  // [most]; null: all are 1
+  const float* weights = nullptr;  // [most]; null: all weights are 1
 };
 
 /// to[b] = to[0] + offsets[b] - offsets[0] for b >= 1: appends the bags after the preceding bags, which end at to[0].

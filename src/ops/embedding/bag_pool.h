@@ -1,4 +1,4 @@
-// Pooling with a weight per key, and max pooling; and the gradients of rows and weights.
+// Pooling with a weight per key, and max pooling. Also the gradients of rows and weights.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct BagList {
   int64_t bags = 0;
   int64_t most = 0;                // maximum number of positions; with `none` the number of vectors
   const int32_t* rows = nullptr;   // [position]; 0: no row
-  const float* weights = nullptr;  // [position]; null: all are 1
+  const float* weights = nullptr;  // [position]; null: all weights are 1
 };
 
 /// y[b, :] = the pooled rows of bag b. With `none`: y[i, :] = the row at position offsets[0] + i, or 0 if there is no
@@ -44,8 +44,8 @@ HCTR_HD inline float bag_divisor(BagPooling pooling, float weights, float square
   return pooling == BagPooling::mean ? weights : pooling == BagPooling::sqrtn ? sqrtf(squares) : 1.0f;
 }
 
-/// The gradient of weight w in y = scale * sum w v, with scale = 1 / divisor, dot = v . dy for its row v, and sum = sum
-/// w (v . dy) over the bag. sum: dot scale. mean: dot scale - sum scale^2. sqrtn: dot scale - w sum scale^3.
+/// The gradient of weight w in y = scale * sum w v, where scale = 1 / divisor, dot = v . dy for the row v of w, and sum
+/// = sum w (v . dy) over the bag. sum: dot scale. mean: dot scale - sum scale^2. sqrtn: dot scale - w sum scale^3.
 HCTR_HD inline float weight_gradient(BagPooling pooling, float dot, float weight, float scale, float sum) {
   const float own = dot * scale;
   if (pooling == BagPooling::mean) return own - sum * scale * scale;

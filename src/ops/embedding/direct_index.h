@@ -1,5 +1,5 @@
-// Maps keys to row numbers by arithmetic, for tables whose keys are integers in known ranges. Needs no search and no
-// memory per key.
+// Maps keys to row numbers by arithmetic, for tables whose keys are integers in known ranges. The map needs no search
+// and no memory per key.
 #pragma once
 
 #include "core/base/platform.h"
@@ -45,7 +45,7 @@ struct DirectIndex {
     return places ? places[number] : static_cast<int32_t>(number);
   }
   HCTR_HD bool elsewhere(int32_t slot) const { return ranges[by_slot ? slot : 0].step == KeySpan::kElsewhere; }
-  /// The inverse of row(): returns the key and slot at a place. The row must exist.
+  /// The inverse of row(): returns the key and the slot of the row at place `row`. The row must exist.
   HCTR_HD RowOwner owner(int64_t row) const {
     if (numbers) row = numbers[row];
     int64_t low = 0, high = slots - 1;
@@ -63,7 +63,7 @@ struct DirectIndex {
   }
 };
 
-/// The first key outside its range that a kernel found. On the device.
+/// The first key that a kernel found outside its range. On the device.
 struct OutOfRangeState {
   int32_t first = INT32_MAX;  ///< lowest position of such a key in the first batch that has one
   int32_t reported = 0;       ///< 1: already reported to the host

@@ -1,6 +1,6 @@
-// Groups the keys of a batch by row. Small batches use one block (small_group.cuh), medium ones a tiled sort
-// (tiled_group.cuh), large ones CUB's radix sort. Runs of equal rows are listed in tiles too, or by CUB's selection for
-// very large batches.
+// Groups the keys of a batch by row. Small batches use one block (small_group.cuh), medium batches a tiled sort
+// (tiled_group.cuh), large batches CUB's radix sort. Runs of equal rows are also listed in tiles; for very large
+// batches CUB's selection lists them.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, Group
   if (range.thread_index() == 0) *counts = {};
 }
 
-/// Lists the long runs. Their order in the list depends on timing; the pieces of each run do not.
+/// Lists the long runs. The order of runs in the list depends on timing; the pieces of each run do not.
 __device__ void find_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
   const int64_t runs = groups.counts->runs;
   for (int64_t run = range.thread_index(); run < runs; run += range.thread_count()) {

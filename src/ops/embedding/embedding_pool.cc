@@ -73,10 +73,10 @@ struct VectorRows {
   const int32_t* begin(const int32_t* rows) const { return size() == 1 ? &only : rows + keys.begin; }
 };
 
-/// Pools at most kVectors vectors in two passes. Pass one collects the rows of each vector slot by slot, in the memory
-/// order of the keys. Pass two writes the vectors sample by sample, in the usual memory order of the output, to
-/// to(sample, column, empty); a null address skips the vector. Two passes are faster: keys of different slots are a
-/// whole batch apart, and reading the slots alternately evicts cache lines.
+/// Pools at most kVectors vectors in two passes. The first pass collects the rows of each vector slot by slot, in the
+/// memory order of the keys. The second pass writes the vectors sample by sample, in the usual memory order of the
+/// output, to the address to(sample, column, empty); null skips the vector. A single pass would alternate between
+/// slots, whose keys are a whole batch apart, and evict cache lines.
 template <class Stored, class To>
 void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                int64_t first_sample, int64_t samples, int64_t first_column, int64_t columns, const To& to) {

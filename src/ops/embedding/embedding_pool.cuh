@@ -24,8 +24,8 @@ struct Pace {
   static constexpr int kHeldThreads = sizeof(Stored) == 2 ? 1024 : 768;
 };
 
-/// Pools up to Pace::kAtOnce vectors from v0 on, below `end`. Writes vector v to to(v, its keys); a null address skips
-/// it.
+/// Pools up to Pace::kAtOnce vectors from v0 on, below `end`. Writes vector v to the address to(v, its keys); null
+/// skips v.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int64_t end, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, const Group& group,
@@ -59,8 +59,8 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
   }
 }
 
-/// Pools all vectors; a group of lanes pools Pace::kAtOnce vectors at a time. Writes each vector to to(sample, column);
-/// a null address skips the vector.
+/// Pools all vectors; a group of lanes pools Pace::kAtOnce vectors at a time. Writes each vector to the address
+/// to(sample, column); null skips the vector.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, int lanes, const To& to) {

@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(kPoolThreads)
       [&](uint32_t b, uint32_t column) { return owners.any_owner(column, b) ? nullptr : y.row(b) + column * dim; });
 }
 
-/// Consecutive groups write to different ranks, so that all links stay busy. The first target is the rank after the own
-/// one, so that the ranks do not all write to one target at the same time.
+/// Consecutive groups write to different ranks, so that all links stay busy. Each rank starts with the rank after
+/// itself, so that the ranks do not all write to one target at the same time.
 template <class T, class Stored, int Width>
 __global__ void __launch_bounds__(kThreadsToFar)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,

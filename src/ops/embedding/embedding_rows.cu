@@ -35,8 +35,8 @@ __device__ void fill_four(const RowInit& init, const RowData& data, int64_t row,
         store_nearest(data.states[s], row * data.state_dim + k, init.state_start[s]);
 }
 
-/// Initializes new rows: one thread per four elements, which use one Philox draw. The grid size is fixed, because most
-/// batches have few new rows.
+/// Initializes new rows: one thread per four elements, because a Philox draw decides four elements. The grid size is
+/// fixed; most batches have few new rows.
 __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;

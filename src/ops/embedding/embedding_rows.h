@@ -10,8 +10,8 @@
 
 namespace hctr::ops {
 
-/// All arrays with one element or vector per row. Their addresses are fixed for the life of the table; the number of
-/// rows grows.
+/// All arrays with one element or vector per row. The addresses of the arrays are fixed for the life of the table; the
+/// number of rows grows.
 struct RowData {
   int64_t dim = 0;
   RowMemory vectors;              // [rows, dim]
@@ -40,7 +40,7 @@ enum class InitialKind : uint8_t { uniform, normal, constant };
 
 /// Initial values of rows. Element e of the row of (key, slot) is a function of bits = philox(random_key(seed, stream),
 /// key, slot << 32 | e / 4)[e % 4], for example symmetric_float(bits, bound). The values do not depend on when a key
-/// arrives. They do not depend on splitting rows into pieces either: if slot s stores piece s % pieces of the rows of
+/// arrives. Splitting rows into pieces does not change the values: if slot s stores piece s % pieces of the rows of
 /// slot s / pieces, the piece has the same elements as the whole row.
 struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
@@ -75,10 +75,10 @@ struct RowInit {
 /// Initializes the vectors and states of rows state.ready + 1 to state.rows, rounded to nearest in the storage type. A
 /// state whose initial value is 0 is skipped unless all_states is set, because new memory is zero.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
-/// Initializes rows[i]; their keys must be set. Shapes: rows [count].
+/// Initializes rows[i]. The keys of these rows must be set. Shapes: rows [count].
 HCTR_OP(void init_rows(Context&, const int32_t* rows, int64_t count, RowInit, RowData))
 
-/// gather_rows(): x[i] = table[rows[i]]. scatter_rows(): table[rows[i]] = x[i]; its rows must be distinct, and row 0 is
+/// gather_rows(): x[i] = table[rows[i]]. scatter_rows(): table[rows[i]] = x[i]; rows[i] must be distinct, and row 0 is
 /// skipped. Values are rounded to nearest if the dtypes differ, else copied. Shapes: x [n, words], dense; table [..,
 /// words]. Dtypes: x f32 with a table of f32, f16 or bf16; x i32 with a table of i32.
 HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))

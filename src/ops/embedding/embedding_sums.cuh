@@ -54,8 +54,7 @@ struct BagGradients {
   Dy dy;
 
   /// The weighted sum of Width elements from e on, over positions [begin, end) in order. kAtOnce: gradients whose loads
-  /// overlap. Each load depends on a bag that must be loaded first, so a small kAtOnce waits twice for memory per
-  /// gradient.
+  /// overlap. The load of a gradient depends on the load of its bag; a small kAtOnce would expose both latencies.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
@@ -119,8 +118,8 @@ struct BagGradients {
   }
 };
 
-/// Sums each piece with a group of lanes. kAtOnce: gradients per thread whose loads overlap. With few threads, each
-/// needs many loads in flight; with many threads, registers are scarce.
+/// Sums each piece with a group of lanes. kAtOnce: gradients per thread whose loads overlap. Launches with few threads
+/// use a large kAtOnce. Launches with many threads use a small one to save registers.
 template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {
@@ -166,8 +165,8 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
         const bool mine = first < count && e < dim;
         Fragment<Width> sum{};
         if (mine) sum = sum_vectors<Width>(vectors + first * dim, static_cast<int>(last - first), dim, e);
-        // Other threads may still read vector `to` in this iteration; in later iterations no thread does, since to <
-        // first.
+        // Other threads may read vector `to` in this iteration. No thread reads `to` in later iterations, because then
+        // to < first.
         __syncthreads();
         if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
       }

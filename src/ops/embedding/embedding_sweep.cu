@@ -1,7 +1,8 @@
-// Applies the optimizer rule to rows without a gradient, whose states still change them. f32 rows are processed in
-// tiles of adjacent rows; a tile is one array of 16-byte packs, for any row length. A warp processes a tile: it reads
-// the `touched` flags of the rows once, clears them, and reads each array in few long segments. A few warps with
-// several loads each are faster than many warps with one load, because DRAM then serves fewer segments at a time.
+// Applies the optimizer rule to rows without a gradient, which their optimizer states still change. f32 rows are
+// processed in tiles of adjacent rows; a tile is one array of 16-byte packs, for any row length. A warp processes one
+// tile at a time. It reads and clears the `touched` flags of the tile's rows, then reads each array in few long
+// segments. A few warps with several loads each are faster than many warps with one load each, because DRAM then serves
+// fewer segments at a time.
 #include "ops/common/small_divisor.h"
 #include "ops/embedding/embedding_update.cuh"
 
@@ -15,8 +16,8 @@ constexpr int kSweepAtOnce = 4;  // packs per thread whose loads overlap
 constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;
 constexpr int64_t kWidestSwept = 8192;  // maximum row length, so that SmallDivisor can divide indices within a tile
 
-/// Adjacent rows, a multiple of four, so that a tile starts and ends at a pack boundary. The flags of a tile fit in 32
-/// words.
+/// The tile size: a multiple of four adjacent rows, so that a tile starts and ends at a pack boundary. The flags of a
+/// tile fit in 32 words.
 struct SweepTiling {
   int rows;
   int dim;
@@ -30,11 +31,11 @@ struct SweepTiling {
 /// Bit mask of a tile's rows that have no gradient: row r is bit r % 32 of the word in lane r / 32.
 struct RowBits {
   uint32_t word;
-  /// All lanes of the warp must call it.
+  /// Whether a row has no gradient. Call from all lanes of the warp.
   __device__ bool has(int row) const { return __shfl_sync(0xffffffffu, word, row / 32) >> (row % 32) & 1; }
 
-  /// Returns 4 bits: bit i is set if element at + i of the tile belongs to a row without a gradient. All lanes of the
-  /// warp must call it.
+  /// Returns 4 bits: bit i is set if element at + i of the tile belongs to a row without a gradient. Call from all
+  /// lanes of the warp.
   __device__ uint32_t of_pack(int at, const SweepTiling& tiling) const {
     const int row = tiling.by_dim.divide(at);
     if (tiling.dim % kSweepPack == 0) return has(row) ? 15 : 0;

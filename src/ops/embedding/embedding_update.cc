@@ -59,7 +59,7 @@ struct BagGradients {
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
-      // Runs are contiguous, so this also prefetches for the next run.
+      // Runs are contiguous, so this statement also prefetches for the next run.
       if (p + kRunsAhead < batch.key_capacity) prefetch(vector(p + kRunsAhead) + e, static_cast<size_t>(n) * sizeof(T));
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;

@@ -92,7 +92,8 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   Fragment<Width> first{};
   float squares = 0;
   if constexpr (kSquares) {
-    // The row's update depends on its state, and the state on the whole gradient; prefetching overlaps all three loads.
+    // The update of the row depends on the row's state, and the state depends on the whole gradient. The prefetches
+    // overlap all three loads.
     if (group.lane == 0) prefetch(data.states[0], row);
     for (int64_t e = own; e < data.dim; e += group.lanes * Width) prefetch(data.vectors, row * data.dim + e);
     for (int64_t e = own; e < data.dim; e += group.lanes * Width) {
@@ -110,7 +111,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
-// Update kernels do nothing if the step is skipped. This one updates the rows of short runs.
+// Updates the rows of short runs. Like all update kernels, it does nothing if the step is skipped.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                                   BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
@@ -142,8 +143,8 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
   }
 }
 
-/// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. A single loop
-/// handles both, because two loops keep the parameters of both in registers, and some rules then spill.
+/// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. One loop handles
+/// both kinds of runs: two loops would keep the parameters of both in registers, and some rules would then spill.
 ///
 /// A group processes only one or a few runs, and each run is a chain of dependent loads. If the rule leaves enough
 /// registers (kRowFirst), the row and its first gradients are loaded concurrently.
@@ -156,7 +157,7 @@ __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepSta
   const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
-  // 32-bit index and count of groups: `group` computes them with 64-bit divisions, which cost registers.
+  // 32-bit index and count of groups. The members of `group` result from 64-bit divisions, which cost registers.
   const int each = kUpdateThreads / lanes, count = static_cast<int>(range.blocks) * each;
   for (int i = static_cast<int>(range.block) * each + static_cast<int>(threadIdx.x) / lanes; i < all; i += count) {
     int32_t run = i - long_runs;
@@ -246,9 +247,9 @@ constexpr int kBlocksOfFewRuns = 64;  // per multiprocessor; enough for one thre
 
 constexpr int kRunBlocksEach = 4;  // per multiprocessor, for long runs, few of which are very long
 
-/// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. Four blocks leave 64 registers
-/// per thread, which suffice; without a bound some rules use 105. The kernel is bound by memory latency, so occupancy
-/// matters. Narrow accesses need fewer registers, wide accesses more.
+/// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
+/// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound some rules
+/// use 105. Narrow accesses need fewer registers, wide accesses more.
 template <class Rule, int Width>
 constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
 
@@ -308,7 +309,7 @@ void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* row
 
 }  // namespace
 
-// Defined in embedding_update_rounded.cu, so that the two files compile in parallel.
+// Defined in embedding_update_rounded.cu, so that both files compile in parallel.
 void update_rounded_rows(Context&, const Optimizer&, const KeyBatch&, const RowGroups&, Combiner, const Tensor& dy,
                          const float* piece_sums, const RowData&);
 void sweep_rounded_rows(Context&, const Optimizer&, const uint32_t* rows, const RowData&);

@@ -22,7 +22,7 @@ HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combin
                          RowData data))
 
 /// Computes only the sums, for rows that are replicated on several ranks: sums[row, :] = g for every row of the batch,
-/// not divided by the loss scale. Other rows of `sums` are unchanged; so are all rows if the step is skipped. Shapes:
+/// not divided by the loss scale. Leaves other rows of `sums` unchanged. Does nothing if the step is skipped. Shapes:
 /// sums [rows, dim], dense; row 0 is not a row. Dtypes: sums f32; dy as in sum_long_runs().
 HCTR_OP(void sum_row_gradients(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                                Tensor sums))

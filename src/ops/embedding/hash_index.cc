@@ -91,7 +91,8 @@ constexpr int64_t kRowsAhead = 16;
 }  // namespace
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys exist already, and all threads find those
+  // in parallel: finds the keys that exist already, which are most keys
+  find_all(ctx, index, batch, kNoRowYet - 1, rows);
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {
     const int32_t slot = index.identity_slot(batch.slot_number(s));

@@ -34,8 +34,8 @@ struct DeviceAccess {
 constexpr int kProbeThreads =
     128;  // block size of inserts: small for short waits at barriers, large enough to share one atomic addition
 
-/// Assigns the next row to each thread of a block that requests one; returns 0 if no row is left. The whole block must
-/// call it.
+/// Assigns the next row to each thread of a block that requests one; returns 0 if no row is left. Call from all threads
+/// of the block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
   __shared__ uint32_t before[kProbeThreads / 32 + 1];
   if (!__syncthreads_or(wanted)) return 0;
@@ -89,7 +89,7 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    __syncthreads();  // rows of this block are published before its threads wait for rows; `before` is reused
+    __syncthreads();  // the block has published its rows before its threads wait for rows; `before` is reused
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }

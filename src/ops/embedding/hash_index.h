@@ -14,19 +14,19 @@ struct IndexEntry {
   uint64_t meta;
 };
 
-/// The state that changes while the table fills and grows. It is in device memory, so that recorded CUDA graphs stay
-/// valid when the table grows.
+/// The state that changes while the table fills and grows. The state is in device memory, so that recorded CUDA graphs
+/// stay valid when the table grows.
 struct IndexState {
-  uint64_t mask;          ///< number of entries - 1; the number is a power of two
+  uint64_t mask;          ///< number of entries - 1; the number of entries is a power of two
   uint32_t row_capacity;  ///< rows 1 to row_capacity may be assigned
   uint32_t rows;          ///< rows requested so far; more than row_capacity if requests were refused
-  uint32_t ready;         ///< rows at the end of the last batch: these are initialized
+  uint32_t ready;         ///< rows at the end of the last batch; all of them are initialized
   uint32_t finished;      ///< rows as of the last finished step: visible to lookups and snapshots
   uint32_t batches;       ///< batches closed so far
   uint32_t marks;         ///< tombstones: entries of removed keys, see index_remove()
 };
 
-/// The table, as passed to kernels. Row 0 means "no row": it contributes nothing and is never updated.
+/// The table, as passed to kernels. Row 0 means "no row": row 0 contributes nothing and is never updated.
 struct HashIndex {
   IndexEntry* entries = nullptr;
   IndexState* state = nullptr;
@@ -42,9 +42,9 @@ struct HashIndex {
   HCTR_HD static uint64_t tag(int32_t slot) { return (static_cast<uint64_t>(static_cast<uint32_t>(slot)) + 1) << 32; }
 };
 
-/// rows[p] = the row of key p of the batch. Inserts missing keys and assigns the next free row to each distinct one.
-/// rows[p] is 0 if no row is free, and past the last key. The CPU numbers new rows in key order; a GPU numbers them in
-/// any order.
+/// rows[p] = the row of key p of the batch. Inserts missing keys and assigns the next free row to each distinct missing
+/// key. rows[p] is 0 if no row is free, and past the last key. The CPU numbers new rows in key order; a GPU numbers
+/// them in any order.
 HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 
 /// rows[p] = the row of key p if the row existed when the last step finished, else 0. May run concurrently with
@@ -59,20 +59,20 @@ HCTR_OP(void index_rebuild(Context&, HashIndex, const uint8_t* left))
 /// the table concurrently.
 HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
 
-/// Removes the keys of rows[i]. Leaves a tombstone (kMark) in each entry, past which searches continue; state.marks
-/// counts the tombstones. Skips rows whose key has no entry. No other operation may use the table concurrently.
+/// Removes the keys of rows[i]. Leaves a tombstone (kMark) in each entry; searches continue past tombstones.
+/// state.marks counts the tombstones. Skips rows whose key has no entry. No other operation may use the table
+/// concurrently.
 HCTR_OP(void index_remove(Context&, HashIndex, const int32_t* rows, int64_t count))
-/// Inserts the keys of rows[i] with these row numbers. The keys are distinct and have no entry. Reuses tombstones,
-/// which decrements state.marks, or empty entries. index_find() may run concurrently; it may or may not see each new
-/// key.
+/// Inserts the keys of rows[i] with these row numbers. The keys are distinct and have no entry. Uses empty entries, or
+/// tombstones, which decrements state.marks. index_find() may run concurrently, and may or may not see each new key.
 HCTR_OP(void index_enter(Context&, HashIndex, const int32_t* rows, int64_t count))
 
 /// Closes a batch's insertions: sets state.ready and *rows_after to the number of assigned rows, and notifies the host
 /// with one store: *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half.
 HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
 
-/// Adds rows state.rows + 1 to state.rows + count, which index_enter() inserted, as initialized rows. index_find() sees
-/// them after index_finish_rows(), or after the step of a later batch ends.
+/// Adds the rows state.rows + 1 to state.rows + count, which index_enter() inserted, as initialized rows. The rows
+/// become visible to index_find() by index_finish_rows(), or when the step of a later batch ends.
 HCTR_OP(void index_add_rows(Context&, HashIndex, uint32_t count))
 /// Makes rows 1 to `rows` visible to index_find().
 HCTR_OP(void index_finish_rows(Context&, HashIndex, uint32_t rows))

@@ -1,28 +1,28 @@
 // The protocol for concurrent lookups and insertions in the hash table. Kernels and CPU threads run the same code, so
-// the thread sanitizer can check it. `Access` reads and writes entries:
+// the thread sanitizer can check the protocol. `Access` reads and writes entries:
 //
 //   IndexEntry load(const IndexEntry&)               reads both words atomically
 //   bool claim(IndexEntry&, uint64_t from, uint64_t meta)
 //                                                    compare-and-swap of meta; succeeds for one of several callers
 //   void store(IndexEntry&, int64_t key, uint64_t)   writes both words atomically
 //
-// An entry has the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> complete (key;
+// An entry has four states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> complete (key;
 // tag, row). No entry becomes empty again while the table is in use. A thread that claims an entry stores the key
-// immediately, and assigns the row later, when its whole block requests rows together.
+// immediately. The thread assigns the row later, when its whole block requests rows together.
 //
-// A removed key leaves a tombstone (kMark) in its entry, whose tag matches no slot: searches continue past it, so that
-// they still find keys behind it. Only an insertion of a key known to be absent may reuse a tombstone, since the key
-// could otherwise also be in a later entry. Keys are removed only while no other operation uses the table, because a
-// thread may still rely on an entry that it has read.
+// A removed key leaves a tombstone (kMark) in its entry. A tombstone's tag matches no slot, so searches continue past
+// it and still find later keys. Only the insertion of a key known to be absent may reuse a tombstone; otherwise the key
+// could also be in a later entry. Keys are removed only while no other operation uses the table, because a thread may
+// rely on an entry after reading it.
 //
 // No thread waits forever. A thread that reads a claimed entry with its own tag polls the entry until the key is
-// stored; the claiming thread stores the key right after the claim. A thread that needs the row of a keyed entry waits
-// only after its own search is done and its own rows are published, so waiting threads never block each other. (Since
+// stored; the claiming thread stores the key right after the claim. A thread waits for the row of a keyed entry only
+// after its own search is done and its own rows are published. Waiting threads therefore never block each other. (Since
 // compute capability 7.0, a lane makes progress while other lanes of its warp spin; we require 7.5.)
 //
-// A key gets only one entry: all searches for a key visit the same entries in the same order, and stop at the first
-// entry that is empty, or claimed with its key still unknown. A claimed entry keeps its key, so no search passes the
-// entry that the first search claimed.
+// A key gets only one entry. All searches for a key visit the same entries in the same order. A search stops at the
+// first entry that is empty, or that is claimed and has no key yet. A claimed entry keeps its key, so no later search
+// passes the entry that the first search claimed.
 #pragma once
 
 #include "ops/embedding/hash_index.h"
@@ -57,22 +57,22 @@ class ProbeOrder {
 /// The result of a search.
 struct IndexSearch {
   IndexEntry* entry = nullptr;  ///< null: every entry belongs to another key
-  uint32_t row = 0;             ///< kNoRowYet: another thread will publish the row
+  uint32_t row = 0;             ///< kNoRowYet: the row is not published yet
   bool claimed = false;         ///< this search claimed the entry and must assign its row
 };
 
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// How many entries a search loads before it examines them, in its first line and in later lines. 1 minimizes traffic,
-/// kLine minimizes memory latency.
+/// How many entries a search loads before it examines the first of them: in the search's first line, and in later
+/// lines. 1 minimizes traffic, kLine minimizes memory latency.
 struct AtOnce {
   int first_line, later_lines;
 };
 inline constexpr AtOnce kFewestBytes{1, 1}, kFewestWaits{2, ProbeOrder::kLine};
 
-/// Searches for (key, slot) in the current line of `order`; claims the first empty entry if the key does not precede
-/// it. Returns true if the search is over.
+/// Searches for (key, slot) in the current line of `order`. Claims the first empty entry of the line, unless an earlier
+/// entry has the key. Returns true if the search is over.
 template <class Access, int kCount>
 HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order, int64_t key, uint64_t tag,
                                    IndexSearch& found) {

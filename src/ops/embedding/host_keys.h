@@ -23,7 +23,8 @@ struct HostColumn {
   int32_t most_keys = 1;     // maximum number of keys per bag
   int32_t bags = 0;          // ranks on the sender's host * samples
   bool sums_of_keys = true;  // whether a bag's vector is the sum of its keys' vectors
-  // Whether owners answer with vectors. False if sender and owner are on one host; keys are then not deduplicated.
+  // Whether owners answer with vectors. False if sender and owner are on one host, which then also skips deduplication
+  // of keys.
   bool answered = true;
 };
 
@@ -32,7 +33,7 @@ struct HostColumn {
 struct HostMessages {
   int32_t messages = 0, columns = 0;
   int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the maximum over all columns
-  const HostColumn* column = nullptr;  // [columns] grouped by message
+  const HostColumn* column = nullptr;  // [columns] ordered by message
   const int32_t* first = nullptr;      // [messages + 1] first column of each message
   int64_t vector_bytes = 0;
   bool sums_gradients = false;  // whether the sum of a key's gradients may be sent instead of each gradient
@@ -43,15 +44,15 @@ struct HostMessages {
 /// The layout and the sizes of one column of a message.
 struct HostColumnPlan {
   int32_t keys = 0, occurrences = 0, bags = 0;  // keys that are sent; occurrences; bags with at least one key
-  // true: one vector (gradient) per key; false: one per bag
+  // True: one vector (gradient) per key. False: one vector (gradient) per bag.
   bool vector_a_key = false, gradient_a_key = false;
-  int32_t first_vector = 0, first_gradient = 0;        // counted over all messages
+  int32_t first_vector = 0, first_gradient = 0;        // numbers counted over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
   int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // 64-bit words
-  int32_t vectors = 0, gradients = 0;  // vectors that the owner answers with; gradients that it receives
+  int32_t vectors = 0, gradients = 0;  // vectors that the owner sends; gradients that the owner receives
   int32_t listed = 0;                  // total number of rows that are summed into the vectors
 
   HCTR_HD bool operator==(const HostMessageSizes& other) const {
@@ -73,9 +74,10 @@ struct HostKeys {
 };
 
 /// Numbers keys in the order of their first occurrences, and plans the messages for `keys.offsets` and `keys.keys`. A
-/// column sends each key once if this saves bytes, else each occurrence. A column has one vector per key or one per
-/// bag, whichever needs fewer vectors. With `sums_gradients` gradients are per key or per bag likewise, else per bag.
-/// `occurrences` = keys.offsets[all_bags]. Overwrites `scratch`.
+/// column sends each distinct key once if this saves bytes; otherwise it sends each occurrence. A column has one vector
+/// per key or one vector per bag, whichever needs fewer vectors. Gradients follow the same choice with
+/// `sums_gradients`; otherwise there is one gradient per bag. `occurrences` = keys.offsets[all_bags]. Overwrites
+/// `scratch`.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
 /// Bytes of scratch that suffice for each function of this file.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
@@ -101,8 +103,8 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
 /// Parses messages with sizes keys.sizes from `words`; fills all of `keys` except keys.keys and keys.first. Refuses a
-/// message whose values are inconsistent with each other, with its columns or with its sizes; a refused message has no
-/// keys. Received values are never used as addresses without a check.
+/// malformed message: its values contradict each other, the column properties or the message size. A refused message
+/// has no keys. No received value is used as an address without a check.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
 /// The position of a rank's bags in the messages.
@@ -114,16 +116,17 @@ struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
 };
-/// The lists from which an owner computes the vectors to send and applies the gradients it receives.
+/// The lists with which an owner computes the vectors that it sends, and applies the gradients that it receives.
 struct OwnerLists {
   int64_t vectors = 0;         // number of vectors in all messages
-  int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of
-  int32_t* keys = nullptr;     // [listed] keys[offsets[v]] up to keys[offsets[v + 1]], as positions in the batch
+  int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`: vector v sums the rows of
+  int32_t* keys = nullptr;     // [listed] keys[offsets[v]] up to keys[offsets[v + 1]]; each is a position in the batch
   int32_t* first = nullptr;    // [vectors] overwritten
 
-  /// [keys of the batch] gradient number of each key; null: not requested. Bags of messages that are not answered have
-  /// the numbers of (rank on the host, sample, column). Received gradients are numbered from `received` on, in message
-  /// order. A key gets `zero` if the gradient of an earlier occurrence includes its gradient.
+  /// [keys of the batch] gradient number of each key; null: not requested. If messages are not answered, the gradients
+  /// of their bags are numbered by rank on the host, sample, column. Received gradients are numbered from `received`
+  /// on, in message order. A key has the number `zero` if the gradient of an earlier occurrence already includes its
+  /// gradient.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;
 };
@@ -139,10 +142,12 @@ struct HostBags {
   int64_t own_columns = 0;        // number of leading columns that the sender itself owns
 };
 struct BagLists {
-  int32_t* offsets = nullptr;  // [count + 1] bag i is the sum of the vectors with the numbers
-  // [keys] vectors[offsets[i]] up to vectors[offsets[i + 1]], from 1 on; with `sums_gradients` also its gradients
+  int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`: bag i sums the vectors with the numbers
+  // [keys] vectors[offsets[i]] up to vectors[offsets[i + 1]], counted from 1. With `sums_gradients`, these are also the
+  // numbers of the bag's gradients.
   int32_t* vectors = nullptr;
-  int32_t* gradients = nullptr;  // [count] or else its gradient number, from 1 on; 0 if the bag is not answered
+  // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
+  int32_t* gradients = nullptr;
   int32_t* own = nullptr;        // [count] for own columns: index of the bag in [bags, own_columns]
 };
 /// Lists the vectors and gradients of each bag from the plan of plan_host_keys().

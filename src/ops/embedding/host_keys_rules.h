@@ -40,7 +40,7 @@ HCTR_HD inline uint32_t read_number(const std::byte* from, int32_t bytes) {
   return value;
 }
 
-/// Whether deduplicating the keys saves bytes, after the bytes for positions.
+/// Whether deduplicating the keys of a column saves bytes: fewer keys and vectors, but a position per occurrence.
 HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& column, int32_t unique, int32_t occurrences,
                                 int32_t bags) {
   const auto bytes = [&](int32_t keys) {
@@ -80,7 +80,8 @@ HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t messag
   return sizes;
 }
 
-/// Offset of a message in words, and the numbers of its first vector and gradient: the sums over all earlier messages.
+/// Position of a message: its offset in words, and the numbers of its first vector and gradient. These are the sums
+/// over all earlier messages.
 HCTR_HD inline HostMessageSizes sizes_before(const HostMessageSizes* sizes, int32_t message) {
   HostMessageSizes before;
   for (int32_t m = 0; m < message; ++m) {

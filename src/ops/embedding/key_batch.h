@@ -25,10 +25,10 @@ struct OutputColumns {
 /// Bag (slot s, sample b) has the number s * samples + b and the keys offsets[bag] up to offsets[bag + 1]. All arrays
 /// are on one device.
 ///
-/// A batch has `columns` output vectors per sample; vector (column, b) has the number column * samples + b. If pooled,
-/// a slot has one column, so a bag and its vector have the same number. With Combiner::none, key i of a bag gives the
-/// vector in column i of its slot. The slot must have as many columns as the largest bag has keys; columns after the
-/// last key have no key.
+/// A batch has `columns` output vectors per sample; vector (column, b) has the number column * samples + b. If keys are
+/// pooled, a slot has one column, and a bag has the same number as its vector. With Combiner::none, key i of a bag
+/// gives the vector in column i of its slot. The slot must have as many columns as its largest bag has keys. A bag's
+/// columns after its last key have no key.
 struct KeyBatch {
   const int64_t* keys = nullptr;     // [key_capacity]; defined up to offsets[bags()]
   const int32_t* offsets = nullptr;  // [bags() + 1]

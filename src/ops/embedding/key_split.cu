@@ -1,6 +1,7 @@
-// Kernels of the key split. Bags are processed in tiles: the first kernel counts the sent keys of each tile; the second
-// adds the counts of earlier tiles and writes the keys. The merge needs no sum over bags, because the position of a
-// bag's keys follows from the offsets in the messages. Launches of several tables are merged into lockstep launches.
+// Kernels of the key split. Bags are processed in tiles. The first kernel counts the sent keys of each tile; the second
+// kernel adds the counts of earlier tiles and writes the keys. The merge needs no sum over bags, because the position
+// of a bag's keys follows from the offsets in the messages. Launches of several tables are merged into lockstep
+// launches.
 #include "core/device/launch.cuh"
 #include "ops/embedding/key_split.h"
 #include "ops/embedding/sort_digits.cuh"

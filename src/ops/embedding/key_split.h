@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// The owner of a key in a slot that is sharded by key over `ranks` ranks: the non-negative remainder of key / ranks.
+/// The owner of a key in a slot that is sharded by key over `ranks` ranks: key modulo ranks, not negative.
 HCTR_HD inline int32_t rank_of_key(int64_t key, int32_t ranks) {
   const int64_t remainder = key % ranks;  // negative for negative keys
   return static_cast<int32_t>(remainder < 0 ? remainder + ranks : remainder);
@@ -44,7 +44,7 @@ struct KeySplit {
   const OwnerKeys* owners = nullptr;     // [ranks]
   const int32_t* local_rows = nullptr;   // [key_capacity] or null; a key with local_rows[p] != 0 is not sent
   int64_t* const* messages = nullptr;    // [ranks] output address of the message to each owner, on any device
-  const uint32_t* aborted = nullptr;     // if *aborted != 0, messages are not written; null: no check
+  const uint32_t* aborted = nullptr;     // device memory; messages are not written if *aborted != 0; null: no check
 
   /// Whether key p of the batch is sent to the column's owner.
   HCTR_HD bool sends(const OwnedColumn& column, const KeyBatch& batch, int32_t p) const {
@@ -62,9 +62,9 @@ size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
 }
 
 /// Writes the messages to all owners; keys keep batch order. Memory after the last key of a message is not written.
-/// `present` [count * samples]: 1 if the bag has keys in its message, else 0. It is ordered like received vectors:
-/// message by message, each [samples, columns of the message]. Shapes: scratch key_split_scratch_bytes(count * samples,
-/// ranks).
+/// `present` [count * samples]: 1 if the bag has keys in its message, else 0. `present` is ordered like received
+/// vectors: message by message, each [samples, columns of the message]. Shapes: scratch key_split_scratch_bytes(count *
+/// samples, ranks).
 HCTR_OP(void split_keys(Context&, KeyBatch, KeySplit, uint8_t* present, std::byte* scratch))
 
 /// Merges the messages that one owner received from `ranks` ranks, `words` words each, into one batch of ranks *

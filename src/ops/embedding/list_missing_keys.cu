@@ -1,6 +1,6 @@
 // Kernels that list missing keys, with one block per tile of keys. The first kernel counts the missing keys of each
-// tile; the second adds the counts of all earlier tiles and writes the keys. There are too few tiles to justify a
-// separate prefix-sum launch.
+// tile. The second kernel adds the counts of all earlier tiles and writes the keys. There are too few tiles to justify
+// a separate prefix-sum launch.
 #include "core/device/launch.cuh"
 #include "ops/common/reduce.cuh"
 #include "ops/embedding/list_missing_keys.h"
@@ -15,7 +15,7 @@ int64_t missing_tiles(int64_t keys) { return std::max<int64_t>(1, (keys + kMissi
 
 __device__ bool is_missing(const int32_t* rows, int64_t p, int64_t keys) { return p < keys && rows[p] == 0; }
 
-/// Returns the sum over a block of kMissingThreads, in every thread. The whole block must call it.
+/// Returns the sum over a block of kMissingThreads, in every thread. Call from all threads of the block.
 __device__ int32_t sum_of_block(int32_t mine) {
   __shared__ int32_t sum;
   if (threadIdx.x == 0) sum = 0;

@@ -1,4 +1,5 @@
-// Gathers vectors from listed positions before a transfer to another host, and scatters them after it.
+// Gathers vectors from listed positions before a transfer to another host, and scatters vectors to listed positions
+// after a transfer.
 #pragma once
 
 #include <cstddef>

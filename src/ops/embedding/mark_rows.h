@@ -12,8 +12,8 @@ namespace hctr::ops {
 /// marks[row] = 1 for every row of the batch, else 0. Shapes: marks i32 [rows + 1].
 HCTR_OP(void mark_batch(Context&, RowGroups, int64_t key_capacity, Tensor marks))
 
-/// Groups the marked rows with one occurrence each; the bag is the row number. With gradients summed by row, the result
-/// is an input of update_rows(): a batch of rows + 1 samples with one key per row. The arrays rows, bags and run_begin
+/// Groups the marked rows with one occurrence each; the bag is the row number. With gradients summed by row, the groups
+/// are an input of update_rows(): a batch of rows + 1 samples with one key per row. The arrays rows, bags and run_begin
 /// of `groups` need capacity for all rows. Overwrites `scratch`. Shapes: marks i32 [rows + 1].
 HCTR_OP(void group_marked(Context&, Tensor marks, RowGroups groups, std::byte* scratch))
 size_t group_marked_scratch_bytes(Device, int64_t rows);
@@ -21,9 +21,10 @@ namespace cuda {
 size_t group_marked_scratch_bytes(int64_t rows);
 }
 
-/// Marks the rows 1 to *rows that are set in `marks` as seen. If `touched` is given and the step is not skipped, sets
-/// it for rows never seen, so that a sweep keeps their initial values; a table without replication would not have these
-/// rows. Shapes: marks i32 [rows + 1], seen i32 [more than *rows]; touched as seen, or null. Needs ctx.state().
+/// Sets seen[row] for the rows 1 to *rows with marks[row] set. If `touched` is given and the step is not skipped, sets
+/// touched[row] for rows that were never seen. A sweep then keeps the initial values of these rows; a table without
+/// replication would not contain them. Shapes: marks i32 [rows + 1], seen i32 [more than *rows]; touched as seen, or
+/// null. Needs ctx.state().
 HCTR_OP(void note_seen(Context&, const uint32_t* rows, Tensor marks, Tensor seen, uint8_t* touched))
 
 /// Sets rows[p] to 0 if the row has never been seen. Shapes: seen i32 [rows + 1], rows [count].

@@ -25,9 +25,9 @@ HCTR_HD inline double portable_log(double x) {
   return rounded_product(exponent, 0.69314718055994531) + rounded_product(rounded_product(2.0, s), sum);
 }
 
-/// The standard normal quantile of the probability (bits + 0.5) / 2^32, with error 1e-7: algorithm AS 241 (PPND7), M.
-/// J. Wichura, Applied Statistics 37, 1988. The algorithm's third region, the far tails, is omitted: 32-bit
-/// probabilities never reach it.
+/// The standard normal quantile of the probability (bits + 0.5) / 2^32, with error 1e-7. Source: algorithm AS 241
+/// (PPND7), M. J. Wichura, Applied Statistics 37, 1988. The algorithm's third region, the far tails, is omitted,
+/// because 32-bit probabilities never reach it.
 HCTR_HD inline float normal_float(uint32_t bits) {
   const auto ratio = [](double r, double a0, double a1, double a2, double a3, double b1, double b2, double b3) {
     const double above = rounded_product(rounded_product(rounded_product(a3, r) + a2, r) + a1, r) + a0;

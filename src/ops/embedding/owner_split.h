@@ -1,5 +1,5 @@
-// Splits the keys of bags by the rank that owns their rows, for bags of any length, where sizes are known only with the
-// batch.
+// Splits the keys of bags by the rank that owns the keys' rows. Bags may have any length, and sizes are known only with
+// the batch.
 #pragma once
 
 #include "core/device/op.h"
@@ -14,7 +14,7 @@ struct OwnerSplit {
   int64_t bags = 0, most = 0;  // most: capacity in keys
   // [ranks * bags + 1] number of keys of bag b that rank r owns, at r * bags + b; the last is 0
   int32_t* lengths = nullptr;
-  int32_t* begin = nullptr;      // [ranks * bags + 1] offsets of these keys in `sent`
+  int32_t* begin = nullptr;      // [ranks * bags + 1] offsets in `sent` of the keys that `lengths` counts
   int64_t* sent = nullptr;       // [most] the keys of each rank, in bag order
   int32_t* places = nullptr;     // [most] 1 + position of each key of the bags in `sent`
   std::byte* scratch = nullptr;  // split_scratch_bytes(ranks * bags)
@@ -32,8 +32,8 @@ HCTR_OP(void split_by_owner(Context&, const int64_t* keys, const int32_t* offset
 /// offsets[i] = the sum of lengths[0, i). Shapes: lengths and offsets [count]; scratch split_scratch_bytes(count).
 HCTR_OP(void add_lengths(Context&, const int32_t* lengths, int64_t count, int32_t* offsets, std::byte* scratch))
 
-/// found[p] = places[p] if rows[places[p] - 1] is not 0, else 0. `rows` contains the row of each sent key at its owner.
-/// Shapes: places and found [count].
+/// found[p] = places[p] if rows[places[p] - 1] is not 0, else 0. `rows` contains the row, at the owner, of each key in
+/// `sent`. Shapes: places and found [count].
 HCTR_OP(void find_sent(Context&, const int32_t* places, const int32_t* rows, int64_t count, int32_t* found))
 
 }  // namespace hctr::ops

@@ -54,7 +54,7 @@ __global__ void join_vectors_kernel(KeyBatch batch, OwnerVectors owners, Combine
   }
 }
 
-/// Clears vectors without an owner. One thread per vector, because few vectors need clearing.
+/// Clears vectors without an owner, with one thread per vector. Few vectors need clearing.
 template <class T>
 __global__ void clear_unowned_kernel(OwnerVectors owners, View<T, 3> y) {
   const auto columns = static_cast<uint32_t>(y.size(1));

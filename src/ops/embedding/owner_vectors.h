@@ -26,8 +26,8 @@ struct RemoteColumn {
 
 /// The messages of all owners. The message of owner r is [samples, columns of r, dim], in the exchange dtype.
 ///
-/// Forward, an owner sends per vector the sum of the keys that it owns. Backward, every owner receives a message; if
-/// all owners receive the same one, only one is listed here.
+/// Forward, an owner sends per vector the sum of the rows that it owns. Backward, every owner receives a message; if
+/// all owners receive the same message, it is listed once.
 struct OwnerVectors {
   RankMemory memory{};
   int64_t columns = 0;                           // columns of the batch * pieces
@@ -53,11 +53,11 @@ struct OwnerVectors {
 /// pieces], any row stride. Dtypes: messages and y f32 f16 bf16, independently; sums f32.
 HCTR_OP(void join_vectors(Context&, KeyBatch batch, OwnerVectors, Combiner, Tensor y))
 
-/// Like join_vectors(), but adds to y, which is one more rounding. Skips vectors for which no owner has a key.
+/// Like join_vectors(), but adds the sum to y, which rounds once more. Skips vectors for which no owner has a key.
 HCTR_OP(void add_joined_vectors(Context&, KeyBatch batch, OwnerVectors, Combiner, Tensor y))
 
-/// For owners that write to y directly: zeroes the vectors for which no owner has a key, and skips the others. Dtype of
-/// y: f32 f16 bf16.
+/// For owners that write to y directly: zeroes the vectors for which no owner has a key. Other vectors are unchanged.
+/// Dtype of y: f32 f16 bf16.
 HCTR_OP(void clear_unowned(Context&, OwnerVectors, Tensor y))
 
 /// The backward pass of join_vectors(): writes weight * dy[b, c, :] to the message of every listed owner of column c.

@@ -1,4 +1,4 @@
-// Packs rows from several arrays of a table into records, and unpacks them.
+// Packs rows from several arrays of a table into records, and unpacks records into rows.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// An array of a table and its part of the records: row r is `bytes` bytes at column + r * bytes; its copy in record i
-/// is at first + i * stride.
+/// An array of a table and its part of the records. Row r of the array has `bytes` bytes at column + r * bytes. The
+/// part of record i is at first + i * stride.
 struct RecordPart {
   std::byte* column;
   std::byte* first;

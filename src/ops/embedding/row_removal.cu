@@ -1,6 +1,6 @@
-// Kernels of row removal. A radix select finds the lowest ranks digit by digit, from the most significant digit on: a
-// pass over the rows counts the rows per digit value, then the host selects the digit value of the last row to remove.
-// Counts are integers, so the addition order does not affect them.
+// Kernels of row removal. A radix select finds the lowest ranks digit by digit, from the most significant digit on. A
+// pass over the rows counts the rows per digit value; then the host selects the digit value of the last row to remove.
+// Counts are integers, so the order of additions does not affect them.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -98,8 +98,8 @@ struct HasFate {
   __device__ bool operator()(int32_t row) const { return (fates[row] == Fate::leaves) == leaves; }
 };
 
-/// Selects the rows of [first, first + count) whose fate is `leaves`, or is not if `leaves` is false, in ascending
-/// order.
+/// Selects the rows of [first, first + count) in ascending order: the rows with the fate `leaves`, or the other rows if
+/// `leaves` is false.
 void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first,
                  int64_t count, int32_t* out, uint32_t* selected) {
   HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)),
@@ -141,7 +141,7 @@ __global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* 
   }
 }
 
-/// Zeroes listed rows byte by byte: rows of these arrays have one word or one byte.
+/// Zeroes listed rows byte by byte. The rows of these arrays have only one word or one byte.
 __global__ void zero_rows_kernel(const int32_t* rows, int64_t count, uint8_t* column, int64_t bytes) {
   for (int64_t i = hctr::cuda::thread_index(); i < count * bytes; i += hctr::cuda::thread_count())
     column[rows[i / bytes] * bytes + i % bytes] = 0;

@@ -1,8 +1,9 @@
 // Removes rows from a table and compacts the remaining rows, which then are numbered 1, 2, ... without gaps.
 //
-// Runs between steps while no other operation uses the table, or while queued steps run if all their rows stay. The
-// host calls these functions sequentially and waits for their counts; they are never part of a recorded step. The
-// selection of rows depends on keys and access statistics, but not on row numbers, which differ between devices.
+// The functions run between steps while no other operation uses the table, or during queued steps if no row of these
+// steps is removed. The host calls the functions sequentially and waits for their counts; they are never part of a
+// recorded step. The selection of rows depends on keys and access statistics, but not on row numbers, which differ
+// between devices.
 #pragma once
 
 #include <cstddef>
@@ -94,12 +95,12 @@ HCTR_OP(void count_fates(Context&, Fate, int64_t rows, const RemovalMemory&, int
 HCTR_OP(void plan_moves(Context&, int64_t rows, const RemovalMemory& memory, RowMoves& moves))
 /// Moves the rows of one array with `bytes` bytes per row.
 HCTR_OP(void move_rows(Context&, RowMoves, void* column, int64_t bytes))
-/// Replaces rows[i] by the row's new number. If the row was removed, replaces it by `instead` and increments *replaced
-/// (null: not counted).
+/// Replaces rows[i] by the row's new number. If the row was removed, writes `instead` and increments *replaced (null:
+/// not counted).
 HCTR_OP(void follow_moves(Context&, RowMoves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
                           uint64_t* replaced))
 
-/// Zeroes rows rows[i] of an array with `bytes` bytes per row. Shapes: rows [count].
+/// Zeroes the rows with the numbers rows[i] of an array with `bytes` bytes per row. Shapes: rows [count].
 HCTR_OP(void zero_rows(Context&, const int32_t* rows, int64_t count, void* column, int64_t bytes))
 
 }  // namespace hctr::ops

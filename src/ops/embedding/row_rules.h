@@ -69,8 +69,8 @@ inline RowData rows_of_sums(const Tensor& sums) {
 template <class Rule>
 using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
 
-/// The scalars of one row. Updates the rule's per-row state, so it must be called exactly once per row and step.
-/// `mean_square`: mean of g^2 over the row, for rules that need it.
+/// The scalars of one row. Updates the rule's per-row state: call exactly once per row and step. `mean_square`: mean of
+/// g^2 over the row, for rules that need it.
 template <class Rule>
 HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step,
                                      const RowData& data, int64_t row, float mean_square) {

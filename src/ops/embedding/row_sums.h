@@ -7,8 +7,8 @@
 
 namespace hctr::ops {
 
-/// run_of[p] = the run that contains position p of the groups, or 0 if its row is 0. With run_of as RowGroups::rows,
-/// sum_row_gradients() writes the sum of run r to row r. Shapes: run_of [key_capacity].
+/// run_of[p] = the run that contains position p of the groups, or 0 if the row at position p is 0. With run_of as
+/// RowGroups::rows, sum_row_gradients() writes the sum of run r to row r. Shapes: run_of [key_capacity].
 HCTR_OP(void number_runs(Context&, RowGroups, int64_t key_capacity, int32_t* run_of))
 
 /// keys[r] = the key of the row of run r. Shapes: keys [key_capacity], of which the first `runs` are written.

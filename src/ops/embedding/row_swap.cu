@@ -1,5 +1,5 @@
-// Kernels of row swaps. The selection keeps row order: blocks count the selected rows of their tiles, a prefix sum
-// computes each tile's first position, and blocks write the selected rows from there.
+// Kernels of row swaps. The selection keeps row order: blocks count the selected rows of their tiles; a prefix sum
+// computes each tile's first output position; then blocks write the selected rows to these positions.
 #include <algorithm>
 
 #include "core/device/copy_bytes.h"
@@ -47,7 +47,7 @@ __global__ void count_uses_kernel(const uint8_t* uses, int64_t first, int64_t la
   of_block[threadIdx.x] = 0;
   __syncthreads();
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count()) {
-    // Most rows have 0 uses: lanes with the same value add it in one atomic operation.
+    // Most rows have 0 uses. The lanes with equal `use` add their count in one atomic operation.
     const uint32_t use = uses[row];
     const uint32_t peers = __match_any_sync(__activemask(), use);
     if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(peers)) - 1)

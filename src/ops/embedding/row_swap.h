@@ -17,29 +17,30 @@ namespace hctr::ops {
 struct RowUses {
   uint8_t* uses = nullptr;    ///< [rows] number of batches that contained the row; saturates at 255
   uint64_t* reads = nullptr;  ///< [2] occurrences of keys: in all rows, and in rows below first_on_host
-  int64_t first_on_host = 0;  ///< all rows below it are in device memory
+  int64_t first_on_host = 0;  ///< all rows below this number are in device memory
 
   HCTR_HD static uint8_t one_more(uint8_t uses) { return static_cast<uint8_t>(uses + (uses < 255)); }
 };
 
-/// Increments `uses` for each distinct row of a grouped batch, and adds its occurrences to `reads`.
+/// Increments `uses` for each distinct row of a grouped batch, and adds the row's occurrences to `reads`.
 HCTR_OP(void add_uses(Context&, RowGroups, int64_t key_capacity, RowUses))
 
 /// UseCounts[u] = number of rows with u uses.
 using UseCounts = std::array<int64_t, 256>;
 
-/// A plan that swaps the `count` most used rows on the host with the `count` least used rows on the device. It contains
-/// all rows beyond a limit of uses, and, in the order of row numbers, enough rows at the limit.
+/// Swaps the `count` most used rows on the host with the `count` least used rows on the device. The plan contains all
+/// rows beyond a limit of uses, and enough rows at the limit, in the order of row numbers.
 struct SwapPlan {
   int64_t count = 0;
   /// all host rows above hot_limit, and all device rows below cold_limit, are swapped
   int hot_limit = 0, cold_limit = 0;
-  int64_t hot_beyond = 0, cold_beyond = 0;  ///< numbers of these rows
+  /// number of host rows above hot_limit, number of device rows below cold_limit
+  int64_t hot_beyond = 0, cold_beyond = 0;
 };
 
 /// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least twice the uses of the device
-/// row plus two. Rows with similar uses then do not swap back and forth, and equal uses in the next period repay the
-/// swap, which moves two rows. `always`: also plans swaps that are not useful.
+/// row plus two. This margin prevents rows with similar uses from swapping back and forth. It also repays the cost of
+/// moving two rows if the uses are similar in the next period. `always`: also plans swaps that are not useful.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.

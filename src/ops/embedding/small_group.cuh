@@ -3,7 +3,7 @@
 //
 // A warp owns adjacent keys and processes 32 at a time. In each 8-bit pass, a warp counts its keys per digit in key
 // order; the counts of all warps then give the start position of each digit of each warp. The sort is therefore stable,
-// and its result equals that of the large sort. Long runs are in row order.
+// with the same result as the large sort. Long runs are in row order.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct SmallGroupMemory {
 };
 static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
 
-/// Sums of `mine` over the earlier warps, and over all warps. The whole block calls sum_warps(); `mine` is read in lane
-/// 0.
+/// The sums of `mine` over the earlier warps, and over all warps. Call sum_warps() from all threads of the block; only
+/// lane 0's `mine` is read.
 struct WarpSums {
   uint32_t before, all;
 };
@@ -80,7 +80,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
   __syncthreads();
 
   uint32_t total = 0, to_here = 0;
-  if (thread < kSortDigits) {  // true for whole warps
+  if (thread < kSortDigits) {  // the condition is uniform in a warp
 #pragma unroll 8
     for (int w = 0; w < kGroupWarps; ++w) {
       const uint32_t count = memory.before[w][thread];
@@ -144,8 +144,8 @@ __device__ inline uint32_t list_small_runs(SmallGroupMemory& memory, const uint3
   return sums.all;
 }
 
-/// Lists the long runs and their pieces, both in run order, and writes the counts. A thread processes the runs whose
-/// numbers equal its key indices first + 32 j.
+/// Lists the long runs and their pieces, both in run order, and writes the counts. A thread processes the runs first +
+/// 32 j, like its keys.
 __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs, int each, int first, int keys,
                                          const RowGroups& groups) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -166,7 +166,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
     const int run = first + 32 * j;
     const uint32_t mine = pieces_of(run), pieces = mine & 0xffffu;
     uint32_t is_long = __ballot_sync(kWholeWarp, pieces != 0);
-    if (is_long == 0) continue;  // uniform in the warp
+    if (is_long == 0) continue;  // the condition is uniform in the warp
     const uint32_t to_here = sum_to_lane(mine), at = before + to_here - mine;
     if (pieces != 0)
       groups.long_runs[at >> 16] = {run, static_cast<int32_t>(at & 0xffffu), static_cast<int32_t>(pieces)};

@@ -36,7 +36,7 @@ __device__ inline uint32_t sum_to_lane(uint32_t x) {
 struct BlockSums {
   uint32_t before, all;
 };
-/// Sums over a block of kWarps warps. The whole block must call it; `of_warp` may be reused after a barrier.
+/// Sums over a block of kWarps warps. Call from all threads of the block; `of_warp` may be reused after a barrier.
 template <int kWarps>
 __device__ inline BlockSums sum_threads(uint32_t (&of_warp)[kWarps], uint32_t x) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

@@ -1,6 +1,6 @@
 // How update kernels load and store the elements of a row. PlainRows: all arrays are f32. RoundedRows: any array may
-// have two-byte elements; each access dispatches on the array's type (uniform over all threads), and stores round
-// stochastically.
+// have two-byte elements. RoundedRows dispatches on the array's type at each access (uniform over all threads), and
+// rounds stochastically at each store.
 #pragma once
 
 #include "ops/embedding/embedding_rows.h"

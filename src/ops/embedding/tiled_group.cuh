@@ -1,10 +1,11 @@
 // Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, then the
 // lists of runs. For batches of up to kMostTiledKeys keys.
 //
-// A block sorts a tile of adjacent keys by one digit. The destinations of keys follow from the number of keys per digit
-// in every tile. A separate kernel counts these for the first digit. Each pass knows the destination of its keys, so it
-// counts the digits for the next pass. Passes therefore need neither look-back nor a separate sum over tiles. This
-// takes fewer and shorter kernels than CUB, and launches of several tables are merged into lockstep launches.
+// A block sorts a tile of adjacent keys by one digit. The destinations of keys follow from the digit counts: the number
+// of keys per digit in every tile. A separate kernel computes the digit counts of the first pass. Each pass knows the
+// destination of its keys, and also computes the digit counts of the next pass. Passes therefore need neither look-back
+// nor a separate sum over tiles. This sort has fewer and shorter kernels than CUB's, and launches of several tables are
+// merged into lockstep launches.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ static_assert(kSortThreads == kSortDigits, "a thread has one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
 constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
 
-/// The number of runs that start in a tile, and the position of the first one.
+/// The number of runs that start in a tile, and the position of the first of these runs.
 struct TileRuns {
   int32_t count, first;
 };
@@ -40,7 +41,7 @@ struct ConstKeys {
 };
 
 /// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A thread writes the keys of
-/// a short bag; a warp writes the keys of its long bags, bag by bag.
+/// a short bag. A warp together writes the keys of its long bags, bag by bag.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
   constexpr int32_t kShort = 4;
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);
@@ -80,7 +81,7 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
     for (int j = 0; j < kSortEach; ++j) {
       const uint32_t digit = row[j] & (kSortDigits - 1);
       const bool here = first + j * kSortThreads < keys;
-      // Frequent keys occur in many lanes: one lane adds the count of all lanes with its digit.
+      // Frequent keys occur in many lanes, so one lane adds the count of all lanes with the same digit.
       const uint32_t same = lanes_with(digit) & __ballot_sync(kWholeWarp, here);
       if (here && __ffs(static_cast<int>(same)) - 1 == thread % 32)
         atomicAdd(&of_digit[digit], static_cast<uint32_t>(__popc(same)));

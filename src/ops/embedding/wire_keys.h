@@ -1,6 +1,6 @@
-// The format of keys that ranks of one host exchange before the keys are sent to other hosts: packed, each key with its
-// bag number, so that message sizes depend on the actual number of keys instead of the capacity. Also the lists of
-// their vectors.
+// The format of keys that ranks of one host exchange before the keys are sent to other hosts: packed keys, each with
+// its bag number. Message sizes then depend on the number of keys instead of the capacity. Also lists the vectors of
+// the keys.
 #pragma once
 
 #include "core/device/op.h"

@@ -1,7 +1,6 @@
 // Batched GEMMs of small matrices by cuBLASLt. A cuBLASLt call has one stride between matrices, but attention heads
-// within rows need two strides. One call therefore computes matrix `which` of every row, for each of the `inner`
-// matrices of a row. As in ops/gemm/linear.cu, a row-major GEMM is computed as the GEMM of the transposes, with b
-// first.
+// within rows need two strides. One call therefore computes one matrix of every row; there are `inner` calls. As in
+// ops/gemm/linear.cu, a row-major GEMM is computed as the GEMM of the transposes, with b first.
 #include "ops/gemm/batched_matmul.h"
 
 #include <algorithm>

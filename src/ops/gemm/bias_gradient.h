@@ -6,16 +6,16 @@
 
 namespace hctr::ops {
 
-/// Fused DReLU epilogue, for an operator that reads the output y = dropout(max(x W + bias, 0)) of a layer: the operator
-/// writes the gradient of x W + bias instead of the gradient of y, and its column sums. The members are arguments of
-/// relu_bias_gradient().
+/// Arguments of a fused DReLU epilogue. An operator with this epilogue reads the output y = dropout(max(x W + bias, 0))
+/// of a layer. It writes the gradient of x W + bias instead of the gradient of y, and the column sums of that gradient.
+/// The members are arguments of relu_bias_gradient().
 struct ReluEnd {
   float factor;
   Tensor d_bias;
   Tensor scratch;  ///< gradient_through_relu_scratch()
 };
 
-/// Scratch memory of the operators below, for `columns` columns.
+/// Scratch memory of bias_gradient() and relu_bias_gradient() for `columns` columns.
 TensorSpec bias_gradient_scratch(int64_t columns);
 
 /// d_bias[j] = the sum of d_z[b, j] over rows b, in f32, in an order that depends on the shape only. Shapes: d_z [rows,

@@ -68,7 +68,8 @@ void* open_blas() {
   return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
 }
 
-/// Loads the library, and again with better kernels if necessary: OpenBLAS selects its kernels when it is loaded.
+/// Loads the library. OpenBLAS selects its kernels during the load, so the library is loaded again if other kernels are
+/// better.
 void* library_with_good_kernels(const Surroundings& around) {
   constexpr const char* kChoice = "OPENBLAS_CORETYPE";
   void* const of_others = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -96,10 +97,10 @@ const Blas& blas(const Surroundings& around = {}) {
   return functions;
 }
 
-/// Guards OpenBLAS's GEMM memory: OpenBLAS waits forever if the system refuses to allocate it. OpenBLAS keeps memory
-/// for the largest number of concurrent GEMMs so far. Each increase is therefore tested first, with memory for all
-/// running GEMMs, because the other GEMMs may not have allocated theirs yet. If memory is missing, a GEMM waits until
-/// another one has ended.
+/// Guards OpenBLAS's GEMM memory: if the system refuses an allocation, OpenBLAS waits forever. OpenBLAS keeps memory
+/// for the largest number of concurrent GEMMs so far. Each increase is therefore tested first, by allocating memory for
+/// all running GEMMs, because other GEMMs may not have allocated their memory yet. If memory is missing, a GEMM waits
+/// until another GEMM has ended.
 class BlasMemory {
  public:
   BlasMemory() {

@@ -15,19 +15,19 @@ namespace hctr::ops {
 /// OpenBLAS starts one thread per core that the loading thread may use, and ends the process if the system refuses
 /// threads or memory. This program does not use these threads. The calling thread is therefore restricted to one core
 /// during the load, so that OpenBLAS starts no threads. If another part of the process has already loaded the library,
-/// it is used unchanged: GEMMs then run with that part's thread count (openblas_set_num_threads), and their last bits
-/// may differ.
+/// that instance is used unchanged: GEMMs then run with that part's thread count (openblas_set_num_threads), and the
+/// last bits of results may differ.
 ///
-/// OpenBLAS also selects its kernels during the load. If it does not know the processor, it is loaded again with the
-/// environment variable OPENBLAS_CORETYPE. This requires that `Surroundings` can set variables, and that the variable
-/// is not already set. Errors: Error(device) if the library cannot be loaded.
+/// OpenBLAS also selects its kernels during the load. If OpenBLAS does not know the processor, the library is loaded
+/// again with the environment variable OPENBLAS_CORETYPE. The second load requires that `Surroundings` can set
+/// variables, and that the variable is not already set. Errors: Error(device) if the library cannot be loaded.
 void load_blas(const Surroundings& = {});
 
 /// The name of the OpenBLAS kernels in use, such as "SkylakeX". Empty for another library.
 std::string_view blas_kernels();
 /// The kernels that OpenBLAS should have selected instead of `chosen`; empty if `chosen` is right. has(name): whether
-/// the processor has these instructions. A library older than the processor does not know it, and selects kernels with
-/// 128-bit vectors, which are three times slower.
+/// the processor has these instructions. OpenBLAS versions older than the processor select kernels with 128-bit
+/// vectors, which are three times slower.
 std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has);
 
 /// Whether an element of a large f32 GEMM has the same bits in every sub-GEMM that contains it. The sub-GEMMs must

@@ -1,7 +1,6 @@
 // Kernels of concat_linear(). Each input is read and written once, at memory bandwidth. Forward, a warp processes
-// kConcatLinearRows rows and loads each weight once for all of them. Backward, a thread keeps the weights of its
-// columns in registers, iterates over rows, and accumulates wgrads and bias gradients; a second kernel adds the partial
-// sums.
+// kConcatLinearRows rows and loads each weight once for these rows. Backward, a thread keeps the weights of its columns
+// in registers, iterates over rows, and accumulates wgrads and bias gradients; a second kernel adds the partial sums.
 #include "ops/gemm/concat_linear.h"
 
 #include <algorithm>
@@ -88,7 +87,7 @@ __global__ void __launch_bounds__(256, 3)
   }
 }
 
-/// One input of the backward pass. `w` and the sums point to its first column.
+/// One input of the backward pass. `w` and the sums point to the input's first column.
 template <class T>
 struct BackwardInput {
   View<const T, 2> x;

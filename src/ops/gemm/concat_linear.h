@@ -1,4 +1,5 @@
-// A fully connected layer with one output, over the concatenation of several inputs, which is not materialized.
+// A fully connected layer with one output, whose input is the concatenation of several tensors. The concatenation is
+// not materialized.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// How concat_linear_backward() on CUDA splits the rows into parts; its scratch memory has space for their sums.
+// How concat_linear_backward() on CUDA splits the rows into parts. The scratch memory has space for the sums of all
+// parts.
 #pragma once
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 namespace hctr::ops {
 namespace {
 
-// Times in microseconds on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only their ratios matter here.
+// Times in microseconds on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only the ratios of the times matter.
 
-/// kStartTime: a kernel whose blocks have one piece of a tile each. kPieceTime: each further piece, which reduces the
-/// sums of groups and stores them. kHandOverTime: the wait for another block's partial sums.
+/// kStartTime: a kernel whose blocks have one piece of a tile each. kPieceTime: each further piece, including the
+/// reduction over groups and the store. kHandOverTime: the wait for another block's partial sums.
 constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
 /// Time to add another block's partial sums of a 128 x 128 tile.
 constexpr double kTakeTime = 0.7;
