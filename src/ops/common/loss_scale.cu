@@ -114,7 +114,7 @@ void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>&
                                         StepState* state) {
   constexpr int kThreads = 1024,
                 // few blocks: each increments one shared counter, and the kernel overlaps other kernels
-                kBlocksEach = 1;
+      kBlocksEach = 1;
   SearchedTensors list;
   for (const Tensor& g : all) {
     if (list.count == SearchedTensors::kMost) {

@@ -11,8 +11,8 @@ namespace hctr::ops {
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
 /// The first and the second order of a factorization machine in one pass. Sample b has the rows b * slots to
-/// b * slots + slots - 1 of x. Its vectors e_j are the first dim columns of these rows, then the vectors in `vectors`. Its
-/// weights w_j are the last column of these rows, then `weights`.
+/// b * slots + slots - 1 of x. Its vectors e_j are the first dim columns of these rows, then the vectors in `vectors`.
+/// Its weights w_j are the last column of these rows, then `weights`.
 ///   y[b] = [e_0 | e_1 | ...]
 ///   second[b] = sum_k 1/2 * ((sum_j e_j[k])^2 - sum_j e_j[k]^2)
 ///   first[b] = sum_j w_j

@@ -148,7 +148,7 @@ struct BagLists {
   int32_t* vectors = nullptr;
   // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
   int32_t* gradients = nullptr;
-  int32_t* own = nullptr;        // [count] for own columns: index of the bag in [bags, own_columns]
+  int32_t* own = nullptr;  // [count] for own columns: index of the bag in [bags, own_columns]
 };
 /// Lists the vectors and gradients of each bag from the plan of plan_host_keys().
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))

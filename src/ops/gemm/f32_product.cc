@@ -41,7 +41,7 @@ BlockWork most_work(const DividedTiles& d, int64_t tiles, int64_t steps) {
   if (divided == 0) return {d.rounds * steps, d.rounds, 1};
   const int64_t share = units_of(divided * steps, d.blocks);
   if (d.blocks % divided == 0) return {d.rounds * steps + share, d.rounds + 1, d.blocks / divided};
-  // A block's share may span several tiles, and a tile several blocks.
+  // A block's share of the k steps may span several tiles, and a tile may be divided among several blocks.
   return {d.rounds * steps + share, d.rounds + units_of(share, steps) + 1,
           units_of(steps * d.blocks, divided * steps) + 1};
 }
@@ -56,7 +56,7 @@ double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int
   return time;
 }
 
-/// Estimated time of a GEMM [m, k] [k, n] with these tiles.
+/// Estimated time of a GEMM [m, k] [k, n] with the tiles `tiling`.
 double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   const F32TileSize size = f32_tile_size(tiling, transposed_a);
   const int64_t tiles = units_of(m, size.m) * units_of(n, size.n), steps = units_of(k, size.depth);
@@ -64,8 +64,8 @@ double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, 
 }
 
 /// Estimated time of the library's GEMM, for at most kLeastOfEach. `each`: million multiply-adds per multiprocessor.
-/// For F32Use::ended, it excludes the time of our fused epilogue. The library splits large k (split-K) and adds the
-/// slices in a separate kernel.
+/// For F32Use::ended, the estimate excludes the time of our fused epilogue. The library splits large k (split-K) and
+/// adds the partial sums in a separate kernel.
 double time_of_library(F32Use use, double each, int64_t k) {
   const auto depth = static_cast<double>(k) / 1000;
   return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;
@@ -86,7 +86,8 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
 // If there are no more tiles than multiprocessors, blocks may have equal parts of one tile each. Some multiprocessors
 // may then be idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  constexpr int64_t kLeastDepth = 128;  // minimum k per block: adding partial sums takes longer than less work saves
+  // minimum k per block; with less k, the exchange of partial sums costs more time than it saves
+  constexpr int64_t kLeastDepth = 128;
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
   double least = estimated_time(tiling, best, tiles, steps);
@@ -99,9 +100,9 @@ DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, i
   return best;
 }
 
-// Thresholds measured with 132 multiprocessors. The library is faster for large GEMMs with few columns, and for wgrads
-// with few tiles. Transposing b costs too much for small GEMMs and for small k. For small GEMMs with small k, the
-// library needs no split-K kernel.
+// The thresholds were measured with 132 multiprocessors. The library is faster for large GEMMs with few columns, and
+// for wgrads with few tiles. Transposing b costs too much for small GEMMs and for small k. For small GEMMs with small
+// k, the library needs no split-K kernel.
 bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds per multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,

@@ -1,18 +1,20 @@
 // An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // Each of the four quadrants of a multiprocessor issues at most one warp instruction per cycle. Every instruction other
-// than a multiply-add therefore costs time, and so does a multiply-add with two operands in the same of the four
-// register banks. Hence:
+// than a multiply-add therefore costs time. A multiply-add with two operands in the same register bank (of four) costs
+// extra time. Hence:
 //   - the TMA copies operands to pipeline stages in shared memory, without instructions of other threads
 //   - a thread has 8 x 16 accumulators: 24 elements from shared memory, in six loads, serve 128 multiply-adds
-//   - each multiply-add shares an operand with the preceding one (register reuse), and accumulators are in other banks
-//     than the operands of their columns (rotated())
-// A block has eight warps, each with 64 x 64 accumulators. In large tiles, two groups of four warps share a tile; in
-// small ones, four groups of two warps, or eight groups of one (F32Tiles). Each group multiplies its part of every k
-// step, for the whole tile; then the groups reduce their sums, and each group stores a part of the rows. Steps of small
-// tiles have more k, because a warp waits for every step and computes fewer k of it. Tiles are divided evenly among
-// blocks: ops/gemm/tile_division.cuh. A template parameter `Product` defines what a kernel computes: the operands of a
-// tile, and how its sums are stored. It is one GEMM, F32Product, or a list of GEMMs (weight_gradient_f32_sm90a.cu).
+//   - each multiply-add shares an operand with the preceding multiply-add (register reuse)
+//   - an accumulator is in another bank than the operand of its column (rotated())
+// A block has eight warps, each with 64 x 64 accumulators. The warps form groups: two groups of four warps for a large
+// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group multiplies its
+// part of every k step, for the whole tile. Then the groups reduce their sums, and each group stores a part of the
+// rows. A small tile has more groups, and each group computes fewer k of a step. Steps of small tiles therefore have
+// more k, because a warp waits once per step. Tiles are divided evenly among blocks: ops/gemm/tile_division.cuh.
+//
+// The template parameter `Product` defines what a kernel computes: the operands of a tile, and how the sums of a tile
+// are stored. A Product is one GEMM (F32Product) or a list of GEMMs (weight_gradient_f32_sm90a.cu).
 #pragma once
 
 #include "core/device/cuda_runtime_calls.h"
@@ -51,8 +53,8 @@ struct F32Tiling {
   static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
-/// The state of the producer: the remaining pieces, and the current tile and its remaining steps. It is in shared
-/// memory, because the producer role rotates across warps.
+/// The state of the producer: the remaining pieces, and the current tile with its remaining steps. The state is in
+/// shared memory, because the producer role rotates across warps.
 template <class Tile>
 struct F32Copies {
   TilePieces pieces;
@@ -130,7 +132,7 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
-/// Offset in a stage of the first element of a that a thread reads: k first_k of row first_m + lane_m, or of row
+/// Offset in a stage of the first element of a that a thread reads: column first_k of row first_m + lane_m, or of row
 /// first_m + 4 lane_m if kTransposedA.
 template <class Tiles>
 __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
@@ -143,8 +145,8 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
 }
 
 /// Accumulates a group's part of one step. a and b: addresses of the thread's first elements. A loop iteration covers
-/// four k, so that the loop fits in the instruction cache of a multiprocessor quadrant. The operand registers alternate
-/// between iterations; the compiler then assigns registers without bank conflicts.
+/// four k; a longer body would not fit in the instruction cache of a multiprocessor quadrant. The operand registers
+/// alternate between iterations, which lets the compiler assign registers without bank conflicts.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
@@ -205,16 +207,16 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
-/// Four adjacent sums in rotated order, for a 16-byte store to other groups or blocks. Such a store needs registers of
-/// four consecutive banks; in this order, no sum is in the bank of its column's operand.
+/// Four adjacent sums in rotated order, for a 16-byte store to other groups or blocks. A 16-byte store needs registers
+/// of four consecutive banks. In the rotated order, no sum is in the bank of its column's operand.
 __device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
 __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
-/// Reduces sums over the groups of a block by recursive halving: two groups exchange halves of `held`, and each adds
-/// the half that it keeps, until a group has its kOwnRows rows. `place`: this thread's offset in `others`; no other
-/// thread may still read that element.
+/// Reduces sums over the groups of a block by recursive halving. In each round, two groups exchange halves of `held`,
+/// and each group adds the received half to the half that it keeps. The last round leaves kOwnRows rows per group.
+/// `place`: this thread's offset in `others`; no other thread may still read the element at `place`.
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
@@ -374,7 +376,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
   __syncthreads();
 
-  // In both operands, pairs of lanes load the same 16 bytes; a load then takes two cycles instead of four.
+  // In both operands, pairs of lanes load the same 16 bytes. A load therefore takes two cycles instead of four.
   const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
   const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
@@ -390,7 +392,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       wait_for(shared.full + stage, count / Tiles::kStages % 2);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
       // The TMA producer role rotates across warps to balance the load of the multiprocessor's quadrants. The stage of
-      // the previous step is free once all warps have finished that step; the previous producer has then finished too.
+      // the previous step is free once all warps have finished that step. The previous producer has then finished too.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
         wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);

@@ -31,36 +31,37 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
 /// How the tiles of one or more GEMMs, with `steps` steps each, are divided among blocks.
 DividedTiles divide_f32_product(F32Tiles, int64_t tiles, int64_t steps, int64_t multiprocessors);
 
-/// How a GEMM is used. plain: also with a bias and max(x, 0), because the library fuses these. transposed: plain, but b
-/// is transposed, which our kernels must copy. ended: with dropout or ReLU's gradient, for which the library needs an
-/// extra pass over the result.
+/// How a GEMM is used. plain: no epilogue, or a bias and max(x, 0), which the library can fuse. transposed: plain, but
+/// b is transposed, so our kernels must first copy b. ended: with dropout or ReLU's gradient, for which the library
+/// needs an extra pass over the result.
 enum class F32Use { plain, transposed, ended, weight_gradient };
 /// Whether ops/gemm/f32_product.cuh is faster than the library for a GEMM [m, k] [k, n] of this use.
 bool f32_product_gains(F32Use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
 namespace hopper {
 
-/// Whether the kernels of ops/gemm/f32_product.cuh can run in this context: f32 is not computed as TF32, the device has
-/// compute capability 9.0, the context is not limited to some multiprocessors, and its stream has exchange memory, like
-/// all GEMM streams.
+/// Whether the kernels of ops/gemm/f32_product.cuh can run in this context. The conditions: f32 is not computed as
+/// TF32; the device has compute capability 9.0; the context is not limited to some multiprocessors; the stream has
+/// exchange memory, like all GEMM streams.
 bool runs_f32_products(Context&);
 
-/// Whether ops/gemm/f32_product.cuh supports this GEMM and is faster than the library: runs_f32_products(), f32, rows
-/// aligned to 16 bytes, enough work. Deterministic for equal shapes and contexts.
+/// Whether ops/gemm/f32_product.cuh supports this GEMM and is faster than the library. The conditions:
+/// runs_f32_products(), dtype f32, rows aligned to 16 bytes, and enough work. The result is equal for equal shapes and
+/// contexts.
 bool takes_f32_product(Context&, F32Use, std::initializer_list<Tensor> tensors, int64_t m, int64_t n, int64_t k);
 
 // In the following functions, `tiles` defaults to f32_tiles().
 
-/// c = op(a) op(b), for GEMMs that satisfy takes_f32_product(). A transposed b is first copied, which only the compute
-/// stream supports.
+/// c = op(a) op(b), for GEMMs that satisfy takes_f32_product(). A transposed b is first copied; only the compute stream
+/// supports that copy.
 void f32_matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c,
                 std::optional<F32Tiles> tiles = {});
 /// y = x W + bias, or max(x W + bias, 0) if `relu`.
 void f32_linear(Context&, Tensor x, Tensor w, Tensor bias, bool relu, Tensor y, std::optional<F32Tiles> tiles = {});
 void f32_linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y,
                              std::optional<F32Tiles> tiles = {});
-/// d_z as in gradient_through_relu(). Writes partial column sums of d_z, each over the same number of rows (at least
-/// 64), to `sums`; returns that number of rows.
+/// Computes d_z as in gradient_through_relu(). Also writes partial column sums of d_z to `sums`, one row of sums per R
+/// rows of d_z. Returns R, which is at least 64.
 int64_t f32_gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums,
                                   std::optional<F32Tiles> tiles = {});
 

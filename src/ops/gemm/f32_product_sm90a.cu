@@ -49,7 +49,7 @@ struct F32BiasReluDropout {
     const int per_row = (shape.n + 31) / 32;
 #pragma unroll
     for (int i = 0; i < R; ++i) {
-      // Two draws decide four adjacent columns, and four other columns of the same 32 (ops/common/dropout_rule.h).
+      // Two draws decide four adjacent columns, and also four other columns of the same 32 (ops/common/dropout_rule.h).
 #pragma unroll
       for (int j = 0; j < C; j += 8) {
         const int column = at.column(j);
@@ -83,8 +83,8 @@ struct F32ThroughRelu {
   float factor;
   float* sums;
 
-  /// Rows of y are aligned to 16 bytes. Positions outside y load a valid element and get 0, so that no load depends on
-  /// a condition.
+  /// Rows of y are aligned to 16 bytes. For positions outside y, the code loads some valid element and sets the result
+  /// to 0, so that no load is conditional.
   template <class Places, int R, int C>
   __device__ void finish(const hopper::F32Shape& shape, const Places& at, float (&products)[R][C]) const {
     const int last_column = (shape.n - 1) / 4 * 4;

@@ -1,6 +1,6 @@
-// The FP8 cast kernel: a block rounds a tile of 128 x 128 elements and writes it plain and transposed. A thread
-// processes 4 x 4 codes at a time, one word per row, and transposes them in registers. The words are exchanged through
-// shared memory, so that both matrices are written in whole cache lines.
+// The FP8 cast kernel: a block rounds a tile of 128 x 128 elements and writes the codes plain and transposed. A thread
+// processes 4 x 4 codes at a time, one word per row, and transposes the codes in registers. The threads exchange the
+// words through shared memory, and can thus write both matrices in whole cache lines.
 #include "ops/common/element_loops.cuh"
 #include "ops/common/part_totals.cuh"
 #include "ops/common/valid_rows.h"
@@ -52,8 +52,8 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
 
 template <class Code, bool kRelu, class T>
 __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) {
-  // words[c'][quad] has four rows of one column of x. Column c is at index c' = c % 4 * kCastQuads + c / 4, so that
-  // threads with adjacent c / 4 write to different banks.
+  // words[c'][quad] has four rows of one column of x. Column c is at index c' = c % 4 * kCastQuads + c / 4. With this
+  // order, threads with adjacent c / 4 write to different banks.
   __shared__ uint32_t words[kCastTile][kCastQuads + 1];
   __shared__ float sums[kCastWarps][kCastTile];
   __shared__ uint32_t most_of_warp[kCastWarps];

@@ -1,5 +1,6 @@
 // FP8 GEMMs by cuBLASLt, which requires the summed dimension to be contiguous in both operands: a b^T of row-major
-// matrices. The library is column-major, so the GEMM is c^T = b a^T, with b as the first, transposed operand.
+// matrices. The library is column-major. The code therefore computes c^T = b a^T, with b as the first, transposed
+// operand.
 #include "ops/gemm/fp8_product.h"
 
 #include <array>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kLeastCapability = 89;
 
-/// A GEMM whose extents are padded where the tensors have memory for the padding.
+/// A GEMM whose extents are padded if the tensors have memory for the padding.
 struct Fp8Problem {
   const Fp8Matrix& a;
   const Fp8Matrix& b;

@@ -24,7 +24,7 @@ struct Fp8Matrix {
 /// Rows and columns of a tile that a kernel casts; column sums are per tile.
 inline constexpr int kFp8Tile = 128;
 
-/// Errors: Error(device), with the alternatives, if the device of the context has no FP8.
+/// Throws Error(device) if the device of the context has no FP8. The message names the alternatives.
 HCTR_OP(void expect_fp8(Context&))
 
 /// Casts x to FP8 with scaling.scale, plain and transposed, in one pass. Raises *scaling.amax to the largest magnitude
@@ -58,7 +58,8 @@ inline Fp8Matrix fp8_transposed(const Tensor& x, const Fp8Scaling& scaling, std:
   return {codes, x.dim(1), x.dim(0), scaling.format, scaling.scale};
 }
 
-/// Whether fp8_product() can write c: the number of columns, or of columns and zero_columns, is a multiple of 16.
+/// Whether fp8_product() can write c: the number of columns, or the sum of columns and zero_columns, is a multiple of
+/// 16.
 bool takes_fp8_product(const Tensor& c);
 
 /// c = a b^T + bias, or max(a b^T + bias, 0) if `relu`; accumulated in f32, c rounded once. Shapes: a [m, k], b [n, k],

@@ -1,5 +1,6 @@
-// Delayed scaling of FP8 GEMM operands: the factor of a step comes from the largest magnitudes of earlier steps, so
-// that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section 3.
+// Delayed scaling of FP8 GEMM operands: the factor of a step comes from the largest magnitudes of earlier steps. A cast
+// therefore reads its tensor only once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section
+// 3.
 #pragma once
 
 #include <bit>
@@ -22,7 +23,7 @@ HCTR_HD constexpr int largest_exponent(Fp8Format format) {
 struct alignas(16) Fp8Scale {
   static constexpr int kSteps = 16;
 
-  float inverse = 1;  ///< 1 / factor; cuBLASLt reads it at a 16-byte aligned address
+  float inverse = 1;  ///< 1 / factor; cuBLASLt requires 16-byte alignment
   float factor = 1;   ///< a power of two, which adds no rounding error; code = rounded(factor * value)
   Fp8Format format = Fp8Format::e4m3;
   int32_t padding = 0;

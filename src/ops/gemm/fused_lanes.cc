@@ -39,8 +39,8 @@ void with_rows(int64_t rows, const Block& block) {
 
 #if defined(__x86_64__)
 // A macro instantiates the same code for two instruction sets, because a function's target cannot be a template
-// parameter. A block has R rows of W registers with kLanes elements each. Loops are unrolled, so that sums stay in
-// registers. With one row of a, reading b dominates the arithmetic, so the code prefetches later rows of b.
+// parameter. A block has R rows of W registers with kLanes elements each. The unrolled loops keep the sums in
+// registers. With one row of a, reading b takes most of the time, so the code prefetches later rows of b.
 #define HCTR_UNROLLED _Pragma("GCC unroll 16")
 #define HCTR_BLOCK_OF(name, instructions, Register, kLanes, load, store, fill, multiply_add)                  \
   template <int R, int W>                                                                                     \

@@ -2,17 +2,17 @@
 //
 // A block processes tiles of 64 kGroups x kN sequentially, or a single tile if there are no more tiles than blocks. One
 // warp copies boxes of both operands to pipeline stages in shared memory by TMA. kGroups groups of four warps multiply
-// them, 64 rows each, apply the epilogue, and store the results by TMA while the GEMM of the next tile runs. Three
-// helper warps concurrently prepare one mask bit per element of the tile (whether the element becomes zero) and the
-// biases of its columns.
+// the operands, 64 rows per group, and apply the epilogue. The groups store the results by TMA while the GEMM of the
+// next tile runs. Three helper warps concurrently prepare one mask bit per element of the tile (whether the element
+// becomes zero) and the biases of the tile's columns.
 //
 // Epilogue concept, an End:
 //   kBias, kSums                          whether the epilogue has a bias, and whether it sums columns of the result
-//   prepare<Tiles>(shape, m, n, t, mask, bias)   fills mask and bias of tile (m, n); thread t of kHelpers calls it
+//   prepare<Tiles>(shape, m, n, t, mask, bias)   fills mask and bias of tile (m, n); called by thread t of kHelpers
 //   finish(product, bias, keep)           returns the element of the result
 //   sums                                  [ceil(m / 64), n] column sums, with kSums
-// Padding elements in the last 16 bytes of a row are stored too, as end(0). If takes_fused_product() allows padding,
-// end(0) must be zero.
+// Padding elements in the last 16 bytes of a row are also stored, with the value end(0). If takes_fused_product()
+// allows padding, end(0) must be zero.
 #pragma once
 
 #include "core/device/cuda_libraries.cuh"
@@ -33,15 +33,15 @@ struct ProductMaps {
   CUtensorMap result, last;
 };
 
-/// The tile scheduler of a GEMM; tiles are numbered row by row. Blocks fetch tiles dynamically: if another kernel
-/// occupies a multiprocessor and its block starts late, other blocks process its tiles.
+/// The tile scheduler of a GEMM; tiles are numbered row by row. Blocks fetch tiles dynamically. If another kernel
+/// occupies a multiprocessor and one block starts late, the other blocks process more tiles.
 struct TileQueue {
   int tiles, columns;  ///< number of tiles; tiles per row
   uint32_t* next;      ///< 0 before and after the kernel
 
-  /// Returns the next tile, or -1. One thread calls it.
+  /// Returns the next tile, or -1. To be called from one thread of a block.
   __device__ int take() const {
-    // Each block fetches one tile too many; the last of these fetches wraps the counter to 0.
+    // Each block fetches one tile too many. The last of these extra fetches wraps the counter to 0.
     const uint32_t tile = atomicInc(next, static_cast<uint32_t>(tiles) + gridDim.x - 1);
     return tile < static_cast<uint32_t>(tiles) ? static_cast<int>(tile) : -1;
   }
@@ -75,9 +75,9 @@ __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& sh
   }
 }
 
-/// Producer, one thread: fetches tile numbers, publishes them to the other threads, and copies operands. It publishes
-/// the next tile during the GEMM of the current tile, as soon as a mask buffer is free. All threads have then started
-/// the current tile, so the previous one is finished.
+/// Producer, one thread: fetches tile numbers, publishes the numbers to the other threads, and copies operands. The
+/// producer publishes the next tile during the GEMM of the current tile, as soon as a mask buffer is free. A free
+/// buffer means that all threads have started the current tile, and thus have finished the previous one.
 template <class Tiles, class Memory>
 __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
                                   const Memory& shared) {
@@ -135,7 +135,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const M
   if (thread == 0) arrive(shared.empty + before);
 }
 
-/// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: those of the tile.
+/// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: the mask bits and the
+/// biases of this tile.
 template <class Tiles, class End, class Done>
 __device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const End& end,
                                             int tile_m, int tile_n, int group, int thread,
@@ -201,8 +202,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Single-tile variant, no tile scheduler: block i computes tile i. `columns`: tiles per row. The scheduler would take
-/// a tenth of the time of a small GEMM.
+/// Single-tile variant without the tile scheduler: block i computes tile i. `columns`: tiles per row. The scheduler
+/// would take a tenth of the time of a small GEMM.
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
@@ -279,15 +280,15 @@ struct ProductBlocks {
   }
   hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
   bool one_each() const { return tiles == blocks; }
-  /// The tile scheduler, if blocks process several tiles. Only one such GEMM may run at a time, because there is one
-  /// counter.
+  /// The tile scheduler, needed if blocks process several tiles. Only one GEMM with a scheduler may run at a time,
+  /// because there is one counter.
   TileQueue queue(Context& ctx) const {
     return {static_cast<int>(tiles), across,
             reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data())};
   }
 };
 
-/// Launches result = end(a b), or end(a b^T) unless kTransposedB; then b is [n, k]. Uses the tile size Tiles.
+/// Launches result = end(a b) if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size Tiles.
 template <class Tiles, class End>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                          const End& end) {

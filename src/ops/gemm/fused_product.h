@@ -7,9 +7,10 @@
 
 namespace hctr::ops::hopper {
 
-/// Whether ops/gemm/fused_product.cuh supports these matrices in this context: the compute stream of a GPU of compute
-/// capability 9.0; f16, bf16, or f32 with TF32 GEMMs; rows aligned to 16 bytes. The columns of the result, or the
-/// columns and the zeros after them, must be a multiple of 16 bytes, because the TMA stores units of 16 bytes.
+/// Whether ops/gemm/fused_product.cuh supports these matrices in this context. The conditions: the compute stream of a
+/// GPU of compute capability 9.0; dtype f16 or bf16, or f32 with TF32 GEMMs; rows aligned to 16 bytes. The columns of
+/// the result, or the columns with the zeros after the last column, must fill a multiple of 16 bytes, because the TMA
+/// stores units of 16 bytes.
 bool takes_fused_product(Context&, std::initializer_list<Tensor> operands, const Tensor& result);
 
 /// c = a b^T, for matrices that satisfy takes_fused_product(). Dtypes: all equal. Shapes: a [m, k], b [n, k], c [m, n].

@@ -38,8 +38,8 @@ struct ThroughRelu {
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 
-  /// Rows of y are aligned to 16 bytes. Positions outside y get the bits of other elements; the results at these
-  /// positions are zero or not stored. No load therefore depends on a condition, and all loads of a thread overlap.
+  /// Rows of y are aligned to 16 bytes. For positions outside y, the code uses the bits of other elements; the results
+  /// at such positions are zero or not stored. No load is therefore conditional, and all loads of a thread overlap.
   template <class Tiles>
   __device__ void prepare(const hopper::ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
                           float*) const {

@@ -1,6 +1,6 @@
 // Wrappers of Hopper (compute capability 9.0) instructions: warp group MMA, TMA copies, and barriers that count bytes.
-// Sources that include this file are compiled for sm_90a only; their names end in _sm90a.cu. NVIDIA, "PTX ISA",
-// sections wgmma, cp.async.bulk.tensor and mbarrier.
+// Sources that include this file are compiled for sm_90a only and have names that end in _sm90a.cu. Reference: NVIDIA,
+// "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
 
 #include <cuda.h>
@@ -47,7 +47,7 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
-/// A position in a pipeline of Ring::kStages stages, and the parity of its barriers' phase.
+/// A position in a pipeline of Ring::kStages stages, and the current phase parity of the stage's barriers.
 template <class Ring>
 struct RingPosition {
   int stage = 0;
@@ -57,7 +57,7 @@ struct RingPosition {
   }
 };
 
-/// Synchronizes the `threads` threads that use the named barrier `barrier`, 1 to 15.
+/// Synchronizes `threads` threads at the named barrier `barrier`, a number from 1 to 15.
 __device__ inline void synchronize_group(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
@@ -94,8 +94,8 @@ __device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shar
 
 // ---- matrices of 8 x 8 elements of two bytes
 
-/// Stores four 8 x 8 matrices. Lane l has elements (l / 4, 2 (l % 4)) and the next one of matrix i in two[i], and
-/// passes the address of row l % 8 of matrix l / 8.
+/// Stores four 8 x 8 matrices. In two[i], lane l passes the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix
+/// i. As `row`, lane l passes the address of row l % 8 of matrix l / 8.
 __device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
                "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
@@ -104,15 +104,15 @@ __device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
 
 // ---- warp group MMA
 
-/// Descriptor of a matrix in shared memory with contiguous k, as 128-byte swizzled TMA copies write it: rows of 128
-/// bytes; eight rows form an atom of 1,024 bytes.
+/// Descriptor of a matrix in shared memory with contiguous k. The layout is that of a 128-byte swizzled TMA copy: rows
+/// of 128 bytes, and eight rows per atom of 1,024 bytes.
 __device__ inline uint64_t describe_matrix(const void* at) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
 }
 
 /// Descriptor for a GEMM that sums over the rows of boxes in shared memory. The boxes have 64 columns and at least 16
-/// rows, are `box_bytes` apart, and are written by 128-byte swizzled TMA copies; eight rows form an atom of 1,024
+/// rows, and are `box_bytes` apart. 128-byte swizzled TMA copies write the boxes; eight rows form an atom of 1,024
 /// bytes.
 __device__ inline uint64_t describe_transposed(const void* at, uint32_t box_bytes) {
   return describe_matrix(at) | (uint64_t{box_bytes >> 4} << 16);
@@ -180,11 +180,11 @@ __device__ inline void take_registers() {
       HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);  \
   } while (false)
 
-/// d = a b, plus d if `accumulate`. a is [64, k] and b is [k, kN], where k is 32 bytes: 16 two-byte elements, or 8 f32,
-/// of which the upper 19 bits are used (TF32). An operand has contiguous k (describe_matrix()), or for two-byte
-/// elements may be transposed (describe_transposed()). d is distributed over four warps. Lane l of warp w has, for row
-/// 16 w + l / 4, the columns 8 j + 2 (l % 4) and the next one in elements 4 j and 4 j + 1; for the row eight further
-/// down, in elements 4 j + 2 and 4 j + 3.
+/// d = a b, plus d if `accumulate`. a is [64, k] and b is [k, kN], where k is 32 bytes: 16 two-byte elements, or 8 f32
+/// values with the upper 19 bits used (TF32). An operand has contiguous k (describe_matrix()); a two-byte operand may
+/// also be transposed (describe_transposed()). d is distributed over four warps. With r = 16 w + l / 4 and c = 8 j + 2
+/// (l % 4), lane l of warp w has d[r, c] and d[r, c + 1] in elements 4 j and 4 j + 1, and d[r + 8, c] and d[r + 8, c +
+/// 1] in elements 4 j + 2 and 4 j + 3.
 template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
@@ -203,8 +203,8 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
 
 /// d = a b, plus d if `accumulate`, for TF32 operands: a [64, 8] in the registers of four warps, and b [8, 128] with
 /// contiguous k (describe_matrix()). With i = lane / 4 and j = lane % 4, a lane of warp w has the elements (16 w + i,
-/// j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4) of a, and must not change them until the MMA has
-/// completed. d is distributed as in multiply().
+/// j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4) of a. The registers of a must not change until
+/// the MMA has completed. d is distributed as in multiply().
 __device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"

@@ -122,7 +122,7 @@ struct Epilogue {
   bool ordered = false;  ///< Context::ordered_products()
 };
 
-/// Computes one part of c.
+/// Computes one part of c by ordered_product() or BLAS.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T* c, int64_t c_stride) {
@@ -142,7 +142,7 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T
   }
 }
 
-/// Converts the part of op(t) that a part of c needs to f32, in the layout of t.
+/// Returns an f32 copy of the first `rows` x `columns` elements of op(t), in the layout of t.
 template <class T>
 Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
   if (t.how == Transpose::yes) std::swap(rows, columns);

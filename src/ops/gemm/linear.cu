@@ -1,6 +1,6 @@
 // GEMMs by cuBLASLt. The library is column-major, our tensors are row-major. A row-major matrix has the memory layout
-// of its column-major transpose, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first and without a
-// copy. A bias per column of c is a bias per row of c^T, which the library adds in its epilogue.
+// of its column-major transpose. The code therefore computes c = op(a) op(b) as c^T = op(b)^T op(a)^T, with b first and
+// without a copy. A bias per column of c is a bias per row of c^T; the library adds such a bias in its epilogue.
 #include "ops/gemm/linear.h"
 
 #include <optional>
@@ -67,9 +67,9 @@ Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
   return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
 }
 
-/// Number of zeros that pad one extent of a GEMM to a multiple of 16 bytes, or 0 if one of the two tensors with this
-/// extent has too few zeros. Without padding, the library uses kernels with single-element loads, at a fifth of the
-/// speed.
+/// Number of zeros that pad one extent of a GEMM to a multiple of 16 bytes. Returns 0 if one of the two tensors with
+/// this extent has too few zeros. Without padding, the library uses kernels with single-element loads, which are five
+/// times slower.
 int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_other) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(dtype)), missing = (extent + unit - 1) / unit * unit - extent;
   return missing <= held && missing <= held_by_other ? missing : 0;
@@ -118,7 +118,7 @@ Problem widened(Problem p) {
   const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec(), &addend = p.addend ? p.addend->spec() : c;
   const int64_t m =
       zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, std::min(c.zero_rows, addend.zero_rows));
-  // The library would read a bias for every padded column.
+  // With padded columns, the library would read past the end of the bias.
   const int64_t n = p.bias ? 0
                            : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns,
                                        std::min(c.zero_columns, addend.zero_columns));
@@ -216,8 +216,8 @@ void multiply_split(Context& ctx, const Problem& p) {
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
-/// Whether a GEMM is small enough for one of our kernels, which can start before the preceding kernel has ended
-/// (hctr::cuda::start_early()). The library's kernels cannot, and such a GEMM takes only a few microseconds.
+/// Whether a GEMM is small enough for one of our kernels. Such a GEMM takes only a few microseconds, so an early start
+/// (hctr::cuda::start_early()) matters; the library's kernels cannot start early.
 bool gains_by_early_start(const Tensor& result) {
   constexpr int64_t kMostRows = 2048, kLeastColumns = 64;
   return result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns;

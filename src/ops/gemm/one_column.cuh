@@ -1,5 +1,5 @@
 // Matrix-vector GEMMs of a fully connected layer with one output. Each kernel reads its matrix once, at memory
-// bandwidth; the library's kernels for these shapes load single elements.
+// bandwidth. The library's kernels for these shapes load single elements and are slower.
 #pragma once
 
 #include "ops/common/element_loops.cuh"

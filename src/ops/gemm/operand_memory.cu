@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 38;
 
-/// Allows an allocation during stream capture, which CUDA otherwise forbids: operand memory is allocated when a GEMM
-/// first runs, possibly while a step is recorded.
+/// Allows an allocation during stream capture, which CUDA otherwise forbids. A GEMM allocates operand memory when it
+/// first runs, possibly while a step is being recorded.
 class WhileRecording {
  public:
   WhileRecording() { HCTR_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }

@@ -1,5 +1,6 @@
-// How a CPU GEMM is split into parts, one part per task. The split depends only on the size, so that results do not
-// depend on the number of threads. If the split does not affect results, it depends on the number of threads too.
+// How a CPU GEMM is split into parts, one part per task. The split depends only on the size of the GEMM; results are
+// therefore independent of the number of threads. If splitting cannot change results, the split also depends on the
+// number of threads.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@ struct ProductPart {
 
 inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// The size of a tile: the smallest part that is worth a task, for a result of this size. It depends on nothing else,
-/// because rounding may depend on the tile.
+/// The size of a tile: the smallest part that is worth a task, for a result of this size. The tile size must not depend
+/// on anything else, because rounding may depend on the tile.
 ProductPart product_tile(int64_t rows, int64_t columns);
 
-/// Joins tiles into larger parts that still leave enough parts per thread, in the shape that minimizes copying: the
-/// library copies the operands of each part to its own memory. Only for f32 if blas_rounds_alike(). If the tiles of a
-/// GEMM are too small for blas_rounds_alike(), they are not joined.
+/// Joins tiles into larger parts that still leave enough parts per thread. Chooses the shape that minimizes copying:
+/// the library copies the operands of each part to its own memory. Only for f32 if blas_rounds_alike(). Returns
+/// product_tile() unchanged if the tiles of the GEMM are too small for blas_rounds_alike().
 ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads);
 
 }  // namespace hctr::ops

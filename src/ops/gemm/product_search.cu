@@ -1,5 +1,5 @@
-// Measures GEMM algorithms. A candidate is measured as a CUDA graph of several runs, as in a step, to exclude the
-// host's launch time.
+// Measures GEMM algorithms. A candidate is measured as a CUDA graph of several runs, as in a step. The graph excludes
+// the launch time of the host.
 #include "ops/gemm/product_search.h"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ struct ProductMemory {
         adds(key[16] & 4) {}
 };
 
-/// Fills with values in [-0.5, 0.5). Zeros would need less power than real data and make the GPU faster.
+/// Fills memory with values in [-0.5, 0.5). With zeros, the GPU would need less power than with real data, and run
+/// faster.
 template <class T>
 __global__ void fill_for_search_kernel(T* to, int64_t count) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())

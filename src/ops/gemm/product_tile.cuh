@@ -19,8 +19,8 @@ constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
 constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
 constexpr int kHelpers = 96;                  // three warps that prepare masks and biases
 
-/// Tiles of 64 kGroups x kN; a group of four warps computes 64 rows. kTransposedB: b has contiguous n instead of k.
-/// kBias: the epilogue adds a bias.
+/// Tiles of 64 kGroups x kN; each of kGroups groups of four warps computes 64 rows. kTransposedB: n is contiguous in b,
+/// else k. kBias: the epilogue adds a bias.
 template <class T_, int kGroups_, int kN_, bool kTransposedB_, bool kBias_>
 struct Tiling {
   using T = T_;
@@ -41,7 +41,8 @@ struct Tiling {
   static constexpr int kBarrierBytes = 256;
   // Includes 1,024 bytes to align the boxes to their swizzle atom.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
-  // Small tiles use half of the shared memory of a multiprocessor, so that blocks of the next GEMM can start early.
+  // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
+  // early.
   static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
   static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
   static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
@@ -95,8 +96,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
   return result + box * kBoxBytes + row * (Tiles::kLast * static_cast<int>(sizeof(typename Tiles::T))) + in_box;
 }
 
-/// Epilogue for a thread's accumulators d of its group's 64 rows; writes to `result`. `mask`, `bias`: those of the
-/// tile. `thread`: index in the group.
+/// Applies the epilogue to a thread's accumulators d of its group's 64 rows; writes to `result`. `mask`, `bias`: the
+/// mask bits and the biases of this tile. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {
@@ -139,7 +140,7 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
   }
 }
 
-/// One thread: stores the boxes of a group's 64 rows, at (row, column) of the result. `last`: the map of a narrower
+/// One thread: stores the boxes of a group's 64 rows, at (row, column) of the result. `last`: the TMA map of a narrower
 /// last box.
 template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,

@@ -6,18 +6,18 @@
 
 namespace hctr::ops::cuda {
 
-/// A split operand: `both` has both parts side by side along the summed dimension, `big` only the big part.
+/// A split operand. `both` has the two parts side by side along the summed dimension; `big` has the big part only.
 struct SplitOperand {
   Tensor both, big;
 };
-/// The first operand is [big, small], the second [small, big]: the GEMM of `both` gives the contributions of the small
-/// parts.
+/// The first operand is [big, small], the second is [small, big]. The GEMM of the two `both` gives big_a small_b +
+/// small_a big_b.
 struct SplitOperands {
   SplitOperand first, second;
 };
 
 /// Splits the operands of op(a) op(b). `of_a`, `of_b`: whether op() transposes. The parts have the shapes of a and b,
-/// except that the summed dimension is zero-padded. They are in memory of the Runtime that is valid until the next
+/// except that the summed dimension is zero-padded. The parts are in memory of the Runtime and are valid until the next
 /// call. Errors: Error(device) if memory runs out.
 SplitOperands split_operands(Context&, const Tensor& a, bool of_a, const Tensor& b, bool of_b);
 

@@ -30,8 +30,8 @@ HCTR_HD inline Tf32Parts tf32_parts(float x) {
 }
 
 /// Whether the GEMM of [m, k] and [k, n] is faster with split operands. If m or n is only a few hundred, writing and
-/// reading the parts costs more than tensor cores save. The rates are of an H100; their ratios are similar on other
-/// data center GPUs. The result depends on the shape only, so that all ranks and runs compute equally.
+/// reading the parts costs more than tensor cores save. The rates were measured on an H100; the ratios of the rates are
+/// similar on other data center GPUs. The result depends on the shape only, so that all ranks and runs compute equally.
 inline bool split_product_gains(int64_t m, int64_t n, int64_t k) {
   constexpr double kFp32 = 48e12, kTf32 = 350e12, kMemory = 2.4e12, kLaunches = 4e-6;
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n), depth = static_cast<double>(k);

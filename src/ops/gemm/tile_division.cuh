@@ -1,6 +1,6 @@
 // How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equal numbers of k steps. Blocks compute whole
 // tiles, and partial sums of the remaining tiles (split-K). The block with the last steps of a tile adds the partial
-// sums in order, so results depend only on the shapes and the number of multiprocessors.
+// sums in order. Results therefore depend only on the shapes and the number of multiprocessors.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct TileBlocks {
   }
 };
 
-/// Iterates over the pieces of a block. A piece whose sums another block needs comes first; a piece that needs sums of
-/// earlier blocks comes last. Therefore no block waits for a block that may not have started.
+/// Iterates over the pieces of a block. The first piece may be one whose sums another block needs. The last piece may
+/// be one that needs the sums of earlier blocks. In this order, no block waits for a block that may not have started.
 struct TilePieces {
   int block, blocks, first, last, round;
   bool part_first;
@@ -101,8 +101,8 @@ __device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) 
   if (Team::thread() == 0) atomicExch(exchange.there + block, 1u);
 }
 
-/// Waits for the partial sums of the earlier blocks of `tile`, and calls add(q, sums) for each, from the preceding
-/// block back to the block with the tile's first step.
+/// Waits for the partial sums of the earlier blocks of `tile`. Calls add(q, sums) for each such block, from the
+/// preceding block back to the block with the tile's first step.
 template <class Team, class Add>
 __device__ inline void take_sums(const SumExchange& exchange, const TileDivision& division, int tile, const Add& add) {
   const int first_step = (tile - division.shared_tile) * division.steps, blocks = static_cast<int>(gridDim.x);

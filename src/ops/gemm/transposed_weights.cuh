@@ -7,8 +7,8 @@
 
 namespace hctr::ops::cuda {
 
-/// Whether transposing weights [in, out] for a GEMM with `rows` rows saves more time than it costs: f32 with TF32
-/// GEMMs, on the compute stream of a GPU of compute capability 9.0.
+/// Whether transposing weights [in, out] for a GEMM with `rows` rows saves more time than it costs. The conditions: f32
+/// with TF32 GEMMs, on the compute stream of a GPU of compute capability 9.0.
 bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 
 /// Transposes w to w^T with transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.

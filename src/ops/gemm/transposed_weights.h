@@ -1,4 +1,4 @@
-// Transposed copies of weights, in which the inputs of an output are contiguous, as Hopper's MMA instruction requires
+// Transposed copies of weights. In a copy, the inputs of an output are contiguous, as Hopper's MMA instruction requires
 // for f32.
 #pragma once
 
@@ -15,7 +15,7 @@ struct TransposedWeights {
   Tensor w, copy;
 };
 
-/// Whether f32 linear() and linear_relu_dropout() are faster with transposed copies: GEMMs use TF32, on a GPU of
+/// Whether f32 linear() and linear_relu_dropout() are faster with transposed copies: true if GEMMs use TF32 on a GPU of
 /// compute capability 9.0.
 bool gains_by_transposed_weights(const Runtime&);
 bool gains_by_transposed_weights(const std::optional<GpuTraits>&, const RuntimeOptions&);
@@ -27,7 +27,7 @@ TensorSpec transposed_weights_spec(const TensorSpec& w);
 /// Throws Error(bug) unless `copy` has transposed_weights_spec(w) and is on the device of w.
 void expect_transposed_weights(const char* what, const Tensor& w, const Tensor& copy);
 
-/// Writes all copies and the zeros that pad their rows, in one kernel. Shapes: w [in, out], each copy with
+/// Writes all copies in one kernel, including the zeros that pad each row. Shapes: w [in, out], each copy with
 /// transposed_weights_spec(), aligned to 16 bytes. Dtypes: f32.
 HCTR_OP(void transpose_weights(Context&, const std::vector<TransposedWeights>&))
 

@@ -1,4 +1,4 @@
-// Dispatches wgrads. For small batches, Hopper computes the wgrads of all layers in one kernel; other devices, and
+// Dispatches wgrads. For small batches, Hopper computes the wgrads of all layers in one kernel. Other devices, and
 // unsupported layers, use the library's GEMMs on a side stream. For large batches, GEMMs run sequentially.
 #include "ops/gemm/weight_gradient.h"
 

@@ -1,5 +1,5 @@
-// Helpers for the kernels that compute the wgrads of several layers. Included by sources that are compiled for sm_90a
-// only, like ops/gemm/hopper.cuh.
+// Helpers for the kernels that compute the wgrads of several layers. Only sources compiled for sm_90a include this
+// file, as with ops/gemm/hopper.cuh.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,8 @@ struct WeightTiles {
   static int32_t tiles(const WeightProduct& product) { return tiles(product.in, product.out); }
 };
 
-/// A tile of a GEMM. `transposed`: its rows are columns of the result. `rows` and `columns`: rows and columns of the
-/// GEMM from the tile's first on, not limited to the tile.
+/// A tile of a GEMM. `transposed`: the rows of the tile are columns of the result. `rows` and `columns`: the GEMM's
+/// remaining rows and columns from the tile's first row and column on, not limited to the tile.
 struct WeightTile {
   const WeightProduct& product;
   bool transposed;
@@ -107,8 +107,8 @@ __device__ inline void store_four(float* to, const float4& four, int left) {
     if (left > 3) to[3] = four.w;
   }
 }
-/// Whether rows of the result consist of aligned 16-byte units, as in almost all models. A store then has only one
-/// condition.
+/// Whether rows of the result consist of aligned 16-byte units, as in almost all models. A store of such a row needs
+/// only one condition.
 __device__ inline bool has_fours(const WeightProduct& product) {
   return product.stride % 4 == 0 && product.out % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
 }

@@ -10,16 +10,17 @@
 
 namespace hctr::ops {
 
-/// Operands that another operator checks for overflow, either directly or through their column sums, like d_y through
-/// the bias gradient. An f32 sum of f16 values is finite if and only if all values are.
+/// Operands that another operator already checks for overflow, either directly or through their column sums. For
+/// example, the bias gradient checks d_y through column sums. An f32 sum of f16 values is finite if and only if all the
+/// f16 values are finite.
 struct SearchedOperands {
   bool x = false, d_y = false;
 };
 
 /// d_w = x^T d_y, accumulated in f32. A wgrad with WeightGradientRun::together joins the launches that the context
-/// collects for the end of the backward pass (Context::last_launches()); x and d_y must not change until these start.
-/// Shapes: x [batch, in], d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16 bf16, equal; d_w
-/// the same, or f32.
+/// collects for the end of the backward pass (Context::last_launches()). x and d_y must not change until the collected
+/// launches start. Shapes: x [batch, in], d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16
+/// bf16, equal; d_w the same, or f32.
 HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched = {}))
 
 /// The best way to run weight_gradient(). in_order: immediately on the compute stream. together: grouped with wgrads of
@@ -33,25 +34,25 @@ HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d
 /// whose launches are collected. Reads only the specs of the tensors.
 WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>&, const RuntimeOptions&, const Tensor& x,
                                               const Tensor& d_y, const Tensor& d_w);
-/// The rule of choose_weight_gradient_run(). `merges`: whether the context collects launches and has exchange memory
-/// for partial sums.
+/// The rule of choose_weight_gradient_run(). `merges`: the context collects launches and has exchange memory for
+/// partial sums.
 WeightGradientRun weight_gradient_run(const GpuTraits&, bool tf32x3, bool merges, const Tensor& x, const Tensor& d_y,
                                       const Tensor& d_w);
 
-/// Whether such a GEMM alone leaves multiprocessors idle: its result has fewer 128 x 128 tiles than there are
-/// multiprocessors, and the batch is too small for split-K. The GEMM should then be grouped with others.
+/// Whether a GEMM of this shape leaves multiprocessors idle if run alone: its result has fewer 128 x 128 tiles than
+/// there are multiprocessors, and the batch is too small for split-K. The GEMM should then be grouped with others.
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
 
 namespace hopper {
-/// Adds the GEMM to the launch queue of the context, which merges it with others. Requires compute capability 9.0,
-/// two-byte x and d_y that satisfy hctr::cuda::takes_tensor_map(), and f32 d_w. The bits of the result depend on the
-/// GEMM's shape only.
+/// Adds the GEMM to the launch queue of the context; the queue merges the GEMM with others. Requires compute capability
+/// 9.0, two-byte x and d_y that satisfy hctr::cuda::takes_tensor_map(), and f32 d_w. The bits of the result depend on
+/// the GEMM's shape only.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// Like add_weight_gradient(), in full f32; requires runs_f32_products(). The summation order, and so the bits, also
-/// depend on the other GEMMs of the launch.
+/// Like add_weight_gradient(), in full f32. Requires runs_f32_products(). The bits of the result also depend on the
+/// other GEMMs of the launch, because they affect the summation order.
 void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// Like add_weight_gradient(), for f32 x and d_y, of which the GEMM uses the upper 19 bits (TF32); requires
-/// runs_weight_gradients_tf32(). The bits also depend on the other GEMMs of the launch.
+/// Like add_weight_gradient(), for f32 x and d_y. The GEMM uses the upper 19 bits of x and d_y (TF32). Requires
+/// runs_weight_gradients_tf32(). The bits of the result also depend on the other GEMMs of the launch.
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// Whether the context's stream has the exchange memory of add_weight_gradient_tf32(). GPU only.
 bool runs_weight_gradients_tf32(Context&);

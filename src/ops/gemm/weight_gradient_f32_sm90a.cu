@@ -1,6 +1,6 @@
-// The wgrads of several layers in one kernel, in full f32, for compute capability 9.0: the kernel of
-// ops/gemm/f32_product.cuh over the tiles of all GEMMs x^T d_y with equal numbers of k steps. The load of
-// multiprocessors is therefore balanced, even if a layer has few tiles.
+// The wgrads of several layers in one kernel, in full f32, for compute capability 9.0. The kernel of
+// ops/gemm/f32_product.cuh processes the tiles of all GEMMs x^T d_y with equal numbers of k steps. Merging the GEMMs
+// balances the load of the multiprocessors, even if a layer has few tiles.
 #include "core/device/profiler.h"
 #include "ops/gemm/f32_product.cuh"
 #include "ops/gemm/weight_gradient.cuh"

@@ -1,16 +1,16 @@
 // The wgrads of several layers in one kernel, in two-byte types, for compute capability 9.0.
 //
 // One block per multiprocessor, or fewer blocks with equal numbers of tiles, computes tiles of the GEMMs x^T d_y. One
-// warp copies TMA boxes of 64 columns and 64 samples of both operands to pipeline stages in shared memory; two groups
-// of four warps multiply them. The summed dimension, the samples, is contiguous in neither operand: the MMA instruction
-// transposes both. Each element is summed over all samples by one thread, in the same order for both tile sizes, so its
-// bits do not depend on the other GEMMs.
+// warp copies TMA boxes of 64 columns and 64 samples of both operands to pipeline stages in shared memory. Two groups
+// of four warps multiply the operands. The summed dimension, the samples, is contiguous in neither operand; the MMA
+// instruction transposes both. One thread sums each element over all samples, in the same order for both tile sizes.
+// The bits of an element therefore do not depend on the other GEMMs.
 //
-// Copies from L2 take longer than the MMAs. Tiles of 256 x 128 or 128 x 256, which fill the registers of two groups,
-// need the fewest copies in total. But if there are no more 128 x 128 tiles than multiprocessors, each multiprocessor
+// Copies from L2 take longer than the MMAs. Tiles of 256 x 128 or 128 x 256 fill the registers of two groups and need
+// the fewest copies in total. But if there are no more 128 x 128 tiles than multiprocessors, each multiprocessor
 // computes one small tile, which needs fewer copies per block. A launch therefore uses the tile size with the fewest
-// box copies per block. The producer warp prefetches the next tile while the groups store one. The remaining
-// multiprocessors serve embedding tables.
+// box copies per block. The producer warp prefetches the next tile while the groups store the current tile. The
+// remaining multiprocessors serve embedding tables.
 #include "ops/gemm/weight_gradient.cuh"
 
 #include <span>
@@ -40,7 +40,7 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static_assert(kSharedBytes <= 227 * 1024);
   static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never transposed
 
-  /// A thread's accumulators of its group's part, in the layout of the MMA instructions.
+  /// A thread's accumulators for its group's part of a tile, in the layout of the MMA instructions.
   struct Sums {
     float d[kInstructions][kWidth / 2];
   };
@@ -54,8 +54,8 @@ using LargeWeightTiles = TwoByteTiles<2>;
 __device__ inline int group() { return static_cast<int>(threadIdx.x) / 128; }
 __device__ inline int thread_of_group() { return static_cast<int>(threadIdx.x) % 128; }
 
-/// The pipeline stages of a block. A stage's barrier `full` completes when it is copied, `empty` when both groups have
-/// read it.
+/// The pipeline stages of a block. Barrier `full` of a stage completes when the copies to the stage have completed;
+/// barrier `empty` completes when both groups have read the stage.
 template <class Tiles>
 struct TwoByteRing {
   std::byte* boxes;
@@ -68,7 +68,7 @@ struct TwoByteRing {
     empty = full + Tiles::kStages;
   }
 
-  /// All threads of the block must call it.
+  /// To be called from all threads of the block.
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Tiles::kStages; ++s) {
@@ -99,8 +99,8 @@ struct TwoByteRing {
   }
 };
 
-/// Computes a group's part of a tile. The first MMA operand is always the rows of the result. For a transposed tile,
-/// these are the tile's columns, which both groups read.
+/// Computes a group's part of a tile. The first MMA operand always has the rows of the result. In a transposed tile,
+/// the rows of the result are the tile's columns, which both groups read.
 template <class T, class Tiles>
 __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByteRing<Tiles>& ring,
                                             RingPosition<Tiles>& place, typename Tiles::Sums& sums) {
@@ -133,8 +133,8 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByt
   if (thread_of_group() == 0) arrive(before);
 }
 
-/// A lane has two adjacent columns in each of two groups of eight. It exchanges one pair with its neighbor lane and
-/// returns four adjacent columns: even lanes in the first group, odd lanes in the second.
+/// A lane has two adjacent columns in each of two groups of eight columns. The lane exchanges one pair with its
+/// neighbor lane and returns four adjacent columns: even lanes in the first group, odd lanes in the second.
 __device__ inline float4 exchange_for_four(const float2& of_first, const float2& of_second) {
   const bool odd = threadIdx.x % 2;
   const float2 kept = odd ? of_second : of_first, given = odd ? of_first : of_second;
@@ -222,7 +222,7 @@ template <class T, class Tiles>
 void start_weight_tiles(Context& ctx, WeightProducts& list) {
   set_first_blocks<Tiles>(list);
   const int64_t tiles = list.first_block[list.count], rounds = weight_rounds(list);
-  // Not an early start: waiting blocks would occupy multiprocessors that embedding tables need.
+  // No early start: waiting blocks would occupy multiprocessors that embedding tables need.
   const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, Tiles::kSharedBytes};
   hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T, Tiles>, list);
 }

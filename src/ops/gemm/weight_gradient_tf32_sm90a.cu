@@ -1,18 +1,18 @@
 // The wgrads of several layers in one kernel, in TF32, for compute capability 9.0.
 //
 // One block per multiprocessor; the tiles of all GEMMs x^T d_y are divided evenly (ops/gemm/tile_division.cuh). The MMA
-// instruction requires the summed dimension, the samples, to be contiguous in shared memory; it is contiguous in
-// neither operand. But one operand may come from registers, in any order of samples that both operands share. In a
-// block
+// instruction requires the summed dimension, the samples, to be contiguous in shared memory. The samples are contiguous
+// in neither operand, so one operand is transposed in shared memory. The other operand comes from registers; any order
+// of samples is allowed if both operands have the same order. In a block
 //   - four warps copy boxes of 32 samples and 32 columns of both operands to pipeline stages in shared memory
 //   - four warps transpose the boxes of the operand with fewer columns per tile, in place
 //   - two groups of four warps multiply; each warp loads a box of the other operand into registers.
-// Shared memory bandwidth is the bottleneck, not the MMA. Of 11 units of traffic, the MMAs of each of the two groups
-// read 2, copies write 3, loads to registers are 2, and transposing is 2. Tiles are therefore 256 x 128: with 128 x
+// Shared memory bandwidth is the bottleneck, not the MMA. Of 11 units of traffic, the MMAs read 4 (2 per group),
+// copies write 3, loads to registers are 2, and transposing is 2. Tiles are therefore 256 x 128: with 128 x
 // 128, the second operand would be transposed twice as often.
 //
-// Each box of 32 columns is a warp's rows, or 32 columns of the MMA instruction. The columns are permuted so that a
-// thread has 4 x 4 adjacent elements of the result, and so that 16-byte loads and stores use all banks.
+// Each box of 32 columns has the rows of one warp, or 32 columns of the MMA instruction. A permutation of the columns
+// gives each thread 4 x 4 adjacent elements of the result, and lets 16-byte loads and stores use all banks.
 #include <algorithm>
 #include <span>
 
@@ -46,8 +46,8 @@ struct Tf32WeightProducts : DividedWeightProducts {
   __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
-/// The pipeline stages of a block. A stage has the boxes of a tile's rows, then of its columns. Its barrier `full`
-/// completes when it is copied, `turned` when its columns are transposed, `empty` when it is read.
+/// The pipeline stages of a block. A stage has the boxes of a tile's rows, then of its columns. Barrier `full` of a
+/// stage completes when the stage is copied, `turned` when the columns are transposed, `empty` when the stage is read.
 struct Tf32Ring {
   std::byte* boxes;
   uint64_t *full, *turned, *empty;
@@ -86,8 +86,8 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
 }
 
 /// Producer, one thread of warp `warp`: copies the warp's boxes of both operands for all pieces, step by step. The
-/// producer warps start the copies of a step concurrently. The arguments of the first copies are computed before the
-/// preceding kernel has ended.
+/// producer warps start the copies of a step concurrently. The producer computes the arguments of the first copies
+/// before the preceding kernel has ended.
 __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
   constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
   constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
@@ -124,11 +124,11 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
   }
 }
 
-/// A lane's byte offsets in a box that its warp transposes. 16-byte units are swizzled before and after: unit u of row
-/// r is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples: the columns from 4 (4
-/// x + t) on, and the even samples of eight adjacent ones, then the odd samples. These become the units v and v + 4 of
-/// transposed rows. Column 16 x + 4 t + 2 b + i becomes row 16 x + 8 b + 2 t + i. In every load and store, each eight
-/// lanes use different units.
+/// A lane's byte offsets in a box that its warp transposes. 16-byte units are swizzled in both layouts: unit u of row r
+/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples: the columns from 4 (4 x
+/// + t) on, and the even samples of eight adjacent ones, then the odd samples. The two blocks become the units v and v
+/// + 4 of transposed rows. Column 16 x + 4 t + 2 b + i becomes row 16 x + 8 b + 2 t + i. In every load and store, each
+/// eight lanes use different units.
 struct TransposedPlace {
   uint32_t read, write;
 
@@ -159,7 +159,7 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
   }
 }
 
-/// Transposer warp `warp`: transposes its box of each of `steps` steps.
+/// Transposer warp `warp`: in each of `steps` steps, transposes its box.
 __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
@@ -173,8 +173,8 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
   }
 }
 
-/// A multiplying thread's part of a tile: the rows first_row() + r, 0 <= r < 4, and in each group q of 16 columns the
-/// four columns from first_column(q) on.
+/// The part of a tile that one multiplying thread computes: the rows first_row() + r, 0 <= r < 4, and in each group q
+/// of 16 columns the four columns from first_column(q) on.
 struct Tf32Sums {
   static constexpr int kQuads = Tf32Tiles::kColumns / 16;
   float d[2][64];  ///< accumulators of two MMA instructions
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
-  if (warp < kFirstCopier) hctr::cuda::start_early();  // producer warps call it themselves
+  if (warp < kFirstCopier) hctr::cuda::start_early();  // producer warps call start_early() later
   if (warp >= kFirstCopier) {
     give_registers<40>();
     if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
@@ -309,8 +309,8 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// One block per tile, up to the number of multiprocessors. More blocks if each still has at least kLeastSteps steps,
-/// and if splitting tiles saves more steps than the exchange of partial sums costs.
+/// Returns one block per tile, up to the number of multiprocessors. Uses more blocks if each block still has at least
+/// kLeastSteps steps, and if splitting tiles saves more steps than the exchange of partial sums costs.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

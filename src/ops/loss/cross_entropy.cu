@@ -31,8 +31,8 @@ struct LogitGradients {
 };
 struct NoGradients {};
 
-/// Returns the sum of the terms first, first + step, ... below `end`. Also writes their probabilities, and their
-/// gradients unless `gradients` is NoGradients.
+/// Returns the sum of the terms with index first, first + step, ... below `end`. Also writes the probabilities of these
+/// terms, and the gradients unless `gradients` is NoGradients.
 template <class Terms, class Gradients>
 __device__ inline double sum_terms(const StepState* state, const Terms& terms, int64_t first, int64_t end, int64_t step,
                                    View<float, 2>& probability, const Gradients& gradients) {

@@ -20,8 +20,8 @@ struct LogitLayer {
   Tensor scratch;  ///< logit_loss_scratch()
 };
 
-/// logits = the sum of `terms` in order; one term is y of the layer. Each d_term gets the gradient of the logits and
-/// may be the same memory.
+/// logits = the sum of `terms` in order; one of the terms is y of the layer. Each d_term gets the gradient of the
+/// logits, and may share its memory.
 struct LogitSum {
   std::vector<Tensor> terms;
   std::vector<std::optional<Tensor>> d_terms;
@@ -39,12 +39,13 @@ struct LogitTarget {
 /// Scratch memory of a layer with inputs of these widths. Also suffices for concat_linear_backward().
 TensorSpec logit_loss_scratch(int64_t rows, const std::vector<int64_t>& widths);
 
-/// Layer, sum (none: the logits are y), loss and all gradients. Equals concat_linear(), or linear() for one input;
-/// add(); binary_cross_entropy() with its gradient, copied to d_terms; and concat_linear_backward(). logit_loss()
-/// completes y, the logits, the loss, the probability and the gradient of the logits. logit_loss_backward() completes
-/// the rest and must be called with the same, unchanged arguments. On a GPU, logit_loss() is one kernel that reads x
-/// once if rows of x and d_x are aligned to 16 bytes; logit_loss_backward() then only adds the partial wgrads. The
-/// order of sums depends on the shapes only. Shapes, dtypes and errors as in these operators. Needs ctx.state().
+/// Computes the layer, the sum (none: the logits are y), the loss and all gradients. Equals this sequence:
+/// concat_linear(), or linear() for one input; add(); binary_cross_entropy() with its gradient, copied to d_terms;
+/// concat_linear_backward(). logit_loss() completes y, the logits, the loss, the probability and the gradient of the
+/// logits. logit_loss_backward() completes all other results; its arguments must be those of logit_loss(), unchanged.
+/// On a GPU, logit_loss() is one kernel that reads x once if rows of x and d_x are aligned to 16 bytes. In that case,
+/// logit_loss_backward() only adds the partial wgrads. The order of sums depends on the shapes only. Shapes, dtypes and
+/// errors as in the sequence of operators. Needs ctx.state().
 HCTR_OP(void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&))
 HCTR_OP(void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&))
 

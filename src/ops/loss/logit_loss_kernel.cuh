@@ -1,13 +1,13 @@
 // The fused kernel of the last layer and its loss.
 //
-// A block processes whole rows of one part of the batch. Its threads keep the packs of their columns of a few rows in
-// registers. They first multiply the packs by the weights. When the row's logit and its gradient are known, the same
-// registers give the gradient of x and the contributions to the wgrad. The last block to finish adds the losses of all
-// blocks.
+// A block processes whole rows of one part of the batch. Each thread keeps some columns of a few rows in registers, in
+// packs. The threads first multiply the packs by the weights. When a row's logit and the gradient of the logit are
+// known, the threads compute the gradient of x and the contributions to the wgrad from the same registers. The last
+// block to finish adds the losses of all blocks.
 //
-// Latency dominates small batches. The kernel therefore computes addresses before the preceding kernel has ended,
-// issues all loads before the first use, and has one barrier per block, after its rows. One warp adds the losses of all
-// blocks.
+// Latency dominates small batches. The kernel therefore computes addresses before the preceding kernel has ended, and
+// issues all loads before the first use. Each block has only one barrier, after its rows. One warp adds the losses of
+// all blocks.
 #pragma once
 
 #include <cuda/atomic>
@@ -79,8 +79,8 @@ __device__ inline void logit_fence() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_device);
 }
 
-/// One thread: writes the block's loss and its sum of logit gradients. Returns whether this block is the last one to
-/// write them.
+/// One thread: writes the block's loss and the block's sum of logit gradients. Returns whether this block is the last
+/// to write its results.
 template <class Shared, class T>
 __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& at, const Shared& shared) {
   constexpr int R = sizeof(shared.losses[0]) / sizeof(double);

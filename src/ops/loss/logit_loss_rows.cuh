@@ -13,7 +13,7 @@
 namespace hctr::ops {
 
 inline constexpr int kLogitThreads = 256, kLogitWarps = kLogitThreads / 32;
-inline constexpr int kMostLogitGroups = kLogitWarps;  // the threads of a row, a group, are whole warps
+inline constexpr int kMostLogitGroups = kLogitWarps;  // a group processes one row and has whole warps
 inline constexpr int kMostPacks = 2;                  // packs of a row per thread
 inline constexpr int kRowsOfTurn = 4, kRowsOfOneTurn = 2;
 inline constexpr size_t kMostTerms = 8;
@@ -78,7 +78,7 @@ struct LogitPlace {
   __device__ bool is_first_warp() const { return lane_of_group() < 32; }
 };
 
-/// A thread's columns in one pack, and their weights and sums.
+/// A thread's columns in one pack, with the weights and the sums of these columns.
 template <int V, class T>
 struct LogitPack {
   using Pack = cuda::Pack<T, V>;

@@ -1,5 +1,5 @@
-// The kernel that records the loss. One thread writes to host memory directly; in a recorded step, this costs no more
-// than a copy.
+// The kernel that records the loss. One thread writes to host memory directly; in a recorded step, the write costs no
+// more than a copy.
 #include "ops/loss/loss_record.h"
 
 #include "ops/common/element_loops.cuh"

@@ -5,8 +5,8 @@
 
 namespace hctr::ops {
 
-/// Returns the step's scalars. They need powers in double, so one thread of the block computes them. Every thread of
-/// the block must call this once.
+/// Returns the step's scalars. The scalars need powers in double, so only one thread of the block computes them. To be
+/// called once from every thread of the block.
 template <class Rule>
 __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
   __shared__ UpdateScalars scalars;
@@ -15,8 +15,8 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
   return scalars;
 }
 
-/// Records an update whose result is infinite or NaN. Threads call it for each updated vector: keeping a flag until the
-/// end would cost registers, and so occupancy, in kernels bound by memory latency.
+/// Records an update whose result is infinite or NaN. To be called after each updated vector. A flag kept until the end
+/// would cost registers, and thus occupancy, in kernels bound by memory latency.
 __device__ inline void report_spoiled(bool finite, const StepState* state) {
   if (!finite && state->spoiled) *state->spoiled = 1;  // a benign race: every thread writes the same value
 }

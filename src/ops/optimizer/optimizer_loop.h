@@ -13,14 +13,14 @@ struct WeightMemory {
   float* states[kMostStates];
 };
 
-/// Records an update whose result is infinite or NaN. Any thread may call it.
+/// Records an update whose result is infinite or NaN. Thread-safe.
 inline void report_spoiled(const StepState& state) {
   if (state.spoiled) std::atomic_ref<int32_t>(*state.spoiled).store(1, std::memory_order_relaxed);
 }
 
 /// Applies the rule to n elements with gradients g * gradient_scale. Returns whether all results are finite.
-/// `optimizer`, `scalars` and `at` are passed by value: the compiler then knows that they do not alias the arrays, and
-/// vectorizes the loop.
+/// `optimizer`, `scalars` and `at` are passed by value. The compiler then knows that the three do not alias the arrays,
+/// and vectorizes the loop.
 template <class Rule, class Scalars>
 bool update_elements(const Optimizer optimizer, const Scalars scalars, const float* g,
                      const GradientScale gradient_scale, const WeightMemory at, int64_t n) {

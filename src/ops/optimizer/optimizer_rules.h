@@ -1,5 +1,5 @@
-// The update rules of optimizers, each one formula that dense weights and embedding rows share on every device.
-// docs/add_an_optimizer.md says how to add one.
+// The update rules of optimizers. Dense weights and embedding rows share one formula per rule on every device.
+// docs/add_an_optimizer.md says how to add a rule.
 #pragma once
 
 #include <cmath>
@@ -83,19 +83,19 @@ HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_s
   return {of_step.gradient_scale, most_gradient};
 }
 
-/// The scalars of an embedding row's update: those of the step; per row from the step of its last update; or per row
-/// from the mean square of its gradient.
+/// The origin of the scalars of an embedding row's update. step: the scalars of the step. last_step: per row, from the
+/// step of the row's last update. mean_square: per row, from the mean square of the row's gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
 /// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state. If so, a global update of a table can skip absent rows.
+  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip absent rows.
   static constexpr bool kZeroGradientIsNoop = false;
-  /// Index of the state that receives a gradient which reaches the weight only in a later step; -1: it reaches the
-  /// weight in the same step. A gradient that is not finite makes this state, or the weight, not finite.
+  /// Index of the state through which a gradient reaches the weight in a later step; -1: a gradient reaches the weight
+  /// in the same step. A gradient that is not finite makes this state, or the weight, not finite.
   static constexpr int kDelayedIn = -1;
-  /// Whether the rule trains; results that are not finite are then reported.
+  /// Whether the rule trains. If true, results that are not finite are reported.
   static constexpr bool kTrains = true;
   /// The initial value of a state.
   static float start(const Optimizer&, int /*state*/) { return 0; }
@@ -104,7 +104,7 @@ struct RuleDefaults {
   }
 };
 
-/// Whether the weight is finite, and the state kDelayedIn, if the rule has one.
+/// Whether the weight is finite, and also the state kDelayedIn, if the rule has one.
 template <class Rule>
 HCTR_HD bool left_finite(float w, const float* state) {
   bool finite = fabsf(w) <= kLargestFloat;
@@ -178,7 +178,7 @@ struct FtrlRule : RuleDefaults {
   static float start(const Optimizer& o, int state) { return state == 0 ? o.initial : 0; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    // |g| bounds sqrt(n') from below, because g^2 may underflow to 0
+    // |g| is a lower bound of sqrt(n'), needed because g^2 may underflow to 0
     const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;
@@ -217,9 +217,9 @@ struct AdamRule : RuleDefaults {
   }
 };
 
-/// Adam, and w -= lr * weight_decay * w, where the right w is from before the step: the moments exclude the decay.
-/// Source: I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2;
-/// its lambda is lr * weight_decay.
+/// Adam, and also w -= lr * weight_decay * w with the w before the step. The moments exclude the decay. Source: I.
+/// Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2; its lambda is lr *
+/// weight_decay.
 struct AdamWRule : AdamRule {
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     UpdateScalars scalars = AdamRule::scalars(o, state);

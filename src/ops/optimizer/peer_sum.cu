@@ -1,5 +1,6 @@
-// The kernel that sums an array with a peer GPU. It has few blocks, because it overlaps the GEMMs of a backward pass,
-// and the link is the bottleneck. A thread has several loads in flight, because loads from the peer take microseconds.
+// The kernel that sums an array with a peer GPU. The kernel has few blocks, because the link is the bottleneck and
+// GEMMs of a backward pass run concurrently. A thread has several loads in flight, because loads from the peer take
+// microseconds.
 #include "core/device/launch.cuh"
 #include "ops/optimizer/peer_sum.h"
 

@@ -1,4 +1,4 @@
-// The scalars of a step on the device, for callers without a training loop that uploads them.
+// The scalars of a step on the device, for callers without a training loop. (A training loop uploads the scalars.)
 #pragma once
 
 #include "core/base/step_state.h"
@@ -13,7 +13,7 @@ struct StepInput {
   const float* skip = nullptr;  // device memory; *skip != 0 skips the step; null: no skip
 };
 
-/// Sets learning rate, loss scale and skip flag of a state on the device. Call it before an update.
+/// Sets learning rate, loss scale and skip flag of a state on the device. To be called before an update.
 HCTR_OP(void set_step(Context&, StepState*, StepInput))
 /// Increments the step count, and the update count unless the step was skipped.
 HCTR_OP(void count_step(Context&, StepState*))
