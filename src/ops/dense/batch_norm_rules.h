@@ -48,7 +48,7 @@ struct NormalizeBackward {
   }
 };
 
-/// These functions build the functors from tensors, for both devices.
+/// The following functions build the functors from tensors, for both devices.
 template <class T>
 GradientSums<T, OutputGradient> batch_norm_gradient_sums(const Tensor& x, const Tensor& dy, const Tensor& batch) {
   return {statistics_of<Acc<T>>(batch), {}, x.matrix<const T>(), dy.matrix<const T>()};

@@ -58,7 +58,7 @@ struct DiceBackward {
   }
 };
 
-/// These functions build the functors from tensors, for both devices.
+/// The following functions build the functors from tensors, for both devices.
 template <class T>
 Dice<T> dice_of(float alpha, const Tensor& batch) {
   return {static_cast<Acc<T>>(alpha), statistics_of<Acc<T>>(batch)};

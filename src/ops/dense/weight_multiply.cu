@@ -1,5 +1,6 @@
 // Kernels of weight_multiply. Backward reads dy twice: for dx with kLanes threads per element, and for dw with one
-// thread per column and part of the rows. The dw kernels may be deferred and merged with those of other layers.
+// thread per column and part of the rows. The dw kernels may be deferred and merged with the dw kernels of other
+// layers.
 #include "ops/dense/weight_multiply.h"
 
 #include "ops/common/element_loops.cuh"

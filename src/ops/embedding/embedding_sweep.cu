@@ -1,6 +1,6 @@
-// Applies the optimizer rule to rows without a gradient, which their optimizer states still change. f32 rows are
+// Applies the optimizer rule to rows without a gradient, whose optimizer states still change the weights. f32 rows are
 // processed in tiles of adjacent rows; a tile is one array of 16-byte packs, for any row length. A warp processes one
-// tile at a time. It reads and clears the `touched` flags of the tile's rows, then reads each array in few long
+// tile at a time. The warp reads and clears the `touched` flags of the tile's rows, then reads each array in few long
 // segments. A few warps with several loads each are faster than many warps with one load each, because DRAM then serves
 // fewer segments at a time.
 #include "ops/common/small_divisor.h"

@@ -80,7 +80,7 @@ HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t messag
   return sizes;
 }
 
-/// Position of a message: its offset in words, and the numbers of its first vector and gradient. These are the sums
+/// Position of a message: its offset in words, and the numbers of its first vector and gradient. Each number is the sum
 /// over all earlier messages.
 HCTR_HD inline HostMessageSizes sizes_before(const HostMessageSizes* sizes, int32_t message) {
   HostMessageSizes before;

@@ -39,8 +39,8 @@ struct SwapPlan {
 };
 
 /// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least twice the uses of the device
-/// row plus two. This margin prevents rows with similar uses from swapping back and forth. It also repays the cost of
-/// moving two rows if the uses are similar in the next period. `always`: also plans swaps that are not useful.
+/// row plus two. This margin prevents rows with similar uses from swapping back and forth. The margin also repays the
+/// cost of moving two rows if the uses are similar in the next period. `always`: also plans swaps that are not useful.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.

@@ -151,7 +151,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const auto count = static_cast<int>(runs);
   const auto begin_of = [&](int run) { return run < count ? static_cast<int>(memory.run_begin[run]) : keys; };
-  // Upper half: number of long runs; lower half: number of their pieces. Both are below 2^16.
+  // Upper half: number of long runs; lower half: number of their pieces. Both numbers are below 2^16.
   const auto pieces_of = [&](int run) {
     if (run >= count) return 0u;
     const int length = begin_of(run + 1) - begin_of(run);

@@ -7,8 +7,8 @@
 namespace hctr::ops {
 
 /// Arguments of a fused DReLU epilogue. An operator with this epilogue reads the output y = dropout(max(x W + bias, 0))
-/// of a layer. It writes the gradient of x W + bias instead of the gradient of y, and the column sums of that gradient.
-/// The members are arguments of relu_bias_gradient().
+/// of a layer. The operator writes the gradient of x W + bias instead of the gradient of y, and the column sums of that
+/// gradient. The members are arguments of relu_bias_gradient().
 struct ReluEnd {
   float factor;
   Tensor d_bias;
