@@ -11,8 +11,8 @@
 // free when all lookups that were running have ended. Each lookup therefore stores its start epoch in a session, and
 // clears the epoch when it ends.
 //
-// The generation is odd while an update sets entries. A lookup that saw two generations sets `mixed` in its answer: its
-// rows may come from both sides of an update, and the caller repeats the lookup.
+// The generation is odd while an update sets entries. A lookup that saw two generations sets `mixed` in its answer. The
+// rows of such an answer may come from both sides of an update, and the caller repeats the lookup.
 #pragma once
 
 #include <cstdint>

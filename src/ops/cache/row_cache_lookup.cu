@@ -2,8 +2,8 @@
 // processes kAtOnce keys at a time, so that loads of entries, heads and rows overlap.
 //
 // Rows and heads are read from L2 and bypass L1. An L1 line could still contain the old values of a row that was
-// retired and reused while the kernel ran. The row's address depends on the entry, which orders the two loads; writers
-// order their stores with a fence.
+// retired and reused while the kernel ran. The address of a row depends on the entry, so the entry is loaded before the
+// row. Writers order their stores with a fence.
 #include "ops/cache/row_cache_search.cuh"
 
 namespace hctr::ops {

@@ -15,8 +15,8 @@ namespace hctr::ops {
 
 /// Tombstone: the entry of a removed key in a pool with `whole`. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
-/// Values of `places` for keys without a cached row: the key gets the default, is missing, or has the answer
-/// fill.found[kPlaceFilled - place].
+/// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
+/// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].
 inline constexpr int32_t kPlaceDefault = -1, kPlaceMissing = -2, kPlaceFilled = -3;
 
 /// The hash of a key: the first set to search, and the tag in the entry's upper 32 bits.

@@ -1,5 +1,5 @@
-// The kernels of ops/common/columns.h. A sum over rows takes two kernels: the first sums each part of the rows, the
-// second sums the parts in order. A few columns of many rows then still occupy the whole GPU.
+// The kernels of ops/common/columns.h. A sum over rows takes two kernels: the first kernel sums each part of the rows,
+// the second kernel adds the parts in order. With many parts, even a tensor with few columns occupies the whole GPU.
 #pragma once
 
 #include "ops/common/columns.h"

@@ -1,6 +1,6 @@
 // Kernels that copy, gather and sum strided items. A thread processes V adjacent columns of one item. The indices come
-// from the config, so they are passed as kernel arguments, a few hundred per launch, and a recorded CUDA graph contains
-// them as constants.
+// from the config and are passed as kernel arguments, a few hundred per launch. A recorded CUDA graph therefore
+// contains the indices as constants.
 #include "ops/common/strided_items.h"
 
 #include <algorithm>

@@ -23,8 +23,8 @@ struct RunningStatistics {
 HCTR_OP(void batch_norm_sums(Context&, Tensor x, RunningStatistics, Tensor scratch, Tensor sums))
 
 /// Computes batch[0] = mean and batch[1] = 1 / sqrt(var + eps) from the sums of all ranks, with the biased variance.
-/// Updates the running averages with the mean and the unbiased variance; a batch without rows leaves them unchanged.
-/// Shapes: sums [2n + 1], batch [2, n]. Dtypes: f32.
+/// Updates the running averages with the mean and the unbiased variance; a batch without rows leaves the averages
+/// unchanged. Shapes: sums [2n + 1], batch [2, n]. Dtypes: f32.
 HCTR_OP(void batch_norm_statistics(Context&, Tensor sums, float factor, float eps, RunningStatistics, Tensor batch))
 
 /// The statistics for evaluation: batch[0] = mean / weight, batch[1] = 1 / sqrt(var / weight + eps). Before the first

@@ -11,8 +11,8 @@ namespace hctr::ops {
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
 /// The first and the second order of a factorization machine in one pass. Sample b has the rows b * slots to
-/// b * slots + slots - 1 of x. Its vectors e_j are the first dim columns of these rows, then the vectors in `vectors`.
-/// Its weights w_j are the last column of these rows, then `weights`.
+/// b * slots + slots - 1 of x. The sample's vectors e_j are the first dim columns of these rows, then the vectors in
+/// `vectors`. The sample's weights w_j are the last column of these rows, then `weights`.
 ///   y[b] = [e_0 | e_1 | ...]
 ///   second[b] = sum_k 1/2 * ((sum_j e_j[k])^2 - sum_j e_j[k]^2)
 ///   first[b] = sum_j w_j
@@ -27,8 +27,9 @@ struct FmGradients {
   std::optional<Tensor> x, vectors, weights;
 };
 
-/// The gradient of e_j[k] is its element of d_y, plus d_second * (sum_i e_i[k] - e_j[k]). The gradient of w_j is
-/// d_first. y is the output of factorization_machine(), with the same `slots` and `dim`. Overwrites the gradients.
+/// The gradient of e_j[k] is the element of d_y for e_j[k], plus d_second * (sum_i e_i[k] - e_j[k]). The gradient of
+/// w_j is d_first. y is the output of factorization_machine(), with the same `slots` and `dim`. Overwrites the
+/// gradients.
 HCTR_OP(void factorization_machine_backward(Context&, int64_t slots, int64_t dim, Tensor y, Tensor d_y, Tensor d_second,
                                             Tensor d_first, const FmGradients& gradients))
 

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kFmWarpThreads)
   warp.write_sums(b, warp.lane < shape.dim ? sum_of_pairs(all, all_squares) : 0, weight, second, first);
 }
 
-/// A warp stages the gradients of its sample's slots in shared memory, so that it writes whole cache lines.
+/// A warp stages the gradients of its sample's slots in shared memory, and then writes whole cache lines.
 template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads, 4)
     factorization_machine_backward_lanes_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,

@@ -46,7 +46,8 @@ struct FmWarp {
       : per_vector(shape.dim / kElements), at_once(shape.by_dim.divide(32 * kElements)), lanes(at_once * per_vector) {}
 
   __device__ bool works() const { return lane < lanes; }
-  /// first_element(): offset of the lane's first word in a sample's slots of x. step(): offset to its next word.
+  /// first_element(): offset of the lane's first word in a sample's slots of x. step(): offset from a word to the
+  /// lane's next word.
   __device__ int first_element(const FmShape& shape) const {
     return kElements * lane + shape.by_dim.divide(kElements * lane);
   }

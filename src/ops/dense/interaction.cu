@@ -187,8 +187,8 @@ bool packs(const Vectors<T>& x) {
 }
 
 /// The launch configuration of the tensor core kernels. `sums`: also computes column sums of the dense gradient.
-/// tensor_cores_for() returns none below compute capability 8.0, for f32 unless the Runtime allows TF32, for too many
-/// or too long vectors, and for rows not aligned to 16 bytes.
+/// tensor_cores_for() returns none in these cases: compute capability below 8.0; f32 if the Runtime does not allow
+/// TF32; too many or too long vectors; rows not aligned to 16 bytes.
 struct TensorCores {
   InteractionLayout layout;
   int tiles;

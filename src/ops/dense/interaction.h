@@ -16,9 +16,9 @@ namespace hctr::ops {
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
 /// d v_i = sum over j != i of dy(pair i j) v_j; d v_0 also gets the first columns of dy. Overwrites the given
 /// gradients. With `search`, checks d_slots for overflow like find_overflow(). `below` describes the layer that wrote
-/// `dense` and ends with a ReLU; it requires d_dense. With `below`, d_dense is the gradient before that ReLU, and
-/// below->d_bias gets the column sums of d_dense. The results equal relu_bias_gradient() on d_dense, except for the
-/// summation order.
+/// `dense`. That layer must end with a ReLU, and `below` requires d_dense. With `below`, d_dense is the gradient before
+/// that ReLU, and below->d_bias gets the column sums of d_dense. The results equal relu_bias_gradient() on d_dense,
+/// except for the summation order.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
                                   std::optional<Tensor> d_slots, OverflowSearch search = {},
                                   std::optional<ReluEnd> below = {}))

@@ -87,8 +87,8 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
   }
 }
 
-/// Fills a lane's four operand registers with elements from at(r, c). The positions are (row, column), 8 rows below,
-/// one chunk to the right, and 8 rows below that.
+/// Fills a lane's four operand registers with elements from at(r, c). The registers start at (row, column), (row + 8,
+/// column), (row, column + kPerChunk) and (row + 8, column + kPerChunk).
 template <class T, class At>
 __device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
   constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);

@@ -19,7 +19,7 @@ struct CrossWeights {
 /// Shapes: x and y [batch, dim]. Dtypes: f32 f16 bf16, equal. Backward reads `scratch`. Source: R. Wang et al., "Deep &
 /// Cross Network for Ad Click Predictions", ADKDD 2017, eq. 3.
 HCTR_OP(void multi_cross(Context&, Tensor x, CrossWeights weights, Tensor scratch, Tensor y))
-/// Computes the wgrads of all layers, and dx if given; overwrites them. If the context collects launches
+/// Computes the wgrads of all layers, and dx if given. Overwrites all results. If the context collects launches
 /// (Context::last_launches()), wgrads are deferred to the end of the backward pass; until then weights and `scratch`
 /// must not change.
 HCTR_OP(void multi_cross_backward(Context&, Tensor x, CrossWeights weights, Tensor dy, Tensor scratch,

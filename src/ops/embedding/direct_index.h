@@ -26,8 +26,8 @@ struct DirectIndex {
   const KeySpan* ranges = nullptr;  // [slots] ordered by slot and by row; a single range if slots share their rows
   int64_t slots = 0;                // number of ranges
   bool by_slot = false;
-  // If rows are moved in memory: a row number is the result of the arithmetic, a place is the row's position in the
-  // arrays.
+  // For tables whose rows are moved in memory. A row number is the result of the arithmetic; a place is the position of
+  // the row in the arrays.
   const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: equal
   const int32_t* numbers = nullptr;  // [rows + 1] row number at each place
 

@@ -12,8 +12,8 @@ __device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* ro
                           [&](uint32_t b, uint32_t column) { return y.row(b) + column * dim; });
 }
 
-/// The vectors of a sample as one contiguous row; a lane processes two elements at a time. The two elements are
-/// adjacent if they have two bytes: a lane then writes them as one word.
+/// The vectors of a sample as one contiguous row. A lane processes two elements at a time. If elements have two bytes,
+/// the two elements are adjacent, and the lane writes one word.
 template <class T>
 struct SampleElements {
   int dim, elements;

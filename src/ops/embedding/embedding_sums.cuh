@@ -39,7 +39,7 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
 
 constexpr int kGradientsAtOnce = 4;
 
-/// The bags at kAtOnce positions; 0 past the last requested position.
+/// Numbers of the bags at kAtOnce positions; 0 past the last requested position.
 template <int kAtOnce = kGradientsAtOnce>
 struct FewBags {
   uint32_t bag[kAtOnce];
@@ -64,8 +64,8 @@ struct BagGradients {
     return sum;
   }
 
-  /// Like sum_up(), where `now` has the bags from `begin` on. Loads the next bags while gradients are in flight: one
-  /// memory latency less per kAtOnce gradients, at the cost of kAtOnce registers.
+  /// Like sum_up(); `now` has the bags from `begin` on. Loads the next bags while gradients are in flight. This saves
+  /// one memory latency per kAtOnce gradients, and costs kAtOnce registers.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};

@@ -88,7 +88,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
                                            const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const int64_t own = group.lane * Width;
-  // for a rule that reads g twice: the lane's first elements, which are all elements in most rows
+  // For a rule that reads g twice: the elements of g at the lane's first position. Most rows have no further elements.
   Fragment<Width> first{};
   float squares = 0;
   if constexpr (kSquares) {

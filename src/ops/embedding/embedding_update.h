@@ -15,9 +15,9 @@ HCTR_OP(void sum_long_runs(Context&, KeyBatch, RowGroups, Combiner, Tensor dy, f
 
 /// Updates every row of the batch: divides g by the loss scale and applies the rule once (row_rules.h; with
 /// data.last_step the lazy rule). With data.touched, sets the row's flag. Does nothing if the step is skipped. Shapes:
-/// as in sum_long_runs(); `piece_sums` is its output, unused if no run is long. Dtypes: dy, vectors and states f32 f16
-/// bf16, independently; all arithmetic f32. Two-byte elements are rounded stochastically (rounding.h). Needs
-/// ctx.state().
+/// as in sum_long_runs(). `piece_sums` is the output of sum_long_runs(), unused if no run is long. Dtypes: dy, vectors
+/// and states f32 f16 bf16, independently; all arithmetic f32. Two-byte elements are rounded stochastically
+/// (rounding.h). Needs ctx.state().
 HCTR_OP(void update_rows(Context&, const Optimizer&, KeyBatch, RowGroups, Combiner, Tensor dy, const float* piece_sums,
                          RowData data))
 

@@ -23,8 +23,8 @@ struct HostColumn {
   int32_t most_keys = 1;     // maximum number of keys per bag
   int32_t bags = 0;          // ranks on the sender's host * samples
   bool sums_of_keys = true;  // whether a bag's vector is the sum of its keys' vectors
-  // Whether owners answer with vectors. False if sender and owner are on one host, which then also skips deduplication
-  // of keys.
+  // Whether owners answer with vectors. False if sender and owner are on one host; keys are then not deduplicated
+  // either.
   bool answered = true;
 };
 
@@ -143,8 +143,8 @@ struct HostBags {
 };
 struct BagLists {
   int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`: bag i sums the vectors with the numbers
-  // [keys] vectors[offsets[i]] up to vectors[offsets[i + 1]], counted from 1. With `sums_gradients`, these are also the
-  // numbers of the bag's gradients.
+  // [keys] vectors[offsets[i]] up to vectors[offsets[i + 1]], counted from 1. With `sums_gradients`, the bag's
+  // gradients have the same numbers.
   int32_t* vectors = nullptr;
   // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
   int32_t* gradients = nullptr;

@@ -22,9 +22,10 @@ struct OwnedColumn {
   HCTR_HD bool owns(int64_t key) const { return spread_over == 1 || rank_of_key(key, spread_over) == owner; }
 };
 
-/// The message to one owner. Its columns are [first, first + count) in KeySplit::columns. `begin` and `keys` are
-/// offsets in a buffer of all messages, in 64-bit words. The message has i32 offsets [count * samples + 1] at `begin`
-/// and keys at `keys`. Bag (column, sample) has the keys offsets[column * samples + sample] up to the next offset.
+/// The message to one owner. The message has the columns [first, first + count) of KeySplit::columns. `begin` and
+/// `keys` are offsets in a buffer of all messages, in 64-bit words. The message has i32 offsets [count * samples + 1]
+/// at `begin` and keys at `keys`. Bag (column, sample) has the keys offsets[column * samples + sample] up to the next
+/// offset.
 struct OwnerKeys {
   int32_t first, count;
   int64_t begin, keys;

@@ -34,7 +34,8 @@ std::string_view better_blas_kernels(std::string_view chosen, const std::functio
 /// start at multiples of 16 rows and columns, and have at least kLeastLargeProduct multiplications. The result depends
 /// on the library and the processor only.
 bool blas_rounds_alike();
-/// The library may compute smaller GEMMs with other kernels, which sum over the whole depth in one pass.
+/// Minimum number of multiplications of a large GEMM. The library may compute smaller GEMMs with other kernels, which
+/// sum over the whole depth in one pass.
 inline constexpr int64_t kLeastLargeProduct = int64_t{1} << 23;
 
 /// A row-major matrix whose rows are `stride` elements apart. op(m) is m or its transpose.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kConcatRows = 64;  // rows per task
 
-/// The sum of x[k] w[k * step] over k < n: sixteen independent partial sums, then the total of these in order.
+/// The sum of x[k] w[k * step] over k < n: sixteen independent partial sums, which are then added in order.
 template <class A, class T>
 A product_of_part(const T* x, const T* w, int64_t step, int64_t n) {
   constexpr int64_t kLanes = 16;
