@@ -165,7 +165,7 @@ struct CacheChange {
   bool only_untaken = false;  ///< cache_remove() skips keys for which cache_write() allocated a row
 };
 
-/// Allocates free rows and writes the new rows to them. No lookup reads these rows before cache_set().
+/// Allocates free rows and writes the new values to these rows. No lookup reads the rows before cache_set().
 HCTR_OP(void cache_write(Context&, const CachePool&, const CacheChange&))
 /// Points the entries of keys at the rows that cache_write() allocated. In a full set, a new key evicts the least
 /// recently used key.

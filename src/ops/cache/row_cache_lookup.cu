@@ -15,7 +15,7 @@ using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
 constexpr int kThreads = 256, kAtOnce = 4;
-constexpr int kElements = 4;  // per lane and pass over a row
+constexpr int kElements = 4;  // elements per lane and pass over a row
 constexpr int kPassElements = kCacheWays * kElements;
 
 __device__ float4 four_elements(CachedType type, const std::byte* from) {

@@ -29,7 +29,7 @@ __global__ void fm_order2_kernel(View<const T, 2> x, int64_t slots, View<T, 2> y
 #pragma unroll
     for (int j = 0; j < V; ++j)
       sum[j] = __fsub_rn(__fmul_rn(sum[j], sum[j]), squares[j]) /
-               2;  // without a fused multiply-add one slot gives exactly 0
+               2;  // without a fused multiply-add, the result for a single slot is exactly 0
     cuda::write<V>(y.row(at.row) + at.column, left, sum);
   }
 }
@@ -94,7 +94,7 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
           vectors[s * dim] = static_cast<T>(gradient * (sum - static_cast<float>(vectors[s * dim])));
       } else {
         y.row(first + row)[k] =
-            // without a fused multiply-add one slot gives exactly 0
+            // without a fused multiply-add, the result for a single slot is exactly 0
             static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);
       }
     }

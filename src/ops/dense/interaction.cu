@@ -48,7 +48,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
     __syncthreads();  // every thread has finished the previous samples
     if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
     __syncthreads();
-    if (b >= rows) continue;  // after the barriers: every thread must reach both of them
+    if (b >= rows) continue;  // this test follows the barriers, because every thread must reach both barriers
     T* out = y.row(b);
     for (int k = lane; k < x.dim; k += lanes) out[k] = x.dense.row(b)[k];
     if (lane == 0) out[x.dim + pairs_of(x.count)] = static_cast<T>(0.0f);
@@ -57,7 +57,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
       tile_at(n, i, j);
       const float *left[kDotTile], *right[kDotTile];
 #pragma unroll
-      for (int t = 0; t < kDotTile; ++t) {  // past the end: any valid vector; the result is not written
+      for (int t = 0; t < kDotTile; ++t) {  // clamps indices past the end; the results are not written
         left[t] = vectors + min(i + t * side, x.count - 1) * stride;
         right[t] = vectors + min(j + t * side, x.count - 1) * stride;
       }

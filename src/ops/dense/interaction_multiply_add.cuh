@@ -9,7 +9,7 @@
 namespace hctr::ops {
 
 constexpr int kSideOfPairs = 4;  ///< vectors per side of a lane's tile
-/// Maximum number of vectors: their tiles must not exceed the 32 lanes of a warp.
+/// Maximum number of vectors. The tiles of more vectors would need more than the 32 lanes of a warp.
 constexpr int kMostMultiplied = 28;
 
 /// Indices (i, j), j <= i, of tile n of a triangle, counted row by row.
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(64)
   tile_at(min(lane, tiles - 1), i, j);
   const float4 *left[kSideOfPairs], *right[kSideOfPairs];
 #pragma unroll
-  for (int t = 0; t < kSideOfPairs; ++t) {  // past the end: any valid vector; the results are not written
+  for (int t = 0; t < kSideOfPairs; ++t) {  // clamps indices past the end; the results are not written
     left[t] = reinterpret_cast<const float4*>(vectors + min(i + t * side, x.count - 1) * layout.stride);
     right[t] = reinterpret_cast<const float4*>(vectors + min(j + t * side, x.count - 1) * layout.stride);
   }

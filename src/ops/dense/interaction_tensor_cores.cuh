@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
     float sum[kTiles * (kTiles + 1)][4] = {};
     const uint4* rows[kTiles];
 #pragma unroll
-    for (int i = 0; i < kTiles; ++i)  // past the end: any valid vector; the results are discarded
+    for (int i = 0; i < kTiles; ++i)  // clamps indices past the end; the results are discarded
       rows[i] = vectors + min(16 * i + lane % 16, x.count - 1) * layout.stride + lane / 16;
 #pragma unroll 2
     for (int k = 0; k < layout.chunks; k += 2) {

@@ -20,7 +20,7 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
 
-/// The dot product of x and y: sixteen independent partial sums, then the total of these in order.
+/// The dot product of x and y: sixteen independent partial sums, which are then added in order.
 template <class A, class X, class Y>
 A dot(const X* x, const Y* y, size_t n) {
   constexpr size_t kLanes = 16;

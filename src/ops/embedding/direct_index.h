@@ -21,14 +21,14 @@ struct KeySpan {
   int64_t step = 1;  // number of ranks that the keys are distributed over
 };
 
-/// Direct index: replaces the hash index. Row 0 means "no row".
+/// A direct index, which a table may use instead of a hash index. Row 0 means "no row".
 struct DirectIndex {
   const KeySpan* ranges = nullptr;  // [slots] ordered by slot and by row; a single range if slots share their rows
   int64_t slots = 0;                // number of ranges
   bool by_slot = false;
   // For tables whose rows are moved in memory. A row number is the result of the arithmetic; a place is the position of
   // the row in the arrays.
-  const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: equal
+  const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: the place equals the row number
   const int32_t* numbers = nullptr;  // [rows + 1] row number at each place
 
   /// Returns the place of the key's row, or 0 if the key is outside its range.

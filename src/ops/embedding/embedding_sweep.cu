@@ -94,7 +94,7 @@ struct SweptPack {
     }
     return finite;
   }
-  /// Stores all elements if `whole`, else those in `bits`.
+  /// Stores all elements if `whole`, else the elements in `bits`.
   __device__ void store(const RowData& data, int64_t at, bool whole, uint32_t bits) const {
     store(data.vectors.as<float>() + at, of[0], whole, bits);
 #pragma unroll

@@ -111,7 +111,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
-// Updates the rows of short runs. Like all update kernels, it does nothing if the step is skipped.
+// Updates the rows of short runs. Does nothing if the step is skipped, like all update kernels.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                                   BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
@@ -241,11 +241,11 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
     });
 }
 
-constexpr int kBlocksEach = 8;  // per multiprocessor; few, because each block computes the scalars of the step
+constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each block computes the scalars of the step
 
-constexpr int kBlocksOfFewRuns = 64;  // per multiprocessor; enough for one thread per key and lane
+constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunBlocksEach = 4;  // per multiprocessor, for long runs, few of which are very long
+constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
 /// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
 /// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound some rules

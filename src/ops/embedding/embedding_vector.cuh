@@ -75,7 +75,7 @@ constexpr int kThreadsToFar = 768;  // maximum block size of kernels that access
 /// per multiprocessor then needs two waves. Short vectors, and vectors accessed element by element, need all
 /// multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes, int width) {
-  constexpr int64_t kLong = 128, kBlocksToFar = 264;  // measured: half and twice as many blocks are slower
+  constexpr int64_t kLong = 128, kBlocksToFar = 264;  // measured: half or double the number of blocks is slower
   if (!memory.remote) return hctr::cuda::grid_for(threads);
   if (vector_bytes < kLong || width == 1) return hctr::cuda::grid_for(threads, 256, kBlocksToFar);
   return hctr::cuda::grid_for(threads, kThreadsToFar, std::max(1, hctr::cuda::multiprocessors() / 2 - 2));

@@ -91,7 +91,7 @@ constexpr int64_t kRowsAhead = 16;
 }  // namespace
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  // in parallel: finds the keys that exist already, which are most keys
+  // finds the existing keys in parallel; most keys exist
   find_all(ctx, index, batch, kNoRowYet - 1, rows);
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {

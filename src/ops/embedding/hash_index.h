@@ -20,7 +20,7 @@ struct IndexState {
   uint64_t mask;          ///< number of entries - 1; the number of entries is a power of two
   uint32_t row_capacity;  ///< rows 1 to row_capacity may be assigned
   uint32_t rows;          ///< rows requested so far; more than row_capacity if requests were refused
-  uint32_t ready;         ///< rows at the end of the last batch; all of them are initialized
+  uint32_t ready;         ///< number of rows at the end of the last batch; all these rows are initialized
   uint32_t finished;      ///< rows as of the last finished step: visible to lookups and snapshots
   uint32_t batches;       ///< batches closed so far
   uint32_t marks;         ///< tombstones: entries of removed keys, see index_remove()

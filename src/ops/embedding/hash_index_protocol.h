@@ -99,7 +99,7 @@ HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order,
   return false;
 }
 
-/// Returns the entry of (key, slot); claims one if the key has none.
+/// Returns the entry of (key, slot). Claims an entry if the key has none.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
   IndexSearch found;

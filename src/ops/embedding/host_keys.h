@@ -119,9 +119,10 @@ struct HostJoin {
 /// The lists with which an owner computes the vectors that it sends, and applies the gradients that it receives.
 struct OwnerLists {
   int64_t vectors = 0;         // number of vectors in all messages
-  int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`: vector v sums the rows of
-  int32_t* keys = nullptr;     // [listed] keys[offsets[v]] up to keys[offsets[v + 1]]; each is a position in the batch
-  int32_t* first = nullptr;    // [vectors] overwritten
+  int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`
+  // [listed] batch positions; vector v sums the rows of keys[offsets[v]] up to keys[offsets[v + 1]]
+  int32_t* keys = nullptr;
+  int32_t* first = nullptr;  // [vectors] overwritten
 
   /// [keys of the batch] gradient number of each key; null: not requested. If messages are not answered, the gradients
   /// of their bags are numbered by rank on the host, sample, column. Received gradients are numbered from `received`
@@ -142,9 +143,9 @@ struct HostBags {
   int64_t own_columns = 0;        // number of leading columns that the sender itself owns
 };
 struct BagLists {
-  int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`: bag i sums the vectors with the numbers
-  // [keys] vectors[offsets[i]] up to vectors[offsets[i + 1]], counted from 1. With `sums_gradients`, the bag's
-  // gradients have the same numbers.
+  int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`
+  // [keys] vector numbers, counted from 1; bag i sums the vectors vectors[offsets[i]] up to vectors[offsets[i + 1]].
+  // With `sums_gradients`, the bag's gradients have the same numbers.
   int32_t* vectors = nullptr;
   // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
   int32_t* gradients = nullptr;

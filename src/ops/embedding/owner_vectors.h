@@ -12,7 +12,7 @@
 
 namespace hctr::ops {
 
-/// The address of a batch column in the message from or to one of its owners.
+/// The address of a batch column in the message from or to one owner.
 struct RemoteColumn {
   std::byte* vector = nullptr;  // vector of sample 0
   int64_t stride = 0;           // distance between the vectors of adjacent samples, in vectors

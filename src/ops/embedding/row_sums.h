@@ -1,4 +1,4 @@
-// Sums the gradients of a batch by row, in the order of its distinct rows, for external optimizers.
+// Sums the gradients of a batch by row, in the order of the batch's distinct rows, for external optimizers.
 #pragma once
 
 #include "core/device/op.h"

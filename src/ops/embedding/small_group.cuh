@@ -212,7 +212,7 @@ __device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t
   const int bits = 32 - __clz(static_cast<int>(memory.last_row));
 
   int shift = 0;
-  do {  // at least one pass, because the following code reads the shared memory
+  do {  // runs at least one pass, because the code below reads the result of a pass
     sort_small_pass(memory, row, tag, each, first, shift);
     shift += kSortDigitBits;
   } while (shift < bits);

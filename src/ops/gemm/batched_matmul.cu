@@ -13,7 +13,8 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kMostInACall = 32768;  // some cuBLASLt kernels use one grid dimension for the matrices
+// a limit, because some cuBLASLt kernels use one grid dimension for the matrices
+constexpr int64_t kMostInACall = 32768;
 
 /// The matrices of one call: one matrix of each of `count` rows.
 struct BatchedProblem {

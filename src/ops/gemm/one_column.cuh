@@ -146,7 +146,7 @@ void row_products_by(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bi
 
 template <class T>
 void row_products(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bias, bool relu, View<T, 2> y) {
-  constexpr int64_t kWarpsAtATime = 64;  // resident warps per multiprocessor; each needs four rows
+  constexpr int64_t kWarpsAtATime = 64;  // resident warps per multiprocessor; each warp needs four rows
   const bool many = x.size(0) >= 4 * kWarpsAtATime * hctr::cuda::blocks_of_device(1);
   many ? row_products_by<4>(ctx, x, w, bias, relu, y) : row_products_by<1>(ctx, x, w, bias, relu, y);
 }
