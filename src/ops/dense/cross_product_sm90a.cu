@@ -1,5 +1,5 @@
-// A GEMM with a gate in its epilogue, for compute capability 9.0: the main loop of ops/gemm/fused_product.cuh, and an
-// epilogue that reads two matrices of the result's shape and writes two.
+// A GEMM with a gate in its epilogue, for compute capability 9.0. The main loop is that of ops/gemm/fused_product.cuh.
+// The epilogue reads two matrices of the result's shape and writes two matrices of this shape.
 //
 // One thread per group of 64 rows loads both input matrices of a tile to shared memory by TMA while the tile's GEMM
 // runs. The consumer threads overwrite the matrices with both results. The same thread stores the results by TMA while

@@ -75,8 +75,8 @@ struct OutOfRangeKey {
   int32_t found;  ///< 1: key and slot are valid
 };
 
-/// rows[p] = the place of the row of key p. rows[p] = 0 past the last key, for keys of slots of other tables, and for
-/// keys outside their range; the position of a key outside its range is recorded.
+/// rows[p] = the place of the row of key p. rows[p] = 0 in three cases: past the last key; if another table has the
+/// slot of the key; if the key is outside its range. In the last case, the position p is recorded.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
 /// Reports the first key outside its range to the host, once. host->found is written last.

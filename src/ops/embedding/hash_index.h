@@ -63,8 +63,9 @@ HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t co
 /// state.marks counts the tombstones. Skips rows whose key has no entry. No other operation may use the table
 /// concurrently.
 HCTR_OP(void index_remove(Context&, HashIndex, const int32_t* rows, int64_t count))
-/// Inserts the keys of rows[i] with these row numbers. The keys are distinct and have no entry. Uses empty entries, or
-/// tombstones, which decrements state.marks. index_find() may run concurrently, and may or may not see each new key.
+/// Inserts the keys of rows[i] with these row numbers. The keys are distinct and have no entry. Each key uses an empty
+/// entry or a tombstone; reuse of a tombstone decrements state.marks. index_find() may run concurrently, and may or may
+/// not see each new key.
 HCTR_OP(void index_enter(Context&, HashIndex, const int32_t* rows, int64_t count))
 
 /// Closes a batch's insertions: sets state.ready and *rows_after to the number of assigned rows, and notifies the host

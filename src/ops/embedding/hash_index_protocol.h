@@ -29,7 +29,8 @@
 
 namespace hctr::ops {
 
-inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // not row numbers: rows are below 2^31
+// values that are not row numbers, because rows are below 2^31
+inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;
 // meta of a tombstone; the tag of a slot is at least 2^32
 inline constexpr uint64_t kMark = 1;
 

@@ -145,7 +145,7 @@ __device__ inline uint32_t list_small_runs(SmallGroupMemory& memory, const uint3
 }
 
 /// Lists the long runs and their pieces, both in run order, and writes the counts. A thread processes the runs first +
-/// 32 j, like its keys.
+/// 32 j.
 __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs, int each, int first, int keys,
                                          const RowGroups& groups) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;

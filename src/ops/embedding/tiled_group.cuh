@@ -40,8 +40,8 @@ struct ConstKeys {
   const int32_t* bags;
 };
 
-/// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A thread writes the keys of
-/// a short bag. A warp together writes the keys of its long bags, bag by bag.
+/// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A thread writes the numbers
+/// of a short bag. The threads of a warp together write the numbers of the warp's long bags, bag by bag.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
   constexpr int32_t kShort = 4;
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);

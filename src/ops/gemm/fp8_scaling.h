@@ -18,8 +18,8 @@ HCTR_HD constexpr int largest_exponent(Fp8Format format) {
   return format == Fp8Format::e4m3 ? Fp8E4M3::kLargestExponent : Fp8E5M2::kLargestExponent;
 }
 
-/// The scale factor of one tensor, and the magnitudes that determine it. On the device; checkpoints contain it
-/// unchanged.
+/// The scale factor of one tensor, and the magnitudes that determine the factor. On the device; checkpoints contain
+/// this struct unchanged.
 struct alignas(16) Fp8Scale {
   static constexpr int kSteps = 16;
 

@@ -142,7 +142,7 @@ enum class VectorProduct { none, outer, column_sums, rows };
 VectorProduct vector_product(const Problem& p, size_t workspace_bytes) {
   const bool t_a = p.of_a == Transpose::yes;
   if (p.c.elements() == 0) return VectorProduct::none;
-  // the sum with the addend must be rounded once
+  // the vector kernels would round the result before the addend is added
   if (p.addend && p.c.dtype() != DType::f32) return VectorProduct::none;
   if (p.a.dim(t_a ? 0 : 1) == 1 && !p.bias) return VectorProduct::outer;
   if (p.c.dim(1) != 1 || p.of_b == Transpose::yes) return VectorProduct::none;

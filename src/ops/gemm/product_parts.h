@@ -1,6 +1,6 @@
-// How a CPU GEMM is split into parts, one part per task. Rounding may depend on the split. The split then depends only
-// on the size of the GEMM, so that results do not depend on the number of threads. If rounding does not depend on the
-// split, the split also depends on the number of threads.
+// How a CPU GEMM is split into parts, one part per task. If rounding depends on the split, the split depends only on
+// the size of the GEMM. Results are then equal for any number of threads. If rounding does not depend on the split, the
+// split also depends on the number of threads.
 #pragma once
 
 #include <cstdint>
