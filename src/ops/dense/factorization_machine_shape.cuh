@@ -54,13 +54,14 @@ struct FmWarp {
   __device__ int step() const { return kElements * lanes + at_once; }
   /// Index of the lane's first word that is not below `least`.
   __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
-  /// Returns, in lanes l < per_vector, the sum over all lanes with the same elements, in a fixed order.
+  /// Sums `value` over all lanes that process the same elements of a vector, in a fixed order. The sum is returned in
+  /// the lanes l < per_vector.
   __device__ float sum(float value) const {
     float total = value;
     for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * per_vector);
     return total;
   }
-  /// Like sum(), but returns the sum in every lane with these elements.
+  /// Like sum(), but returns the sum in every lane.
   __device__ float sum_for_all(float value, const FmShape& shape) const {
     return __shfl_sync(0xffffffffu, sum(value), lane - shape.by_dim.divide(kElements * lane) * per_vector);
   }

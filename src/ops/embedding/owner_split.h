@@ -32,8 +32,8 @@ HCTR_OP(void split_by_owner(Context&, const int64_t* keys, const int32_t* offset
 /// offsets[i] = the sum of lengths[0, i). Shapes: lengths and offsets [count]; scratch split_scratch_bytes(count).
 HCTR_OP(void add_lengths(Context&, const int32_t* lengths, int64_t count, int32_t* offsets, std::byte* scratch))
 
-/// found[p] = places[p] if rows[places[p] - 1] is not 0, else 0. `rows` contains the row, at the owner, of each key in
-/// `sent`. Shapes: places and found [count].
+/// found[p] = places[p] if the owner has a row for key p, else 0. rows[i] is the row of key sent[i] at its owner, or 0;
+/// places[p] - 1 is the index of key p in `sent`. Shapes: places and found [count].
 HCTR_OP(void find_sent(Context&, const int32_t* places, const int32_t* rows, int64_t count, int32_t* found))
 
 }  // namespace hctr::ops

@@ -92,7 +92,7 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
   tell(0, tile);
   for (int turn = 0; tile >= 0; ++turn) {
     const int m = tile / queue.columns * Tiles::kM, n = tile % queue.columns * Tiles::kN;
-    tile = queue.take();  // hides the latency of the next tile number behind this tile
+    tile = queue.take();  // the latency of the next tile number overlaps this tile
     bool told = false;
     load_tile<Tiles>(maps, shape, m, n, shared, at, [&](int step) {
       if (step == Tiles::kStages) tell(turn + 1, tile), told = true;
