@@ -61,7 +61,7 @@ struct FmWarp {
     for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * per_vector);
     return total;
   }
-  /// Like sum(), but returns the sum in every lane.
+  /// Like sum(), but returns in every lane the sum for the elements of that lane.
   __device__ float sum_for_all(float value, const FmShape& shape) const {
     return __shfl_sync(0xffffffffu, sum(value), lane - shape.by_dim.divide(kElements * lane) * per_vector);
   }
