@@ -113,7 +113,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
     const auto X = x.view<const T, 2>(), DY = dy.view<const T, 2>();
     const auto at = [&](int64_t b, size_t l) { return static_cast<size_t>(b) * layers + l; };
     std::vector<A> h(static_cast<size_t>(batch) * layers),
-        c(h.size());  // <h: <y_l, w_l>, c: <dy_{l+1}, x>; by row and layer
+        c(h.size());  // h: <y_l, w_l>, c: <dy_{l+1}, x>; by row and layer
 
     ctx.threads().parallel_for(batch, kCrossRows, [&](int64_t begin, int64_t end) {
       CrossRow<A> row;

@@ -37,7 +37,8 @@ struct RowRanks {
   const int32_t* slots = nullptr;    // null: slots share rows
   const uint32_t* scores = nullptr;  // null: all scores are equal
   bool highest_first = false;        // reverses the order
-  const uint32_t* uses = nullptr;    // not null: adds scaled_log2(uses, per_doubling) to the score, which saturates
+  // unless null, adds scaled_log2(uses, per_doubling) to the score; the sum saturates
+  const uint32_t* uses = nullptr;
   uint32_t per_doubling = 0;
 
   HCTR_HD Rank of(int64_t row) const {
