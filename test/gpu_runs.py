@@ -51,8 +51,9 @@ def read(path):
 
 
 def page(runs):
-    lines = ["# What ran on GPUs", "", "Tests that ran on a GPU, by the last run of each selection. Written by `test/gpu_runs.py page` from",
-             "[test/gpu_runs.json](../test/gpu_runs.json), which `test/limited.py --record` fills. No GPU runs in CI: a commit that is not", "here was tested on CPUs alone.",
+    lines = ["# What ran on GPUs", "", "This page lists the tests that ran on a GPU, with the last run of each selection. CI has no GPU, so commits that are not",
+             "listed were tested on CPUs alone. `test/gpu_runs.py page` generates the page from",
+             "[test/gpu_runs.json](../test/gpu_runs.json). `test/limited.py --record` writes the records in that file.",
              "", "| Date | Commit | Device | Tests | Passed | Failed | Skipped | Not run |", "|---|---|---|---|---|---|---|---|"]
     for run in runs:
         what = f"`{run['program']}`" + (f" `{run['filter']}`" if run["filter"] != "*" else "") + (f" under {run['under'].split()[0]}" if run["under"] else "")
