@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "net/graph/graph.h"
+#include "train/memory_bill.h"
 #include "train/placement_plan.h"
 #include "train/step_forecast.h"
 
@@ -173,12 +174,21 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
   forecast.bytes_between = traffic.keys_away + 2 * away + 2 * (hosts - 1) / hosts * sums;
 }
 
+double memory_of_fullest(const Config& config, const Cluster& cluster, double gpu_bytes) {
+  const MemoryBill bill = memory_bill(config, cluster.all_gpus(), {}, gpu_bytes);
+  int64_t most = 0;
+  for (size_t gpu = 0; gpu < bill.gpus.size(); ++gpu)
+    most = std::max(most, sum_of(bill.gpus[gpu]) + (cluster.hosts > 1 ? bill.between_hosts[gpu] : 0));
+  return static_cast<double>(most);
+}
+
 }  // namespace
 
 ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const Ceilings& ceilings, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured) {
   const int64_t gpus = cluster.all_gpus(), all = config.solver.batchsize, mine = (all + gpus - 1) / gpus;
   ScaleForecast forecast{.hosts = cluster.hosts, .gpus = gpus, .samples = all};
+  forecast.memory = memory_of_fullest(config, cluster, gpu_bytes);
   if (gpus > 1) add_exchanges(config, cluster, ceilings, gpu_bytes, forecast);
   const StepForecast one = forecast_step(config, mine, ceilings, assumed_keys(config, mine));
   // An owner receives keys of all samples, with more duplicates than the keys of one GPU's samples have.

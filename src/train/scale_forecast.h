@@ -45,6 +45,7 @@ struct ScaleForecast {
   double busiest = 1;  ///< table work of the busiest GPU, relative to the mean
   double vectors_inside = 0, vectors_between = 0, keys = 0, sums = 0;
   double bytes_between = 0;  ///< bytes that leave a host per step: keys, vectors and gradients, and all-reduces
+  double memory = 0;         ///< bytes of the fullest GPU, as --check computes them
   double seconds = 0;
   std::string bound;  ///< the part that takes longest
 };
