@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a wheel of a build: python/build_wheel.py BUILD_FOLDER OUT_FOLDER     (build/cpu dist)
+"""Makes a wheel from a build: python/build_wheel.py BUILD_FOLDER OUT_FOLDER     (build/cpu dist)
 
 A CPU build gives huge_ctr: the package, the library, the programs, hctr_model.py, and the system libraries that a clean
 environment may lack (OpenBLAS, zstd, yaml-cpp). A CUDA build gives huge_ctr_cuda: only its library, which huge_ctr
@@ -30,7 +30,7 @@ PROGRAMS = [
     "model_convert",
 ]
 PLUGINS = [f"libhuge_ctr_{name}.so" for name in ("parquet", "mpi", "rocksdb", "redis", "kafka", "grpc")]
-# What every Linux with this glibc has, in a version that is not older; and CUDA's.
+# Libraries that every Linux with this glibc provides in a compatible version, and CUDA's libraries.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so|lib(cu|nv|nccl))")
 
 METADATA = """Metadata-Version: 2.1
@@ -50,7 +50,7 @@ def run(*command):
 
 
 def needed_libraries(files):
-    """The libraries that these load, with those that they load, but for the system's: name to path."""
+    """The libraries that the files load, directly or indirectly, except the system's: name to path."""
     found = {}
     for file in files:
         for name, path in re.findall(r"^\s*(\S+) => (/\S+)", run("ldd", str(file)), re.M):
@@ -60,14 +60,14 @@ def needed_libraries(files):
 
 
 def blas_of(library):
-    """The BLAS that the library loads by its name."""
+    """The path of the BLAS that the library loads by name."""
     name = re.search(rb"lib(?:open|c)?blas[\w.-]*\.so[.\d]*", library.read_bytes())
     listed = re.search(rf"\s{re.escape(name[0].decode())} .*=> (\S+)", run("/sbin/ldconfig", "-p")) if name else None
     return {name[0].decode(): Path(listed[1])} if listed else {}
 
 
 class Wheel:
-    """Files of a wheel by their names in it."""
+    """The files of a wheel, by their names in the wheel."""
 
     def __init__(self, name, version, tag):
         self.name, self.version, self.tag, self.files = name, version, tag, {}
@@ -118,7 +118,7 @@ def cpu_wheel(bin_folder, version, tag, work):
     scripts = []
     for program in PROGRAMS:
         add_program(wheel, scripts, bin_folder, program, work)
-    for plugin in PLUGINS:  # they load the libraries that they were built with, where those are
+    for plugin in PLUGINS:  # plug-ins load the system's copies of their libraries, if installed
         if (bin_folder / plugin).exists():
             wheel.add(f"huge_ctr/bin/{plugin}", stripped(bin_folder / plugin, work))
     bundled = needed_libraries([library, *(bin_folder / program for program in PROGRAMS)])

@@ -1,4 +1,4 @@
-"""Entry points that run the programs of the wheel. These find their libraries in the package."""
+"""Entry points that run the wheel's programs, which find their libraries in the package."""
 
 import os
 import sys

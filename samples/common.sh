@@ -1,14 +1,14 @@
-# Sourced by the run.sh of each sample. Takes the programs from HCTR_BIN_DIR, or installed ones of the version of this
-# tree; else installs what is missing and builds huge_ctr, data_generator and the programs in $programs, for the GPU
-# when there is one. Afterwards the working folder is the root of the repository, and $name, $config, $out, $bin and the
-# functions below are set; $preset is set when something was built.
+# Sourced by the run.sh of each sample. Uses the programs in HCTR_BIN_DIR, or installed programs of this tree's version.
+# Otherwise installs missing dependencies and builds huge_ctr, data_generator and the programs in $programs, with CUDA
+# if there is a GPU. Afterwards the working folder is the root of the repository. Sets $name, $config, $out, $bin and
+# the functions below, and $preset if something was built.
 SECONDS=0
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 config=samples/$name/config.json out=runs/$name
 mkdir -p "$out"
 
-# The folder of installed programs of this version, if all that are needed are there.
+# Prints the folder of installed programs of this version, if it has all the needed programs.
 installed_programs() {
   local found version program
   found=$(command -v huge_ctr) || return 0
@@ -35,7 +35,8 @@ if [ -z "$bin" ]; then
   echo "Built in $SECONDS s."
 fi
 
-# make_data [data_generator option...]: SAMPLES rows to train on (two million where not set), EVAL_SAMPLES to evaluate on (100,000).
+# make_data [data_generator option...]: makes SAMPLES training rows (default: two million), and EVAL_SAMPLES evaluation
+# rows (default: 100,000).
 make_data() {
   echo "== Making data"
   "$bin/data_generator" --config "$config" --samples "${SAMPLES:-2000000}" --eval-samples "${EVAL_SAMPLES:-100000}" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Test runs on GPUs: test/gpu_runs.json, an entry for each run of test/limited.py --record, newest first.
+"""Test runs on GPUs in test/gpu_runs.json: one entry for each run of test/limited.py --record, newest first.
 
-    test/gpu_runs.py merge FILE [FILE ...]    takes entries of another machine; an entry replaces older ones of the same tests on the same device
+    test/gpu_runs.py merge FILE [FILE ...]    adds entries of another machine; an entry replaces older entries of the same tests on the same device
     test/gpu_runs.py page                     writes docs/gpu_runs.md
 """
 import json
@@ -15,7 +15,7 @@ PAGE = TEST.parent / "docs/gpu_runs.md"
 
 
 def device():
-    """Name, count and driver of the GPUs of this machine; none without a driver."""
+    """Name, count and driver of the GPUs of this machine. Without a driver, the name is "none"."""
     try:
         listed = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True,
                                 check=True).stdout.split("\n")
@@ -35,7 +35,7 @@ def key(run):
 
 
 def merged(runs, others):
-    """The entries of both; for equal tests on equal devices, the newest."""
+    """Merges two lists of entries. For equal tests on equal devices, keeps the newest entry."""
     newest = {}
     for run in sorted(runs + others, key=lambda run: run["date"]):
         newest[key(run)] = run
@@ -51,8 +51,9 @@ def read(path):
 
 
 def page(runs):
-    lines = ["# What ran on GPUs", "", "Tests that ran on a GPU, by the last run of each selection. Written by `test/gpu_runs.py page` from",
-             "[test/gpu_runs.json](../test/gpu_runs.json), which `test/limited.py --record` fills. No GPU runs in CI: a commit that is not", "here was tested on CPUs alone.",
+    lines = ["# What ran on GPUs", "", "This page lists the tests that ran on a GPU, with the last run of each selection. CI has no GPU, so commits that are not",
+             "listed were tested on CPUs alone. `test/gpu_runs.py page` generates the page from",
+             "[test/gpu_runs.json](../test/gpu_runs.json). `test/limited.py --record` writes the records in that file.",
              "", "| Date | Commit | Device | Tests | Passed | Failed | Skipped | Not run |", "|---|---|---|---|---|---|---|---|"]
     for run in runs:
         what = f"`{run['program']}`" + (f" `{run['filter']}`" if run["filter"] != "*" else "") + (f" under {run['under'].split()[0]}" if run["under"] else "")

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Runs tests of a built program, in several processes, until a time limit, and keeps all output.
+"""Runs tests of a built program in several processes until a time limit, and stores all output.
 
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*cuda*' --jobs 8 --seconds 300
     test/limited.py build/cuda/bin/integration_tests OUT --filter '*TwoGpus*' --alone --rounds 3
     test/limited.py build/cuda/bin/unit_tests OUT --filter '*Softmax*' --under 'compute-sanitizer --tool racecheck --error-exitcode 9'
 
-For machines that are available only for minutes: at any time it is known which tests failed or did not run, with the
-output of failures. Prints each failed test with its output, the last output of processes that crashed or were stopped,
-and the counts. OUT gets the whole output of each process, and not_run.txt. --record FILE adds the results, with the
-device and the commit, to a file in the form of test/gpu_runs.json (test/gpu_runs.py merges it). Exit code 1 if a test
-failed or did not run.
+Made for machines that are available only for minutes: results are complete up to the time limit. Prints each failed
+test with its output, the last output of processes that crashed or were stopped, and the counts. Writes the whole output
+of each process and not_run.txt to the folder OUT. --record FILE appends the results, with the device and the commit, to
+a file in the format of test/gpu_runs.json, which test/gpu_runs.py merges. Exit code 1: a test failed or did not run.
 """
 import argparse
 import concurrent.futures
@@ -24,17 +23,17 @@ import time
 
 import gpu_runs
 
-ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may contain commas
-# The output of one test: from the line of its begin to the line of its end, or to the end of the output.
+ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # test names may contain commas
+# The output of one test, from its RUN line to its result line or to the end of the output.
 OF_A_TEST = r"^\[ RUN      \] {}\n(.*?)(?=^\[ +(?:OK|FAILED|SKIPPED) +\] {}|\Z)"
 
 
-# Without variables that would select or repeat tests.
+# The environment without variables that would select or repeat tests.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
 
 
 def tests_of(program, pattern):
-    """Names of all tests that fit the filter."""
+    """Names of all tests that match the filter."""
     listed = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True, check=True,
                             env=ENVIRONMENT).stdout
     names, suite = [], ""
@@ -48,7 +47,7 @@ def tests_of(program, pattern):
 
 
 def run(given, number, names, end):
-    """Runs these tests in one process; returns the result of each, and the output."""
+    """Runs these tests in one process. Returns the result of each test, and the output."""
     log = given.out / f"{number}.log"
     command = shlex.split(given.under) + [given.program, "--gtest_filter=" + ":".join(names), f"--gtest_repeat={given.rounds}"]
     code = "not started, the time was over"
@@ -69,7 +68,7 @@ def run(given, number, names, end):
 
 def output_of(text, name):
     found = re.findall(OF_A_TEST.format(re.escape(name), re.escape(name)), text, re.MULTILINE | re.DOTALL)
-    return max(found, key=len, default="")  # of several rounds, the longest message
+    return max(found, key=len, default="")  # a test with several rounds: the longest message
 
 
 def main():
@@ -92,7 +91,7 @@ def main():
         sys.exit(f"no test of {given.program} fits '{given.filter}'")
     parts = [[name] for name in names] if given.alone else [names[i::given.jobs] for i in range(given.jobs) if names[i::given.jobs]]
     counts, failed = {"passed": 0, "skipped": 0, "failed": 0, "not run": 0}, False
-    missing = []  # not run, or not completed
+    missing = []  # tests that did not run or complete
     wrong = []
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, given, i, part, end) for i, part in enumerate(parts)]):

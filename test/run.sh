@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs every test this machine can run. Usage: test/run.sh [--fast]   (--fast: no sanitizers)
+# Configures, builds and runs every test that this machine can run. Usage: test/run.sh [--fast]   (--fast: no
+# sanitizers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SECONDS=0
@@ -15,15 +16,15 @@ elif [ -n "$gpu" ]; then
   options=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS=)
 else
   main=cuda
-  # Nothing here runs it: compiling for one architecture suffices, without assembler optimizations or debug names.
+  # Without a GPU the CUDA code is only compiled: for one architecture, without assembler optimizations and debug names.
   options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=-Xptxas -O1" "-DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG")
 fi
 
-# Test programs run concurrently, unless they would share a GPU.
+# Test programs run concurrently on a CPU, and one at a time on a GPU.
 jobs=$(nproc)
 [ -z "$gpu" ] || jobs=1
 
-# If Clang has its sanitizers: it compiles sanitized code in two thirds of GCC's time.
+# Uses Clang if its sanitizers are installed: Clang compiles sanitized code in two thirds of GCC's time.
 sanitized_options=()
 if [ ! -e build/cpu-asan/CMakeCache.txt ] &&
    echo 'int main() {}' | clang++ -x c++ -std=c++20 -fsanitize=address,undefined -o /dev/null - 2>/dev/null; then
@@ -32,7 +33,7 @@ fi
 
 build() {  # build PRESET [cmake option...]
   local preset=$1; shift
-  [ -e "build/$preset/CMakeCache.txt" ] || set -- "$@" -DHCTR_UNITY=ON  # an existing build folder stays as it is
+  [ -e "build/$preset/CMakeCache.txt" ] || set -- "$@" -DHCTR_UNITY=ON  # an existing build folder keeps its options
   cmake --preset "$preset" "$@" >"build-$preset-configure.log" 2>&1 || { cat "build-$preset-configure.log"; return 1; }
   grep -E '^--   (CUDA|NCCL|MPI|BLAS|Parquet|sanitizers):' "build-$preset-configure.log" || true
   rm -f "build-$preset-configure.log"
@@ -48,9 +49,10 @@ build "$main" ${options[@]+"${options[@]}"}
 if [ "${1:-}" = --fast ]; then
   run_tests "$main"
 else
-  # Many tests wait for a peer or a disk: meanwhile the sanitized programs are built.
+  # Many tests wait for a peer or a disk. Meanwhile the sanitized programs are built.
   log=$(mktemp)
-  # A new session gets its own share of the processors, despite "nice", until its autogroup is made nice too.
+  # setsid creates a new autogroup, which gets a full share of the processors despite "nice". Writing 19 to
+  # /proc/self/autogroup lowers the priority of the autogroup.
   setsid nice -n 19 bash -c "$(declare -f build); { echo 19 >/proc/self/autogroup; } 2>/dev/null || true; build cpu-asan ${sanitized_options[*]-}" >"$log" 2>&1 &
   building=$!
   trap 'kill -- "-$building" 2>/dev/null || true; rm -f "$log"' EXIT

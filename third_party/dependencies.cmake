@@ -1,6 +1,7 @@
-# Finds the dependencies of the build and reports them. README.md in this folder gives the reasons for each.
+# Finds the dependencies of the build and reports them. README.md in this folder gives the reason for each dependency.
 #
-# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS, HCTR_KAFKA, HCTR_GRPC: ON requires, OFF leaves out, AUTO uses it where found.
+# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET, HCTR_ROCKSDB, HCTR_REDIS, HCTR_KAFKA, HCTR_GRPC: ON requires
+# the dependency, OFF omits it, AUTO uses it if found.
 
 set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is found)")
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
@@ -17,7 +18,7 @@ option(HCTR_ONLY_SM90 "CUDA: build for compute capability 9.0 alone" OFF)
 option(HCTR_UNITY "Compile the sources of a folder together: a whole build takes less time, a small change more" OFF)
 set(HCTR_SANITIZE "" CACHE STRING "Sanitizers for all our code: \"address;undefined\" or \"thread\"")
 
-# ccache caches objects that use a precompiled header only with this setting.
+# ccache caches objects compiled with a precompiled header only with this setting.
 find_program(HCTR_CCACHE ccache)
 if(HCTR_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${HCTR_CCACHE})
@@ -37,7 +38,7 @@ find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 # GEMMs on the CPU: OpenBLAS, otherwise any library with the CBLAS interface.
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu REQUIRED)
 find_library(CBLAS_LIBRARY NAMES openblas cblas blas REQUIRED)
-# Loaded by this name when the first product needs it (src/ops/gemm/blas.h).
+# The program loads the library by this soname for its first GEMM (src/ops/gemm/blas.h).
 execute_process(COMMAND ${CMAKE_READELF} -d ${CBLAS_LIBRARY} OUTPUT_VARIABLE dynamic_section ERROR_QUIET)
 if(NOT dynamic_section MATCHES "SONAME[^[]*\\[([^]]+)\\]")
   message(FATAL_ERROR "${CBLAS_LIBRARY} is no shared library: install libopenblas-dev, or set CBLAS_LIBRARY to one that is")
@@ -46,7 +47,7 @@ set(HCTR_BLAS_NAME ${CMAKE_MATCH_1})
 
 # CUDA
 set(HCTR_WITH_CUDA 0)
-set(HCTR_CUDA_VERSION none)  # this and the like are what --version prints
+set(HCTR_CUDA_VERSION none)  # --version prints this value
 set(HCTR_CUDA_STATE "left out (HCTR_CUDA=OFF)")
 if(NOT HCTR_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -64,7 +65,7 @@ if(NOT HCTR_CUDA STREQUAL "OFF")
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    # CMake before 3.25.2 does not know this flag and drops CUDA_STANDARD 20 without a word.
+    # CMake before 3.25.2 does not know this flag, and silently drops CUDA_STANDARD 20.
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
@@ -102,7 +103,7 @@ if(HCTR_WITH_CUDA AND NOT HCTR_NCCL STREQUAL "OFF")
   endif()
 endif()
 
-# CUPTI: its header. The library is loaded by a profile.
+# CUPTI: only its header. A profile loads the library at run time.
 set(HCTR_WITH_CUPTI 0)
 set(HCTR_CUPTI_STATE "left out")
 if(HCTR_WITH_CUDA AND NOT HCTR_CUPTI STREQUAL "OFF")
@@ -134,7 +135,8 @@ if(NOT HCTR_MPI STREQUAL "OFF")
   endif()
 endif()
 
-# Arrow and Parquet, for the plug-in alone: of the system, else those in the pyarrow wheel of python3, which brings headers too.
+# Arrow and Parquet, only for the plug-in: from the system, otherwise from the pyarrow wheel of python3, which includes
+# headers.
 set(HCTR_WITH_PARQUET 0)
 set(HCTR_PARQUET_VERSION none)
 set(HCTR_PARQUET_STATE "left out")
@@ -163,10 +165,11 @@ if(NOT HCTR_PARQUET STREQUAL "OFF")
         list(GET wheel_parquet 0 wheel_parquet)
         set(HCTR_ARROW_INCLUDE ${wheel_folder}/include)
         set(HCTR_ARROW_LIBRARIES ${wheel_parquet} ${wheel_arrow})
-        # Wheels older than manylinux_2_28 speak the library interface that GCC had before version 5.
+        # Wheels older than manylinux_2_28 use the C++ library ABI of GCC before version 5.
         include(CheckCXXSourceCompiles)
         foreach(abi 1 0)
-          string(MAKE_C_IDENTIFIER "HCTR_ARROW_${wheel_version}_LINKS_WITH_ABI_${abi}" links)  # kept in the cache: another wheel is tried anew
+          # cached by wheel version: a new wheel is tested again
+          string(MAKE_C_IDENTIFIER "HCTR_ARROW_${wheel_version}_LINKS_WITH_ABI_${abi}" links)
           set(CMAKE_REQUIRED_INCLUDES ${HCTR_ARROW_INCLUDE})
           set(CMAKE_REQUIRED_LIBRARIES ${HCTR_ARROW_LIBRARIES})
           set(CMAKE_REQUIRED_FLAGS "-std=c++20 -D_GLIBCXX_USE_CXX11_ABI=${abi}")
@@ -206,7 +209,7 @@ if(NOT HCTR_PARQUET STREQUAL "OFF")
   endif()
 endif()
 
-# RocksDB, for the plug-in alone
+# RocksDB, only for the plug-in
 set(HCTR_WITH_ROCKSDB 0)
 set(HCTR_ROCKSDB_STATE "left out")
 if(NOT HCTR_ROCKSDB STREQUAL "OFF")
@@ -222,7 +225,7 @@ if(NOT HCTR_ROCKSDB STREQUAL "OFF")
   endif()
 endif()
 
-# hiredis, whose reader of the protocol is used, and OpenSSL, for the plug-in alone
+# hiredis, used as a parser of the Redis protocol, and OpenSSL; only for the plug-in
 set(HCTR_WITH_REDIS 0)
 set(HCTR_REDIS_STATE "left out")
 if(NOT HCTR_REDIS STREQUAL "OFF")
@@ -239,7 +242,7 @@ if(NOT HCTR_REDIS STREQUAL "OFF")
   endif()
 endif()
 
-# librdkafka, for the plug-in alone
+# librdkafka, only for the plug-in
 set(HCTR_WITH_KAFKA 0)
 set(HCTR_KAFKA_VERSION none)
 set(HCTR_KAFKA_STATE "left out")
@@ -262,7 +265,7 @@ if(NOT HCTR_KAFKA STREQUAL "OFF")
   endif()
 endif()
 
-# gRPC, for the plug-in alone. It carries bytes: no code is generated, and Protocol Buffers are not linked.
+# gRPC, only for the plug-in. gRPC transfers raw bytes: no code is generated, and Protocol Buffers is not linked.
 set(HCTR_WITH_GRPC 0)
 set(HCTR_GRPC_STATE "left out (HCTR_GRPC=OFF)")
 if(NOT HCTR_GRPC STREQUAL "OFF")

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the system packages the build needs and that are missing (Debian, Ubuntu).
-# With --lint also clang-tidy. With --all also optional ones, skipping those that cannot be installed; Arrow is installed
-# by pip (pyarrow), unless HCTR_PARQUET=OFF is set. Prints nothing and uses no network if all are installed. A package
-# whose headers were installed by other means (/usr/local, a cluster image) counts as installed.
+# Installs missing system packages that the build needs (Debian, Ubuntu). --lint also installs clang-tidy. --all also
+# installs optional packages, skips packages that cannot be installed, and installs Arrow with pip (pyarrow), unless
+# HCTR_PARQUET=OFF is set. If all packages are installed, the script prints nothing and uses no network. A package whose
+# headers were installed by other means (/usr/local, a cluster image) counts as installed.
 set -euo pipefail
 
-# package : a file, looked for under the usual prefixes, or a program (bin:NAME), that shows the package is there
+# package : a file below the usual prefixes, or a program (bin:NAME), whose existence shows that the package is
+# installed
 needs=(
   "g++:bin:c++"
   "cmake:bin:cmake"
@@ -33,7 +34,7 @@ wants=(
   "libgrpc++-dev:include/grpcpp/generic/async_generic_service.h"
 )
 
-# For Parquet data: the wheel has Arrow's headers and libraries. It is optional.
+# Arrow for Parquet data, optional: the wheel contains headers and libraries.
 want_arrow() {
   [ "${HCTR_PARQUET:-}" != OFF ] || return 0
   python3 -c "import pyarrow" >/dev/null 2>&1 && return
@@ -58,7 +59,7 @@ have() {
   esac
 }
 
-missing_of() {  # missing_of NEED...: the packages, one a line
+missing_of() {  # missing_of NEED...: prints the missing packages, one per line
   local need
   for need in "$@"; do
     have "${need#*:}" || echo "${need%%:*}"

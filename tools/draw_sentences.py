@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws comments, messages, paragraphs and pages of the tree at random, for reading with fresh eyes.
+"""Draws random comments, messages, paragraphs and pages of the tree for a readability check.
 
     tools/draw_sentences.py --seed 1                                      # 100 comments, 60 messages, 40 paragraphs
     tools/draw_sentences.py --seed 2 --comments 20 --messages 0 --paragraphs 0 --pages 5
@@ -20,7 +20,7 @@ NOT_OURS = ("test/fuzz/corpus/", "docs/config.md", "docs/layers.md")
 
 
 def files(under=()):
-    """The tracked and new files of the tree, sorted, without generated ones."""
+    """The tracked and new files of the tree, sorted, without generated files."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,
                             check=True).stdout.split("\n")
     chosen = {f for f in listed if f and not f.startswith(NOT_OURS) and (ROOT / f).is_file()}

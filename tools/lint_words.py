@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Warns of habits that make sentences hard to read, in the comments, messages and pages of changed lines. Never fails.
+"""Warns of wording that is hard to read in the comments, messages and pages of changed lines. Never fails.
 
     tools/lint_words.py [SINCE]            # lines that differ from the commit SINCE; default: HEAD
     tools/lint_words.py --all [FOLDER...]  # all lines
@@ -10,7 +10,7 @@ import sys
 
 import draw_sentences as tree
 
-# (pattern, what is meant, the remedy). Patterns match single sentences, without code in backquotes.
+# (pattern, name of the habit, remedy). Patterns match single sentences, without code in backquotes.
 HABITS = [
     (r"\b(those|what|whatever|whichever) (that |which )?(has|have|had|is|was|were|are) (\w+ed|\w+en|left|sent|gone|come|there)\b",
      "participle for a noun", 'name the thing: "evicted rows", "sent messages"'),

@@ -21,10 +21,11 @@ struct FeatureKeys {
   const void* keys = nullptr;           ///< [count]
   ElementType type = ElementType::i64;  ///< i32 u32 i64 u64; unsigned 64-bit keys keep their bits
   int64_t count = 0;
-  /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: one key each.
+  /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: each sample has one
+  /// key.
   const void* offsets = nullptr;
   ElementType offsets_type = ElementType::i64;  ///< i32 or i64
-  const float* weights = nullptr;               ///< [count], for a weighted feature; null: all are 1
+  const float* weights = nullptr;               ///< [count], for a weighted feature; null: all weights are 1
 };
 
 /// Vectors of one feature, f32 in memory of the set's device: [samples, dim], or [count, dim] with Pooling::none.
@@ -36,12 +37,12 @@ struct FeatureVectors {
 
 /// The gradients of one table, summed by row, in memory of the set's device.
 struct RowGradients {
-  int64_t* keys = nullptr;  ///< [keys_of_batch() of the table] the key of each row in the batch, without duplicates
-  float* values = nullptr;  ///< [likewise, dim]
+  int64_t* keys = nullptr;  ///< [keys_of_batch() of the table]: the keys of the rows, without duplicates
+  float* values = nullptr;  ///< [same count, dim]: the summed gradients of the rows
 };
 
-/// Rows of a table in host memory. Row i has keys[i], elements [i * dim, (i + 1) * dim) of `vectors`, and likewise of
-/// each optimizer state; a row-wise state has one element per row.
+/// Rows of a table in host memory. Row i has key keys[i] and elements [i * dim, (i + 1) * dim) of `vectors` and of each
+/// optimizer state; a row-wise state has one element per row.
 struct TableRows {
   std::span<const int64_t> keys;
   std::span<const float> vectors;
@@ -50,8 +51,8 @@ struct TableRows {
 
 /// The memory that a table's rows occupy.
 struct EmbeddingMemory {
-  int64_t rows = 0;          ///< in memory and on disk
-  int64_t rows_on_host = 0;  ///< rows that are in host memory at least in part, if the device is a GPU
+  int64_t rows = 0;          ///< rows in memory and on disk
+  int64_t rows_on_host = 0;  ///< for a GPU: rows with any part in host memory
   int64_t rows_on_disk = 0;
   int64_t device_bytes = 0, host_bytes = 0;
 };
@@ -60,23 +61,24 @@ struct EmbeddingMemory {
 struct UpdateStep {
   float learning_rate = 0;
   const float* rate_on_device = nullptr;  ///< replaces learning_rate, on the set's device
-  float loss_scale = 1;                   ///< gradients are divided by it
-  const float* skip = nullptr;            ///< on the set's device: nonzero skips the update; null: never skips
+  float loss_scale = 1;                   ///< gradients are divided by this value
+  const float* skip = nullptr;            ///< on the set's device: a nonzero value skips the update; null: never skips
 };
 
-/// Tables of different widths behind one call. The rows of a batch are those that forward() has found or added, until
-/// update() or release(). Batches may differ in samples and keys. Gradients of a row are summed in the order of the
-/// keys, features in order, so results do not depend on threads; every step updates a row once.
+/// A set of embedding tables, possibly of different dims, with one call for all features. forward() finds or adds the
+/// rows of a batch; these rows stay until update() or release(). Batches may differ in samples and keys. Gradients of a
+/// row are summed in the order of features and keys, so results do not depend on the number of threads. Every step
+/// updates a row once.
 ///
-/// On several ranks each rank passes any number of samples, also none, and receives their vectors. The batch is that of
-/// all ranks, one after another, and results equal those of one rank with this batch: bit for bit on CPUs; on GPUs
-/// except for the last bits if an unweighted mean or sqrtn divides gradients. Collective calls are marked; all ranks
-/// make them in the same order. An error of one rank is thrown on all, with the rank's number, and the set remains
-/// usable; an error in the middle of an exchange ends the group. Collective calls wait for the other ranks, so they
-/// cannot be recorded.
+/// On several ranks each rank passes any number of samples, possibly none, and receives the vectors of these samples.
+/// The batch is the concatenation of all ranks' samples. Results equal those of one rank with this batch, bit for bit
+/// on CPUs; on GPUs the last bits may differ if an unweighted mean or sqrtn divides gradients. Calls marked
+/// "Collective" must be made by all ranks in the same order. They wait for the other ranks, so they cannot be recorded
+/// into a CUDA graph. An error of one rank is thrown on all ranks, with that rank's number, and the set remains usable;
+/// an error in the middle of an exchange ends the group.
 ///
-/// One thread at a time. Work is queued on the caller's stream, and the caller waits for it: arguments must stay valid
-/// until then. Only calls that say so wait themselves.
+/// Not thread-safe. Work is queued on the caller's stream, and arguments must stay valid until the work has run. A call
+/// waits for its work only if its comment says so.
 class HCTR_API EmbeddingSet {
  public:
   /// Collective. Errors: Error(usage) for duplicate or unknown names and for numbers out of range; Error(device).
@@ -86,89 +88,89 @@ class HCTR_API EmbeddingSet {
   EmbeddingSet& operator=(EmbeddingSet&&) noexcept;
 
   const EmbeddingOptions& options() const;
-  /// Sets the stream for later work, which runs after all work on the previous stream.
+  /// Sets the stream for later work. Later work waits for all work on the previous stream.
   void set_stream(void* stream);
 
-  /// A batch that forward() or prefetch() has made.
+  /// Identifies a batch of forward() or prefetch().
   using Batch = int64_t;
-  /// Finds the rows of the keys, adds missing rows as the tables' policies say, and writes the vectors. End the batch
-  /// with update() or release(), in the order in which batches were made. Collective. Waits if a table needs memory.
-  /// Errors: Error(usage) for arrays that do not fit, or more batches than options().batches; Error(data) for a row
-  /// number that does not exist, or more rows than most_rows; Error(device).
+  /// Finds the rows of the keys, adds missing rows according to the tables' policies, and writes the vectors. End
+  /// batches with update() or release(), in the order of their forward() calls. Collective. Waits if a table needs
+  /// memory. Errors: Error(usage) for arrays with wrong sizes, or more batches than options().batches; Error(data) for
+  /// a row number that does not exist, or more rows than most_rows; Error(device).
   Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
-  /// The first half of forward(), also collective: call forward() with the batch for the vectors, after the updates of
-  /// earlier batches.
+  /// The first half of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
+  /// vectors. Collective.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
   /// The number of vectors of each feature in the batch: samples, or keys with Pooling::none. Errors: Error(usage) if
-  /// it has ended.
+  /// the batch has ended.
   std::vector<int64_t> vectors_of_batch(Batch) const;
-  /// The number of keys of each table that this rank looks up in the batch: the keys of its samples or, on several
-  /// ranks, the keys of all samples whose rows it owns. Errors: likewise.
+  /// The number of keys that this rank looks up in each table for the batch: the keys of its own samples or, on several
+  /// ranks, the keys of all samples whose rows it owns. Errors: Error(usage) if the batch has ended.
   std::vector<int64_t> keys_of_batch(Batch) const;
-  /// Without a group: does the part of the next forward() or prefetch() that might wait. Call it once before each; then
-  /// that call may be recorded into a CUDA graph, and replayed after another reserve() for each replay, with batches of
-  /// at most as many keys. The batch of a replay is that of the recording.
+  /// Only without a group. Allocates in advance what the next forward() or prefetch() needs, so that this call can be
+  /// recorded into a CUDA graph. Call reserve() before each recording and before each replay. A replay may have at most
+  /// as many keys as the reservation. The Batch of a replay is the Batch of the recording.
   void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
 
-  /// Without a group: reserves memory for look-ups of at most this many samples and keys of each feature, which then
-  /// allocate none. If no rows are on disk, such a look-up may be recorded into a CUDA graph and replayed between any
-  /// other calls. Waits.
+  /// Only without a group. Reserves memory for look-ups of at most this many samples, and at most this many keys per
+  /// feature. Such look-ups allocate nothing. If no rows are on disk, such a look-up can be recorded into a CUDA graph
+  /// and replayed between any other calls. Waits.
   void reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features);
 
-  /// dw = the gradient with respect to each key's weight in weighted features, from the gradients of their vectors;
-  /// null for other features. Shapes: [count].
+  /// Computes the gradient of each key's weight from the gradients of the vectors. dw[f]: [count] for a weighted
+  /// feature f, null for other features.
   void weight_gradients(Batch, std::span<const FeatureVectors<const float>> gradients, std::span<float* const> dw);
-  /// Updates the rows of the batch with the gradients of its vectors. Ends the batch. Collective; all ranks pass the
-  /// same step, and the same value of `skip`.
+  /// Updates the rows of the batch from the gradients of its vectors, and ends the batch. Collective: all ranks pass
+  /// the same step, and the same value of `skip`.
   void update(Batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep&);
-  /// The gradients of rows, for an optimizer of the caller: one for each table. Returns how many rows of each table
-  /// this rank has in the batch; waits for that. Ends the batch, unless `ends` is false: then update() may follow, with
-  /// the same gradients or others. Collective.
+  /// Writes the gradients of the batch's rows, one RowGradients per table, for an optimizer of the caller. Returns the
+  /// number of rows per table on this rank, and waits for that number. Ends the batch, unless `ends` is false: then
+  /// update() may follow, with the same or other gradients. Collective.
   std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
                                      std::span<const RowGradients>, bool ends = true);
-  /// Ends the batch without an update: its rows stay. All ranks do.
+  /// Ends the batch without an update and keeps the rows. Collective.
   void release(Batch);
 
-  /// Writes the vectors of keys as of the last ended batch. Adds no rows: a key without one has the vector 0.
-  /// Collective.
+  /// Writes the vectors of keys, with the values after the last ended batch. Adds no rows: a key without a row has
+  /// vector 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 
   /// The number of updates that were not skipped. Waits.
   int64_t updates();
-  /// Sets that number, for a restored state: Adam's bias correction depends on it.
+  /// Sets the number of updates, for a restored state: Adam's bias correction depends on it.
   void set_updates(int64_t);
 
   /// Bytes that the set has allocated from options().allocator.
   int64_t allocated_bytes() const;
 
-  // The following are for one table. They wait; no batch may be in progress. Collective: counts and bytes are sums over
-  // all ranks (a replicated row counts once, its bytes on each rank); rank 0 receives the rows and removed keys of all
-  // ranks, other ranks none. Errors: Error(usage) for an unknown name.
+  // The members below work on one table. They wait, and no batch may be in progress. Collective: counts and bytes are
+  // sums over all ranks (a replicated row counts once, its bytes on each rank). Rank 0 receives the rows and removed
+  // keys of all ranks; other ranks receive none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
   /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
   std::map<std::string, int64_t> counts(const std::string& table);
-  /// Passes all rows to `sink`, in blocks, by ascending keys. `states`: with the optimizer states.
+  /// Passes all rows to `sink`, in blocks, by ascending keys. `states` adds the optimizer states.
   void export_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);
-  /// The same for rows that may have changed since note_exported(). Needs marks_changes.
+  /// Like export_rows(), for rows that may have changed since note_exported(). Needs marks_changes.
   void export_changed_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);
-  /// The keys whose rows have been removed since then.
+  /// The keys whose rows have been removed since note_exported().
   std::vector<int64_t> removed_keys(const std::string& table);
   void note_exported();
-  /// Adds rows, or overwrites existing ones. All ranks pass the same rows, and each keeps its own. Errors: Error(data)
-  /// for a duplicate key, a row number that does not exist, or more rows than most_rows.
+  /// Adds rows, or overwrites existing rows. All ranks pass the same rows, and each rank keeps the rows that it owns.
+  /// Errors: Error(data) for a duplicate key, a row number that does not exist, or more rows than most_rows.
   void import_rows(const std::string& table, const TableRows&);
-  /// Removes the rows of these keys, the same on all ranks; keys without a row are left out. Returns how many rows that
-  /// were. Errors: Error(usage) for a table with row numbers, or one whose rows may be on a disk.
+  /// Removes the rows of these keys; all ranks pass the same keys. Keys without a row are ignored. Returns the number
+  /// of removed rows. Errors: Error(usage) for a table with row numbers, or a table whose rows may be on disk.
   int64_t remove_rows(const std::string& table, std::span<const int64_t> keys);
 
-  /// Writes everything that later results depend on to a folder, which must be new or written by save(). Collective:
-  /// each rank writes its rows to the folder, which all ranks must be able to access. Errors: Error(io).
+  /// Writes the complete state to a folder, which must be new or written by save(). Collective: each rank writes its
+  /// own rows, so all ranks must be able to access the folder. Errors: Error(io).
   void save(const std::filesystem::path& folder);
-  /// Restores the state of a set of the same tables, before any batch: the set then continues as the saved one would
-  /// have, also on another number of ranks. Collective. Errors: Error(io); Error(data) for another set, or a damaged
-  /// file.
+  /// Restores the state of a saved set with the same tables. Call it before any batch. The set then continues as the
+  /// saved set would have, also on another number of ranks. Collective. Errors: Error(io); Error(data) for other
+  /// tables, or a damaged file.
   void load(const std::filesystem::path& folder);
 
  private:

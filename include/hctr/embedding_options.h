@@ -13,19 +13,21 @@
 
 namespace hctr {
 
-/// How the vectors v of a bag of keys with weights w are combined: sum w v; sum w v / sum w; sum w v / sqrt(sum w^2);
-/// the maximum of each element; or none: each key has its own vector. Without weights w is 1. A key without a row has
-/// the vector 0, and counts in the divisor. An empty bag or a divisor of 0 gives 0.
+/// How an embedding combines the vectors v of a bag, with weights w. sum: sum(w v). mean: sum(w v) / sum(w). sqrtn:
+/// sum(w v) / sqrt(sum(w^2)). max: the maximum of each element. none: each key has its own vector. Unweighted keys have
+/// w = 1. A key without a row has vector 0, and its weight counts in the divisor. An empty bag or a divisor of 0 gives
+/// 0.
 enum class Pooling { sum, mean, sqrtn, max, none };
 
-/// An optimizer of rows. Its defaults are those of a config; docs/embedding_set.md has the formulas.
+/// The optimizer of a table's rows. Defaults are those of a config; docs/embedding_set.md has the formulas.
 struct HCTR_API EmbeddingOptimizer {
   enum class Rule { none, sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw, adamax, adadelta };
-  /// Which rows a step changes: those of the batch; every row, with gradient 0 if absent; or those of the batch, which
-  /// first catch up on the skipped updates (adam).
+  /// Which rows a step changes. local: the rows of the batch. global: every row, with gradient 0 for rows that are not
+  /// in the batch. lazy_global (adam): the rows of the batch, after they catch up on skipped updates.
   enum class Rows { local, global, lazy_global };
-  /// The variant of the formula. momentum_sgd and nesterov: whether the rate is inside the momentum; adagrad and
-  /// rmsprop: whether epsilon is inside the root; adam, adamw and adamax: whether epsilon is corrected for the bias.
+  /// The variant of the formula. For momentum_sgd and nesterov: whether the momentum includes the learning rate. For
+  /// adagrad and rmsprop: whether epsilon is inside the root. For adam, adamw and adamax: whether epsilon is
+  /// bias-corrected.
   enum class Formula { config, torch, keras };
   Rule rule = Rule::adam;
   Rows rows = Rows::local;
@@ -39,65 +41,67 @@ struct HCTR_API EmbeddingOptimizer {
   bool row_wise = false;                     ///< adagrad: one sum per row
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
-  float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: not clipped
+  float most_gradient = 0;                   ///< gradients are clipped to this magnitude; 0: no clipping
 
-  /// The formula and defaults of torch.optim (and of FBGEMM's adagrad, row-wise adagrad, adam), or of
-  /// tf.keras.optimizers 3. Errors: Error(usage) for a rule that they do not have.
+  /// torch(): formula and defaults of torch.optim. fbgemm(): torch.optim's formula with FBGEMM's variants of sgd,
+  /// adagrad and adam. keras(): formula and defaults of tf.keras.optimizers 3. Errors: Error(usage) for a rule that the
+  /// framework lacks.
   static EmbeddingOptimizer torch(Rule);
   static EmbeddingOptimizer fbgemm(Rule, bool row_wise = false);
   static EmbeddingOptimizer keras(Rule);
 };
 
-/// The initial values of a row: uniform on [-value, value), normal with that standard deviation, that constant, or
-/// uniform on +-1 / sqrt(rows) for a table with row numbers. They depend only on the seed, the table's name and the
-/// key.
+/// The initial values of a row: uniform on [-value, value), normal with standard deviation `value`, constant `value`,
+/// or uniform on +-1 / sqrt(rows) for a table with row numbers. The values depend only on the seed, the table's name
+/// and the key.
 struct EmbeddingStart {
   enum class Kind { uniform, normal, constant, by_rows };
   Kind kind = Kind::uniform;
   float value = 0.05f;
 };
 
-/// The ranks of a group that own a table's rows. whole: one rank has all rows. spread: rank = key modulo number of
-/// ranks. replicated: each rank has all rows, and applies the gradients of all. automatic: tables with row numbers that
-/// fit into one rank's share are whole, each on the rank with the fewest bytes so far, largest first; so are tables
-/// with most_rows; others are spread. A set without a group has all rows.
+/// Which ranks of a group own a table's rows. whole: one rank owns all rows. spread: rank = key modulo number of ranks.
+/// replicated: each rank has all rows, and applies the gradients of all ranks. automatic: a table with row numbers is
+/// whole if it fits into one rank's share, largest table first, on the rank with the fewest bytes so far; a table with
+/// most_rows is whole too; other tables are spread. A set without a group has all rows.
 struct EmbeddingPlacement {
   enum class Where { automatic, whole, spread, replicated };
-  Where where = Where::automatic;  ///< replicated: only for tables with row numbers
-  int rank = -1;                   ///< for a whole table; -1: chosen as above
+  Where where = Where::automatic;  ///< replicated requires row numbers
+  int rank = -1;                   ///< owner rank of a whole table; -1: the rank with the fewest bytes
 };
 
 struct EmbeddingTableOptions {
   enum class WhenFull { error, evict_lru, evict_lfu, ignore };
-  enum class Format { f32, f16, bf16 };  ///< two-byte rows are rounded at random, so that small updates are not lost
-  std::string name;                      ///< also names its random stream
+  enum class Format { f32, f16, bf16 };  ///< f16 and bf16 use stochastic rounding, so small updates are not lost
+  std::string name;                      ///< also seeds the table's random stream
   int64_t dim = 0;                       ///< elements per row
-  int64_t rows = 0;                      ///< row numbers 0 to rows - 1 are the keys; 0: any keys, each gets a row
+  /// keys are row numbers 0 to rows - 1; 0: hashed keys, and a new key adds a row
+  int64_t rows = 0;
   Format format = Format::f32;
   EmbeddingOptimizer optimizer{};
   EmbeddingStart initial{};
   EmbeddingPlacement placement{};
-  // The following require hashed keys (rows = 0).
-  int64_t most_rows = 0;  ///< 0: limited by memory only. Each rank gets its share of a spread table's limit
+  // The fields below require hashed keys (rows = 0).
+  int64_t most_rows = 0;
   WhenFull when_full = WhenFull::error;
-  int64_t min_count = 1;         ///< occurrences after which a key gets a row
-  double admit_probability = 1;  ///< probability that a key gets a row, for each bag with it
-  int64_t expire_after = 0;      ///< rows whose key did not occur in this many batches are removed; 0: none
+  int64_t min_count = 1;         ///< a key gets a row at this occurrence
+  double admit_probability = 1;  ///< probability that a new key gets a row, drawn for each bag that contains the key
+  int64_t expire_after = 0;      ///< removes rows whose key did not occur in this many batches; 0: never
   bool marks_changes = false;    ///< required by export_changed_rows()
 };
 
-/// A list of keys for each sample, looked up in one table. Several features may share a table.
+/// One bag of keys per sample, looked up in one table. Several features may share a table.
 struct EmbeddingFeature {
   std::string name, table;
   Pooling pooling = Pooling::sum;
-  bool weighted = false;  ///< its keys have weights; not with max and none
+  bool weighted = false;  ///< keys have weights; not with Pooling::max and Pooling::none
 };
 
-/// A caller's allocator of device memory. Used for batches, look-ups, and rows of tables with row numbers, whose size
-/// is fixed. Rows of other tables grow at fixed addresses, which only the driver supports, as do rows that may move to
-/// host memory or disk.
+/// A caller's allocator of device memory. It is used for batches, look-ups, and rows of tables with row numbers, whose
+/// size is fixed. The driver allocates the rows of other tables, because these tables grow at fixed virtual addresses.
+/// The driver also allocates rows that may move to host memory or disk.
 struct EmbeddingAllocator {
-  /// Returns memory aligned to 256 bytes, usable by work on the stream; null if there is none left.
+  /// Returns memory aligned to 256 bytes for work on `stream`; null if out of memory.
   void* (*allocate)(size_t bytes, void* stream, void* user) = nullptr;  ///< null: the driver allocates all memory
   void (*free)(void* memory, size_t bytes, void* stream, void* user) = nullptr;
   void* user = nullptr;
@@ -105,25 +109,25 @@ struct EmbeddingAllocator {
 
 struct EmbeddingOptions {
   std::vector<EmbeddingTableOptions> tables;
-  std::vector<EmbeddingFeature> features;  ///< in the order of the arrays passed to calls
+  std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls receive
   int gpu = -1;                            ///< -1: the CPU
   void* stream = nullptr;                  ///< the caller's cudaStream_t; null: the default stream
-  int threads = 1;                         ///< of the CPU
+  int threads = 1;                         ///< CPU threads
   uint64_t seed = 0;
   int batches = 2;  ///< maximum batches between forward() and update()
-  /// Maximum keys of a table in a batch. Addresses are reserved for them, and memory is allocated as needed; with a
-  /// disk, all of it at once.
+  /// Maximum keys of a table in a batch. Address space is reserved for this number of keys; memory is allocated as
+  /// needed, or in advance if rows may be on disk.
   int64_t most_keys = 1 << 24;
-  /// Memory for rows, as "table_memory" of a config: the limit on the GPU (default: its free memory), the limit in host
-  /// memory beyond that, and a folder for rows that fit into neither.
+  /// Memory for rows, like "table_memory" of a config: device_bytes limits GPU memory (default: the free GPU memory),
+  /// host_bytes limits the host memory beyond that, and disk is the folder for the remaining rows.
   std::optional<int64_t> device_bytes{};
   int64_t host_bytes = 0;
   std::filesystem::path disk{};
   int64_t disk_bytes = 0;
-  /// The rank of this set, if several share the tables. All ranks make sets of the same tables, features, seed and
-  /// number of batches; each has its own device, stream and memory.
+  /// The rank of this set, if several sets share the tables. All ranks make sets with the same tables, features, seed
+  /// and number of batches. Device, stream and memory may differ.
   EmbeddingRank rank{};
-  /// Called by the thread that calls the set; outlives it.
+  /// Called by the thread that calls the set. Must outlive the set.
   EmbeddingAllocator allocator{};
 };
 

@@ -1,4 +1,4 @@
-/* What the shared library shows to other programs. */
+/* Symbol visibility of the shared library. */
 #ifndef HCTR_EXPORT_H
 #define HCTR_EXPORT_H
 

@@ -21,20 +21,20 @@ static_assert(std::endian::native == std::endian::little, "files are read and wr
 //   block   = payload                                               error_check 0, "check": "None"
 //           | i32 payload bytes, payload, u8 sum of payload bytes   error_check 1, "check": "Sum"
 //
-// Slots are in the order of the sparse inputs of the `Data` layer: the first slot_num belong to the first input.
+// Slots follow the sparse inputs of the `Data` layer: the first input's slots come first.
 
 struct NormHeader {
-  int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block is framed, including this header
+  int64_t error_check = 0;        ///< 0: blocks without frame; 1: every block, including the header, is framed
   int64_t number_of_records = 0;  ///< samples in this file
   int64_t label_dim = 0;
   int64_t dense_dim = 0;
-  int64_t slot_num = 0;  ///< per sample, over all sparse inputs
+  int64_t slot_num = 0;  ///< slots per sample, summed over all sparse inputs
   int64_t reserved[3] = {0, 0, 0};
 };
 static_assert(sizeof(NormHeader) == 64);
 
-inline constexpr int64_t kFrameLengthBytes = 4;  ///< precedes a framed payload
-inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
+inline constexpr int64_t kFrameLengthBytes = 4;  ///< Size of the length field before a framed payload.
+inline constexpr int64_t kFrameSumBytes = 1;     ///< Size of the checksum after a framed payload.
 
 // ---- File list (HugeCTR) -------------------------------------------------------------------------------------------
 //
@@ -42,7 +42,7 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 
 // ---- Key set (HugeCTR 2.3) -----------------------------------------------------------------------------------------
 //
-//   The distinct keys of a file list, each u32 or i64 as in its data files; no header.
+// The distinct keys of the data files in a file list, as u32 or i64 like in those files; no header.
 
 // ---- Model files (HugeCTR) -----------------------------------------------------------------------------------------
 //
@@ -59,7 +59,7 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 //            HugeCTR instead saves a whole table in the order of row numbers, which its model files do not keep
 //   .ntp.json   {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...]}, ...]}; ours add "name" and more numbers
 
-// The files in a folder of version 3.1.
+// File names in a version 3.1 folder.
 inline constexpr const char *kFolderKeys = "key", *kFolderSlots = "slot_id", *kFolderVectors = "emb_vector";
 
 /// `<prefix>_opt_dense_<iteration>.model` and `<prefix><embedding>_opt_sparse_<iteration>.model`
@@ -73,7 +73,7 @@ inline std::string sparse_opt_states_name(const std::string& prefix, int64_t emb
 inline std::string dense_model_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_dense_" + std::to_string(iteration) + ".model";
 }
-/// `<prefix><embedding>_sparse_<iteration>.model`: nothing stands between prefix and number
+/// `<prefix><embedding>_sparse_<iteration>.model`, without a separator between prefix and number
 inline std::string sparse_model_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
   return prefix + std::to_string(embedding) + "_sparse_" + std::to_string(iteration) + ".model";
 }
@@ -83,18 +83,18 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 //   {"schema": 1, "run": id, "iteration": n, "updates": n, "tables": [{"name", "embedding_vec_size", "identity"}, ...],
 //    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}
 //
-//   Written last, so that a set of model files with a valid manifest is complete. "name": the part after the prefix, so
-//   that a set may be moved, and renamed to another prefix. "updates": the number that were not skipped, Adam's t.
-//   "tables": by the number in file names. "data": number of files of the training data, bytes, and a hash of sizes.
-//   The last "crc32" covers the text before it.
+// The manifest is written last: a set of model files with a valid manifest is complete. "name" excludes the prefix, so
+// the files can be moved, and renamed to another prefix. "updates" counts the steps that were not skipped (Adam's t).
+// "tables" has the order of the table numbers in file names. "data": number of training files, their bytes, and a hash
+// of their sizes. The last "crc32" covers the text before it.
 
 inline constexpr int64_t kModelManifestSchema = 1;
-/// The folder of a delta, `<prefix>_delta_<iteration>`, whose files have this folder as their prefix.
+/// The folder of a delta, `<prefix>_delta_<iteration>`. This folder is the prefix of the delta's files.
 inline std::string delta_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_delta_" + std::to_string(iteration);
 }
 /// `<embedding>_removed_<iteration>.keys`: for each removed key, int64 slot (0 if rows belong to keys alone) and int64
-/// key, sorted by both.
+/// key, sorted by (slot, key).
 inline std::string removed_keys_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
   return prefix + std::to_string(embedding) + "_removed_" + std::to_string(iteration) + ".keys";
 }
@@ -113,8 +113,8 @@ inline std::string model_manifest_name(const std::string& prefix, std::string_vi
 struct RowAccess {
   int64_t key = 0;
   int32_t slot = 0;          ///< 0 if rows belong to keys alone
-  uint32_t last_seen = 0;    ///< the step, counted from 0 and modulo 2^32, of the last batch that held the key
-  uint64_t occurrences = 0;  ///< of the key in all batches since its row was added; stays at 2^32 - 1
+  uint32_t last_seen = 0;    ///< step of the last batch with the key, counted from 0, modulo 2^32
+  uint64_t occurrences = 0;  ///< occurrences of the key since its row was added, saturating at 2^32 - 1
 };
 static_assert(sizeof(RowAccess) == 24);
 
@@ -127,9 +127,9 @@ inline constexpr const char* kAccessStatsEnding = ".marks";
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
 //    "made_with": {...}}
 //
-//   The metrics on the evaluation samples of a model that knows the hidden probabilities. With several labels these
-//   are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...] holds
-//   each
+// The metrics of a model that knows the hidden probabilities, on the evaluation samples. With several labels the
+// metrics are means over the labels, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share":
+// x}, ...] has the metrics of each label.
 
 inline constexpr int64_t kTruthSchema = 1;
 

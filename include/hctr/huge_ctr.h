@@ -1,14 +1,14 @@
-/* The library for programs in C and in languages that call C. docs/library.md has examples.
+/* The library's interface for C, and for languages that can call C. docs/library.md has examples.
  *
- * Calls return HCTR_OK or the kind of an error; hctr_error_message() says what was wrong. Structs begin with their
- * size: set it to sizeof the struct, and all that is 0 has its default. A handle is used by one thread at a time, but
- * for hctr_model_score() and stores, which any number of threads may call. Nothing prints, ends the process or reads
- * the environment.
+ * Calls return HCTR_OK or the kind of an error; hctr_error_message() returns the message. The first field of a struct
+ * is its size: set this field to sizeof the struct. Other fields that are 0 have their defaults. A handle is used by
+ * one thread at a time; exceptions are hctr_model_score() and stores, which are thread-safe. No call prints, ends the
+ * process or reads the environment.
  */
 #ifndef HCTR_HUGE_CTR_H
 #define HCTR_HUGE_CTR_H
 
-/* What is declared, by idea. Programs include this header, not its parts. */
+/* Programs include this header instead of the parts below. */
 #include "hctr/c/c_basics.h"
 #include "hctr/c/c_embedding.h"
 #include "hctr/c/c_frame.h"

@@ -1,4 +1,5 @@
-// The ranks that share the tables of embedding sets: threads of one process, or of several processes that join.
+// The ranks that share the tables of embedding sets: threads of one process, or of several processes that join over TCP
+// or MPI.
 #pragma once
 
 #include <memory>
@@ -10,45 +11,46 @@
 
 namespace hctr {
 
-/// Timeouts of ranks.
+/// Timeouts, in seconds.
 struct RankWaits {
-  int call_seconds = 60;     ///< for a rank that is late in a call of a step, which then counts as lost; 0: none
-  int join_seconds = 300;    ///< until all processes have joined
-  int silence_seconds = 20;  ///< for the heartbeat of another process, which each sends every second
+  int call_seconds = 60;     ///< for other ranks in a collective call: a late rank counts as lost; 0: none
+  int join_seconds = 300;    ///< for all processes to join
+  int silence_seconds = 20;  ///< for the next heartbeat of another process, sent every second
 };
 
-/// One of several processes that join.
+/// The options of one process that joins a group.
 struct JoinOptions {
-  int ranks = 1;  ///< of this process
-  /// The address at which process 0 waits for the others over TCP. Empty: taken from the launcher's variables in the
-  /// environment of `surroundings` (mpirun with MPI, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or srun;
-  /// docs/distributed.md).
+  int ranks = 1;  ///< number of ranks in this process
+  /// The address where process 0 accepts the other processes over TCP. Empty: the launcher's environment variables in
+  /// `surroundings` decide: mpirun (with MPI), RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or srun
+  /// (docs/distributed.md).
   std::string address{};
   int port = 0;
-  int process = 0, processes = 1;  ///< with an address: the number of this process, and how many there are
-  /// A shared secret of at least 16 characters; without one, any process that reaches the port can join.
+  int process = 0, processes = 1;  ///< with an address: the index of this process, and the number of processes
+  /// A shared secret of at least 16 characters. Without a secret, any process that reaches the port can join.
   std::string secret{};
   RankWaits waits{};
-  /// The environment and log; and end_process() and on_lost_peer(), as documented there. All are optional.
+  /// Optional: the environment and log, end_process() and on_lost_peer() (see Surroundings).
   Surroundings surroundings{};
 };
 
-/// One rank of a group. Copies are the same rank. One thread at a time uses a rank, and all ranks of a group make the
-/// same collective calls in the same order, over all their sets. Once the last copy of a rank is destroyed, with its
-/// sets, calls in which others would wait for it fail; so a thread that may end early must own its rank.
+/// One rank of a group. Copies refer to the same rank. A rank is used by one thread at a time. All ranks of a group
+/// make the same collective calls in the same order, over all their sets. A rank is lost when its last copy and its
+/// sets are destroyed; collective calls of the other ranks then fail. A thread that may end early must therefore own
+/// its rank.
 class HCTR_API EmbeddingRank {
  public:
-  /// No group: the tables belong to one set.
+  /// No group: one set has all rows of its tables.
   EmbeddingRank() = default;
-  /// Makes `ranks` ranks, each for a thread of this process.
+  /// Makes a group of `ranks` ranks, one for each thread of this process.
   static std::vector<EmbeddingRank> of_threads(int ranks, const RankWaits& = {});
-  /// The ranks of this process in a group of several processes; each process makes this call. Waits until all have
-  /// joined. Errors: Error(usage) for options that do not fit; Error(comm) naming the process that did not join, or has
-  /// another secret.
+  /// Returns the ranks of this process in a group of several processes. Each process makes this call, which waits until
+  /// all processes have joined. Errors: Error(usage) for invalid options; Error(comm) naming the process that did not
+  /// join, or has another secret.
   static std::vector<EmbeddingRank> of_processes(const JoinOptions&);
 
   int rank() const;
-  int size() const;  ///< ranks of the group; 1 without one
+  int size() const;  ///< ranks of the group; 1 without a group
 
   struct HCTR_HIDDEN State;
   const std::shared_ptr<State>& state() const { return state_; }

@@ -1,4 +1,4 @@
-// Writes a page that shows what happened in training runs.
+// Writes an HTML report of training runs.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 
 namespace hctr {
 
-/// JobOptions::config is ignored: each run folder has its own.
+/// JobOptions::config is ignored: each run folder has its own config.
 struct RunReportOptions : JobOptions {
-  std::vector<std::filesystem::path> runs;  ///< run folders, in the order of the page
+  std::vector<std::filesystem::path> runs;  ///< run folders, in the order of the report
   std::filesystem::path out;                ///< an HTML file
-  bool scores = true;                       ///< scores evaluation samples with each final model, if both exist
-  bool importance = false;                  ///< measures feature importance by permutation
-  int64_t rows = 100000;                    ///< maximum number of evaluation samples to score
+  /// scores evaluation samples with each final model, if model and samples exist
+  bool scores = true;
+  bool importance = false;  ///< measures feature importance by permutation
+  int64_t rows = 100000;    ///< maximum number of evaluation samples to score
 };
 
 struct RunReportSummary {
-  std::vector<std::string> notes;  ///< missing parts of the page, with the reasons
-  bool interrupted = false;        ///< ended by JobOptions::stop; then there is no page
+  std::vector<std::string> notes;  ///< missing parts of the report, with the reasons
+  bool interrupted = false;        ///< stopped by JobOptions::stop; no report was written
 };
 
-/// Writes a self-contained HTML file with numbers, drawings and style. Data that a run lacks become notes on the page.
-/// Errors: Error(usage) when a folder is not a run folder; Error(io).
+/// Writes a self-contained HTML file with numbers, drawings and style. Missing data of a run cause notes in the report.
+/// Errors: Error(usage) if a folder is not a run folder; Error(io).
 HCTR_API RunReportSummary report_runs(const RunReportOptions&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Trains with a config, and checks one.
+// Trains the model of a config, and checks a config.
 #pragma once
 
 #include <atomic>
@@ -22,42 +22,43 @@ struct Attempt;
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
-/// The encoding to use if the config's differs from the one saved with a model.
+/// Which encoding to use if the config's encoding differs from the encoding saved with a model.
 enum class EncodingChoice { same, config, model };
 
-/// The options of every command that uses a model.
+/// Options shared by all commands that use a model.
 struct JobOptions {
-  std::filesystem::path config;      ///< "-": the standard input
-  std::vector<std::string> changes;  ///< fields of the config, "solver.batchsize=1024"; later changes of a field win
+  std::filesystem::path config;  ///< "-": the standard input
+  /// changes of config fields, "solver.batchsize=1024"; the last change of a field wins
+  std::vector<std::string> changes;
   DeviceChoice device = DeviceChoice::automatic;
-  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from a saved model is an error
-  bool allow_unmatched = false;                    ///< a slot or label whose values match nothing is not an error
+  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from the saved model's encoding is an error
+  bool allow_unmatched = false;                    ///< accepts a slot or label whose values all match nothing
   bool strict = false;                             ///< warnings about the config become errors
   bool sync_launches = false;                      ///< waits after every GPU kernel, to find a faulty one
   std::optional<int> threads;                      ///< CPU threads for operators; none: all usable cores
-  int comm_timeout = 25;  ///< seconds that ranks wait for another rank in a step; 0: no timeout
-  int peer_timeout = 20;  ///< seconds to wait for another process's heartbeat, sent every second
-  // Without MPI, in seconds:
-  int join_timeout = 300;                  ///< until all processes of a job have joined
-  int restart_wait = 60;                   ///< after a restart, for processes that may be lost
-  Attempt* attempt = nullptr;              ///< for a process that is restarted when it fails
-  const std::atomic<int>* stop = nullptr;  ///< when nonzero, a signal number: work ends after the current step
+  int comm_timeout = 25;                           ///< timeout in seconds for another rank in a step; 0: none
+  int peer_timeout = 20;  ///< timeout in seconds for the next heartbeat of another process, sent every second
+  // Timeouts without MPI, in seconds:
+  int join_timeout = 300;                  ///< timeout until all processes of a job have joined
+  int restart_wait = 60;                   ///< timeout after a restart for processes that may be lost
+  Attempt* attempt = nullptr;              ///< set in a worker process that a keeper restarts after a failure
+  const std::atomic<int>* stop = nullptr;  ///< a signal number other than 0 ends the work after the current step
   Surroundings surroundings{};             ///< environment, log, reaction to a lost process
 };
 
 struct TrainOptions : JobOptions {
   std::filesystem::path run_dir;  ///< empty: a new folder under runs/
-  /// The checkpoint to resume from: "latest", its folder, or a folder of several; empty: a new run.
+  /// The checkpoint to resume from: "latest", a checkpoint's folder, or a folder of checkpoints; empty: a new run.
   std::string resume;
-  std::optional<int64_t> seed;      ///< replaces the config's
-  std::optional<int64_t> max_iter;  ///< replaces the config's length
+  std::optional<int64_t> seed;      ///< replaces the config's seed
+  std::optional<int64_t> max_iter;  ///< replaces the config's number of iterations
   bool profile = false;             ///< measures the parts of some steps, and writes profile.json
-  /// Receives each line of metrics.jsonl, without its end, instead of the log; null: the log gets lines.
+  /// Receives each line of metrics.jsonl, without the newline, instead of the log; null: the log receives these lines.
   std::function<void(std::string_view line)> lines{};
-  std::filesystem::path metrics_file;  ///< for Prometheus, rewritten with every metrics line; empty: none
-  std::vector<std::string> command;    ///< the command line, for run.json
-  /// Memory held in reserve for saving the model; null: none. When it is released, as a handler of operator new does,
-  /// training ends with an error and saves the model. Outlives the call.
+  std::filesystem::path metrics_file;  ///< a file for Prometheus, rewritten with every metrics line; empty: none
+  std::vector<std::string> command;    ///< the command line to record in run.json
+  /// Reserved memory for saving the model; null: none. A handler of operator new may release the reserve when memory
+  /// runs out: training then saves the model and ends with an error. Must outlive the call.
   MemoryReserve* reserve = nullptr;
 };
 
@@ -68,57 +69,59 @@ struct TrainSummary {
   int64_t iterations = 0, samples = 0;
   double seconds = 0, samples_per_second = 0;
   double final_loss = 0;
-  std::map<std::string, double> metrics;         ///< of the last evaluation, by name
-  std::map<std::string, std::string> undefined;  ///< for NaN metrics: the reason
-  std::map<std::string, double> best_possible;   ///< the metrics of the ground truth behind generated data
+  std::map<std::string, double> metrics;         ///< metrics of the last evaluation, by name
+  std::map<std::string, std::string> undefined;  ///< the reason for each NaN metric
+  std::map<std::string, double> best_possible;   ///< for generated data: the metrics of the ground truth
   int64_t skipped_records = 0;                   ///< bad records that were skipped
   int64_t skipped_steps = 0;                     ///< fp16: steps whose gradients overflowed
-  std::optional<double> loss_scale;              ///< fp16: the final scale
+  std::optional<double> loss_scale;              ///< fp16: the final loss scale
   std::map<std::string, std::map<std::string, int64_t>> tables;  ///< row and key counts of tables with a row policy
-  std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, on its GPU or in its process
-  /// Bytes of weights, activations, and rows of each table with their states. Empty for a run that had nothing to do.
+  std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, of its GPU or its process
+  /// Bytes of weights, of activations, and of each table's rows with their states. Empty if the run had nothing left to
+  /// train.
   std::vector<std::pair<std::string, int64_t>> memory_parts;
-  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes of as many full-size messages. None on
-  /// one host.
+  /// Bytes that all ranks have sent to other hosts for embeddings, and the bytes that the same messages would have at
+  /// their maximum size. None on one host.
   struct BetweenHosts {
     int64_t sent = 0, of_full_size = 0;
   };
   std::optional<BetweenHosts> between_hosts;
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
-  /// For a stopped run: the checkpoint of its last iteration, which replaces model files.
+  /// For a stopped run: the checkpoint of the last iteration, written instead of model files.
   std::filesystem::path checkpoint;
-  bool interrupted = false;  ///< ended early by TrainOptions::stop
+  bool interrupted = false;  ///< stopped early by TrainOptions::stop
   int stop_signal = 0;       ///< the value of TrainOptions::stop
-  /// The reason why training ended early: the metric whose threshold was reached, or "early_stopping".
+  /// Why training ended early: the metric that reached its threshold, or "early_stopping".
   std::optional<std::string> stopped_at;
   /// With early stopping: the iteration of the final model, and its metrics.
   std::optional<int64_t> best_iteration;
   std::map<std::string, double> best_metrics;
 };
 
-/// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files, and reports
-/// progress to the log. As one of several processes (mpirun) it trains together with the others: only rank 0's process
-/// writes, and an error ends all processes, as the surroundings say. Errors: Error of any kind, the first of any rank.
+/// Trains a config on the ranks that the config names. Writes the run folder and the snapshot files, and reports
+/// progress to the log. One of several processes (mpirun) trains together with the others: only rank 0's process writes
+/// files, and an error ends all processes (Surroundings::end_process). Errors: Error of any kind, the first of any
+/// rank.
 HCTR_API TrainSummary train(const TrainOptions&);
 
 struct CheckOptions : JobOptions {
-  std::optional<double> gpu_memory;  ///< GiB per GPU; none: the memory of the named GPU, or of this machine's
-  std::optional<int64_t> gpus;       ///< replaces the config's GPUs
-  std::string gpu_name;              ///< a known GPU; empty: this machine's
-  bool json = false;                 ///< returns JSON
-  /// Statistics of the data, by slot of a record.
+  std::optional<double> gpu_memory;  ///< GiB per GPU; none: the memory of the GPU `gpu_name`, or of this machine's GPU
+  std::optional<int64_t> gpus;       ///< replaces the config's number of GPUs
+  std::string gpu_name;              ///< a known GPU model; empty: this machine's GPU
+  bool json = false;                 ///< returns JSON instead of text
+  /// Statistics of the data, for each slot of a record.
   struct Slot {
-    double keys = 0;       ///< mean number per sample
-    int64_t distinct = 0;  ///< different keys
+    double keys = 0;       ///< mean number of keys per sample
+    int64_t distinct = 0;  ///< number of distinct keys
   };
-  std::vector<Slot> slots;  ///< empty: not counted
+  std::vector<Slot> slots;  ///< empty if the data were not counted
 };
 
 /// Checks a config: reads it, connects the layers, computes every shape. Needs no GPU and no data files. Returns, as
-/// text or JSON, the layer table, the placement plan on several GPUs, the memory of each, the expected time of a step
-/// if the GPU is known, and the folders that are not writable. Calls `note` with each warning and note, one line each.
-/// Errors: Error(config) with every problem found; Error(usage) for an unknown GPU name.
+/// text or JSON: the layer table, the placement plan for several GPUs, the memory of each GPU, the expected time of a
+/// step if the GPU is known, and the folders that are not writable. Calls `note` with each warning and note, one line
+/// per call. Errors: Error(config) with every problem found; Error(usage) for an unknown GPU name.
 HCTR_API std::string check(const CheckOptions&, const std::function<void(std::string_view)>& note);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Rows of a store's model in the memory of a GPU, for look-ups that write their vectors there.
+// A GPU cache for rows of a store's model. Look-ups write their vectors to GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -16,70 +16,70 @@ namespace hctr {
 struct Device;
 
 struct StoreCacheOptions {
-  enum class Rows { f32, f16, bf16, fp8, int8 };  ///< fp8 (e4m3) and int8 with one scale a row
-  int gpu = 0;                                    ///< -1: no GPU, the levels of the store answer
-  /// Of GPU memory, for rows and what finds them; 0: four fifths of what is free. There are two caches while one
-  /// version takes over from another.
+  enum class Rows { f32, f16, bf16, fp8, int8 };  ///< fp8 (e4m3) and int8 have one scale per row
+  int gpu = 0;                                    ///< -1: no GPU; the store's levels answer all keys
+  /// GPU memory for rows and their index; 0: four fifths of the free memory. While activate() runs, two caches exist.
   int64_t bytes = 0;
   Rows rows = Rows::f32;
-  int admit_after = 2;  ///< requests that miss a key until its row comes into the cache
-  /// Keys that the cache lacks get the default row, and nobody waits for the store; they are counted.
+  int admit_after = 2;  ///< a key's row is added to the cache when this many requests have missed the key
+  /// Keys that the cache lacks get the default row, without a look-up in the store; statistics count them.
   bool default_on_miss = false;
-  int wait_ms = 100;  ///< that a request waits for an update to reach the cache, before the store alone answers it
+  int wait_ms = 100;  ///< how long a request waits for a running update before the store alone answers it
 };
 
 struct StoreCacheStatistics {
   std::string version;
-  std::vector<std::string> whole_tables;  ///< that lie in GPU memory with all their rows
-  int64_t keys = 0, bytes = 0;            ///< now
-  int64_t requests = 0, asked = 0;        ///< asked: keys
-  int64_t misses = 0;                     ///< keys that the store was asked for, or that were given the default for it
-  int64_t defaults = 0;                   ///< keys that were given the default row
-  int64_t admitted = 0, evicted = 0, updated = 0;  ///< rows
-  int64_t repeated = 0;                            ///< requests looked up again, since an update ran meanwhile
-  int64_t bypassed = 0;                            ///< requests that the store alone answered
+  std::vector<std::string> whole_tables;  ///< tables whose rows are all in GPU memory
+  int64_t keys = 0, bytes = 0;            ///< current contents of the cache
+  int64_t requests = 0, asked = 0;        ///< asked: requested keys
+  /// keys that the cache lacked: looked up in the store, or given the default row
+  int64_t misses = 0;
+  int64_t defaults = 0;                            ///< keys that got the default row
+  int64_t admitted = 0, evicted = 0, updated = 0;  ///< numbers of rows
+  int64_t repeated = 0;                            ///< requests looked up again because an update ran concurrently
+  int64_t bypassed = 0;                            ///< requests that the store alone has answered
 };
 
-/// The first level of a store: tables that fit are in GPU memory whole, of the others the rows that are asked for most.
-/// Each answer is, bit for bit, that of the store (with two-byte and one-byte rows: of the store's rows rounded to
-/// them), of one state of the version. Updates of the store reach the cache before Store::apply() returns.
+/// A cache above a store's levels. Tables that fit are completely in GPU memory; for other tables the cache has the
+/// most requested rows. Each answer equals the store's answer bit for bit, and reads one state of the version. With
+/// two-byte or one-byte rows the cache returns the store's rows rounded to that type. Updates of the store reach the
+/// cache before Store::apply() returns.
 ///
-/// Any thread calls any member. Requests take no locks that updates hold.
+/// Thread-safe. Requests take no locks that updates hold.
 class HCTR_API StoreCache {
  public:
-  /// Loads the tables of the model's active version that fit. The store outlives the cache. Errors: Error(usage) for an
-  /// unknown model; Error(device) where memory does not suffice for 1024 rows of each table.
+  /// Loads the tables of the model's active version that fit. The store must outlive the cache. Errors: Error(usage)
+  /// for an unknown model; Error(device) if there is no memory for 1024 rows of each table.
   StoreCache(const Store&, std::string_view model, const StoreCacheOptions&);
   ~StoreCache();
   StoreCache(StoreCache&&) noexcept;
   StoreCache& operator=(StoreCache&&) noexcept;
 
-  /// One table's part of a request. Vectors: of the GPU, or of the host without one.
+  /// One table's part of a request. Vectors are in GPU memory, or in host memory if the cache has no GPU.
   struct Part {
-    size_t table = 0;  ///< its number in the version (StoreView::table())
+    size_t table = 0;  ///< the table's index in the version (StoreView::table())
     std::span<const int64_t> keys{};
-    /// Vector b is made of the rows of keys [offsets[b], offsets[b + 1]), as StoreView::get_pooled() does. Empty: a
-    /// vector for each key.
+    /// Vector b pools the rows of keys [offsets[b], offsets[b + 1]), like StoreView::get_pooled(). Empty: one vector
+    /// per key.
     std::span<const int64_t> offsets{};
     StoreView::Pooling pooling = StoreView::Pooling::sum;
     float* vectors = nullptr;
-    int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
-    int32_t slot = 0;    ///< of a table whose rows belong to slot and key
-    /// Keys and offsets are in memory of the GPU, in the order of the stream; the caller has checked them.
+    int64_t stride = 0;  ///< elements between the starts of two vectors; 0: dim
+    int32_t slot = 0;    ///< for a table whose rows belong to (slot, key) pairs
+    /// Keys and offsets are in GPU memory, ready in stream order. The caller has validated them.
     bool keys_on_gpu = false;
   };
   struct Answer {
     int64_t misses = 0, defaults = 0;  ///< as in StoreCacheStatistics
   };
   /// Writes the vectors in the order of `stream`, a cudaStream_t (null: the default stream). Errors: Error(usage) for
-  /// parts that do not fit; Error(data) where a key has no row and the model's OnMiss is error; those of the store.
+  /// invalid parts; Error(data) if a key has no row and the model's OnMiss is error; those of the store.
   Answer lookup(std::span<const Part>, void* stream = nullptr);
 
-  /// Loads another version of the model into a cache of its own, with the keys that were used last, and makes it the
-  /// active one of the store. Requests under way end with the version that they began with. A newer or an older
-  /// version.
+  /// Loads another version of the model, newer or older, into a separate cache, preloads the most recently used keys,
+  /// and activates the version in the store. Running requests finish with the version that they started with.
   void activate(std::string_view version);
-  /// The version that requests get now.
+  /// The version that new requests use.
   StoreView view() const;
 
   StoreCacheStatistics statistics() const;

@@ -1,4 +1,4 @@
-// A store that follows a stream of updates through Kafka.
+// Applies a Kafka stream of updates to a store.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ class Store;
 
 struct StoreStreamOptions {
   StreamOptions stream;
-  /// A snapshot_prefix: where a delta is missing in the stream, those of files are applied. Empty: none are.
+  /// A snapshot_prefix. If the stream lacks a delta, deltas from these files are applied instead. Empty: no files.
   std::string updates{};
-  /// Topics and messages of HugeCTR's Hierarchical Parameter Server, one for each table of the model.
+  /// Reads topics and messages of HugeCTR's Hierarchical Parameter Server (HPS), one topic per table of the model.
   bool hps = false;
-  int key_bytes = 8;  ///< of hps: 8 or 4
+  int key_bytes = 8;  ///< HPS: bytes per key, 8 or 4
 };
 
 struct StoreStreamStatistics {
   StreamStatistics stream{};
-  int64_t applied = 0, rows = 0;  ///< deltas, or batches of hps; changed and removed rows
-  double age_seconds = -1;        ///< since the newest applied delta was written; -1: none was
-  std::string error{};            ///< what has ended the thread
+  int64_t applied = 0, rows = 0;  ///< applied: deltas, or batches of HPS messages; rows: changed and removed rows
+  double age_seconds = -1;        ///< seconds since the newest applied delta was published; -1: none applied
+  std::string error{};            ///< the error that ended the thread of start()
 };
 
-/// Applies updates to the active version of a model: each once, whole, in order. Where it goes on is stored in each
-/// commit of the store. The store outlives it. One thread at a time calls it, but for statistics().
+/// Applies updates to the active version of a model: each update once, completely, in order. Each commit of the store
+/// also stores the position to resume from. The store must outlive the stream. Only statistics() is thread-safe.
 class HCTR_API StoreStream {
  public:
   /// Errors: those of DeltaSource.
@@ -38,13 +38,13 @@ class HCTR_API StoreStream {
   StoreStream(const StoreStream&) = delete;
   StoreStream& operator=(const StoreStream&) = delete;
 
-  /// Applies what comes within `seconds`. Returns how many deltas. Errors: Error(data) where one does not fit: nothing
-  /// of it is applied; Error(io).
+  /// Applies updates that arrive within `seconds`. Returns the number of applied deltas. Errors: Error(data) if a delta
+  /// does not match the model, in which case no part of that delta is applied; Error(io).
   int64_t apply(double seconds);
-  /// Applies all that were in the topics when it was called. Errors: also Error(io) where the broker does not answer
-  /// within `seconds`.
+  /// Applies all updates that the topics have at the time of the call. Returns and throws as apply(), and Error(io) if
+  /// the broker does not answer within `seconds`.
   int64_t catch_up(double seconds);
-  /// A thread that applies what comes, until stop() or an error.
+  /// Starts a thread that applies updates until stop() or an error.
   void start();
   void stop();
   StoreStreamStatistics statistics() const;

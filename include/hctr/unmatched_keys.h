@@ -1,4 +1,4 @@
-// Counts keys of scored samples that a model does not know, and values that a vocabulary lacks.
+// Counts, for scored samples, keys without a row in the model's tables and values that a vocabulary lacks.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace hctr {
 
-/// For a slot of scored samples: the numbers of keys, values and groups that match nothing.
+/// For one slot of the scored samples: how many keys, values and groups match nothing.
 struct SlotMatches {
-  std::string slot;                 ///< its column, or "<top>[<index>]"
-  int64_t keys = 0, unmatched = 0;  ///< keys, and those without a row in a table that reads the slot: zero vectors
-  bool has_rows = true;             ///< false: keys have no rows of their own, and are not counted
-  /// For a slot with a vocabulary: the number of all values, and of out-of-vocabulary ones, which share one key.
+  std::string slot;                 ///< the slot's column, or "<top>[<index>]"
+  int64_t keys = 0, unmatched = 0;  ///< unmatched: keys without a row in a table that reads the slot (zero vectors)
+  bool has_rows = true;             ///< false: keys of this slot have no rows of their own, and are not counted
+  /// For a slot with a vocabulary: the number of all values, and of out-of-vocabulary values, which share one key.
   bool has_vocabulary = false;
   int64_t values = 0, unlisted = 0;
   /// For the slot that defines the groups of GroupedAUC: the number of samples, and of samples without a value, which

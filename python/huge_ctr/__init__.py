@@ -1,12 +1,12 @@
-"""Trains click-through-rate models, and scores with them.
+"""Trains click-through-rate models and scores with them.
 
     import huge_ctr
     model = huge_ctr.train("config.json", data=frame, eval_data=newer)   # or a dict; or files named in the config
     scores = model.predict(rows)                                          # float32, a row each
     model.tables["item"].vectors_of(["a", "b"])                           # embeddings by the values of a column
 
-`huge_ctr.sklearn` has CTRClassifier and CTRRegressor, `huge_ctr.presets` whole models from a table's columns,
-`huge_ctr.layers` models as objects, `huge_ctr.store` tables for inference, `huge_ctr.torch`
+`huge_ctr.sklearn` has CTRClassifier and CTRRegressor. `huge_ctr.presets` builds complete models from a table's columns.
+`huge_ctr.layers` builds models from layer objects. `huge_ctr.store` serves embedding tables. `huge_ctr.torch` has
 embedding tables for PyTorch models. The log goes to logging.getLogger("huge_ctr").
 """
 

@@ -46,13 +46,13 @@ def rows_array(rows: Any) -> np.ndarray:
 
 
 class Inputs:
-    """Makes the inputs of a batch. `given`: an array by name, or (keys, offsets) for bags; `tensors`: name to (role,
+    """Makes the inputs of a batch. `given`: name to array, or to (keys, offsets) for bags. `tensors`: name to (role,
     columns).
 
-    Shapes: dense, labels and weights float32 [samples, columns], or [samples] of one column; keys integers [samples,
-    slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Arrays of NumPy and tensors of DLPack.
-    On the host other floats and integers are converted; tensors on a GPU are read there, and have these types. Raises
-    UsageError.
+    Shapes: dense values, labels and weights are float32 [samples, columns], or [samples] for one column. Keys are
+    integers [samples, slots], or bags (keys [count], offsets int32 or int64 [samples * slots + 1]). Accepts NumPy
+    arrays and DLPack tensors. In host memory, other float and integer types are converted. Tensors on a GPU are read
+    there and must have these types. Raises UsageError.
     """
 
     def __init__(self, given: Mapping[str, Any], tensors: Mapping[str, tuple[int, int]]):
@@ -135,10 +135,11 @@ def _offsets(name: str, values: np.ndarray) -> np.ndarray:
 
 
 class Outputs:
-    """The memory for scores of a batch. `outputs`: name to (role, columns).
+    """The memory for the scores of a batch. `outputs`: name to (role, columns).
 
-    out: None for new arrays of NumPy; or by name, or alone where there is one output, a writable array or tensor of
-    float32 [samples, columns], or [samples] of one column, on the host or on the model's GPU. Raises UsageError.
+    out: None creates NumPy arrays. Otherwise a writable array or tensor for each output by name, or a single one if
+    there is one output: float32 [samples, columns], or [samples] for one column, on the host or on the model's GPU.
+    Raises UsageError.
     """
 
     def __init__(self, outputs: Mapping[str, tuple[int, int]], rows: int, out: Any = None):
@@ -179,7 +180,7 @@ class Outputs:
 
 
 def view(array: s.Array) -> np.ndarray:
-    """The memory of an array of the library, as long as the library says."""
+    """A NumPy view of an array of the library, valid as long as the library keeps the array."""
     shape = tuple(array.shape[i] for i in range(array.dims))
     dtype = np.dtype(s.DTYPE_NAMES[array.dtype])
     count = int(np.prod(shape))

@@ -48,7 +48,9 @@ class Column:
 
 
 def numbers(values: np.ndarray, valid: Optional[np.ndarray] = None) -> Column:
-    """From a vector of numbers or booleans. Copies only if it is not contiguous or in another byte order."""
+    """From a vector of numbers or booleans. Copies the vector only if it is not contiguous or has another byte
+    order.
+    """
     if values.dtype == np.bool_:
         return Column(len(values), b"b", [*_bitmap(valid), np.packbits(values, bitorder="little")], _nulls(valid))
     if not values.dtype.isnative:
@@ -109,12 +111,12 @@ def nothing(length: int) -> Column:
 
 
 def of_capsules(length: int, capsules: Any) -> Column:
-    """From the result of a column's `__arrow_c_array__()`."""
+    """From the result of an `__arrow_c_array__()` call."""
     return Column(length, b"", capsules=capsules)
 
 
 def _some(valid: np.ndarray) -> Optional[np.ndarray]:
-    """The validity bitmap; None if all are valid."""
+    """The validity bitmap; None if all values are valid."""
     return None if valid.all() else valid
 
 
@@ -126,14 +128,14 @@ def _bitmap(valid: Optional[np.ndarray]) -> list:
     return [None if valid is None else np.packbits(valid, bitorder="little")]
 
 
-# Arrays that the library has not yet released, kept alive here.
+# Keeps arrays alive until the library releases them.
 _alive: dict = {}
 _numbers = itertools.count(1)
 
 
 @s.ARRAY_RELEASE
 def _release_array(array):
-    """Releases the struct of a table, and its children, which may belong to other programs."""
+    """Releases a table's struct and its children, which may belong to other libraries."""
     one = array.contents
     for i in range(one.n_children):
         child = one.children[i].contents
@@ -164,7 +166,7 @@ def _moved(struct: Any, capsule: Any, name: bytes) -> Any:
 
 
 def _build(name: bytes, column: Column, keep: list) -> tuple:
-    """Schema and array of a column; `keep`: the objects that they point to."""
+    """The schema and array of a column. `keep`: collects the objects that they point to."""
     if column.capsules is not None:
         schema, array = (
             _moved(struct, capsule, struct_name)
@@ -200,7 +202,7 @@ def _set_children(schema: Any, array: Any, children: list, keep: list) -> None:
 
 
 def table(columns: dict, rows: int) -> tuple:
-    """(schema, array) of a table, for hctr_frame_create(). Buffers live until the library releases them."""
+    """The (schema, array) of a table, for hctr_frame_create(). Buffers live until the library releases them."""
     keep: list = []
     children = [_build(str(name).encode(), column, keep) for name, column in columns.items()]
     schema, array = s.ArrowSchema(format=b"+s", name=b""), s.ArrowArray(length=rows, n_buffers=1)

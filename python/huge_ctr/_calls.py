@@ -6,7 +6,7 @@ import queue
 import threading
 from typing import Any, Callable, Optional
 
-_AFTER_INTERRUPT = 0.05  # seconds until a stop is requested again
+_AFTER_INTERRUPT = 0.05  # seconds between repeated stop requests
 
 
 class Conversation:
@@ -18,20 +18,22 @@ class Conversation:
         self._interrupted: Optional[KeyboardInterrupt] = None
 
     def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
-        """Called by the working thread: returns the result of function(about), run in the caller's thread; False
-        ends the work."""
+        """Called by the working thread: runs function(about) in the caller's thread, and returns its result. False ends
+        the work.
+        """
         answer: queue.SimpleQueue = queue.SimpleQueue()
         self._events.put((function, about, answer))
         while True:
             try:
                 return answer.get(timeout=_AFTER_INTERRUPT)
             except queue.Empty:
-                if self._interrupted:  # an interrupt may have arrived with the question, whose answer is lost then
+                if self._interrupted:  # an interrupt may have dropped the question, so no answer will arrive
                     return False
 
     def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
-        """Runs work(), with callbacks in this thread. On KeyboardInterrupt calls stop(), and raises it when the work
-        has ended."""
+        """Runs work() in another thread, and callbacks in this thread. A KeyboardInterrupt calls stop(), and is raised
+        after the work has ended.
+        """
         result: list = []
 
         def body() -> None:
@@ -57,9 +59,9 @@ class Conversation:
                     break
                 self._answer(event)
             except queue.Empty:
-                if not thread.is_alive():  # its last message came with an interrupt, and is lost
+                if not thread.is_alive():  # an interrupt may have dropped the thread's last message
                     break
-            except KeyboardInterrupt as error:  # maybe several
+            except KeyboardInterrupt as error:  # may occur several times
                 self._interrupted = self._interrupted or error
         thread.join()
         if self._interrupted:
@@ -76,7 +78,7 @@ class Conversation:
                 goes_on = function(about) is not False
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # from a callback: the work ends, then it is raised
+        except BaseException as error:  # raised by a callback: ends the work, then is re-raised
             self._raised.append(error)
         finally:
             answer.put(goes_on)

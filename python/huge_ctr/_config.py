@@ -1,4 +1,4 @@
-"""Reads the user's forms of a config: a dict, a file, JSON text, or an object with to_json()."""
+"""Reads a config in any of the user's forms: a dict, a file, JSON text, or an object with to_json()."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _dumped(config: Mapping) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Converts NumPy's numbers and arrays, and paths."""
+    """Converts NumPy numbers and arrays, and paths, to JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, os.PathLike):
@@ -74,5 +74,5 @@ def columns_of(config: Mapping) -> Optional[list[str]]:
 
 
 def set_changes(config: dict, changes: Mapping[str, Any]) -> list[str]:
-    """Changes in the form of --set: "solver.max_iter=100"."""
+    """Config changes in the form of --set: "solver.max_iter=100"."""
     return [f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in changes.items()]

@@ -1,7 +1,7 @@
-"""Tensors of DLPack, on the host and on GPUs, as arrays of the library: where they lie, without a copy.
+"""Passes DLPack tensors, on the host or on a GPU, to the library without a copy.
 
-A GPU's tensor is asked for with stream 1: its library lets CUDA's default stream wait for what it has queued, and the
-engine's streams wait for that one. NumPy's from_dlpack() would take tensors of the host alone.
+A GPU tensor is exported for stream 1, CUDA's default stream. The tensor's library makes this stream wait for its queued
+work, and the engine's streams wait for this stream. NumPy's from_dlpack() accepts only host tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _is_valid.restype, _is_valid.argtypes = c.c_int, [c.py_object, c.c_char_p]
 
 
 class _Versioned(c.Structure):
-    """The head of a DLManagedTensorVersioned."""
+    """The leading fields of a DLManagedTensorVersioned."""
 
     _fields_ = [
         ("major", c.c_uint32),
@@ -37,14 +37,14 @@ class _Versioned(c.Structure):
 
 
 def device_of(values: Any) -> Optional[int]:
-    """The type of a tensor's device; None: it is no tensor of DLPack."""
+    """The DLPack device type of a tensor; None: not a DLPack tensor."""
     if not hasattr(values, "__dlpack__"):
         return None
     return int(values.__dlpack_device__()[0]) if hasattr(values, "__dlpack_device__") else HOST_DEVICES[0]
 
 
 def is_on_gpu(values: Any) -> bool:
-    """Whether a tensor lies in memory of a CUDA device. Raises UsageError for devices of other kinds."""
+    """Whether a tensor is in memory of a CUDA device. Raises UsageError for other kinds of devices."""
     device = device_of(values)
     if device is None or device in HOST_DEVICES:
         return False
@@ -54,10 +54,10 @@ def is_on_gpu(values: Any) -> bool:
 
 
 class Borrowed:
-    """A tensor while a call uses it. `array`: as the library has it, with `shape` and `strides` in elements.
+    """A tensor for the duration of a call. `array` is the library's struct; `shape` and `strides` count elements.
 
-    what: "input 'dense'". written: whether the call writes to it. Raises UsageError for types of elements that the
-    library has not, and where a tensor that is written is read-only.
+    what: a description for messages, such as "input 'dense'". written: whether the call writes to the tensor. Raises
+    UsageError for unsupported element types, and for a read-only tensor that is written.
     """
 
     def __init__(self, values: Any, what: str, written: bool = False):
@@ -80,7 +80,7 @@ class Borrowed:
         self.strides = _strides(self.array, self.shape)
 
     def matrix(self) -> s.Array:
-        """As [rows, columns]; a vector is one column."""
+        """The struct with shape [rows, columns]; a vector becomes one column."""
         if len(self.shape) != 1:
             return self.array
         self._shape = (c.c_int64 * 2)(self.shape[0], 1)
@@ -99,12 +99,14 @@ def _strides(array: s.Array, shape: tuple) -> tuple:
 
 
 def _capsule_of(values: Any, what: str) -> Any:
-    """The capsule of the newest version that the tensor's library has. It frees the tensor at its own end."""
+    """Exports a capsule of the newest DLPack version that the tensor's library supports. The capsule's destructor frees
+    the tensor.
+    """
     options = {"stream": _DEFAULT_STREAM} if is_on_gpu(values) else {}
     try:
         try:
             return values.__dlpack__(max_version=(1, 0), **options)
-        except TypeError:  # of a library from before version 1
+        except TypeError:  # the tensor's library has DLPack 0.x
             return values.__dlpack__(**options)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"{what} cannot be taken by DLPack: {error}") from error

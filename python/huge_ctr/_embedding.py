@@ -1,4 +1,4 @@
-"""Embedding tables by pointers, for the adapters of frameworks: docs/embedding_set.md says what each call does."""
+"""Embedding tables with raw pointers, for framework adapters. docs/embedding_set.md documents the calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import _structs as s
 from ._library import call, make, path_bytes
 from .errors import UsageError
 
-# The structs of the arrays of all features, as NumPy sees them: whole columns are set at a time.
+# The C structs of all features' arrays as one NumPy structured array, so whole columns are set at a time.
 _ARRAY = np.dtype(
     {
         "names": ["data", "dtype", "dims", "shape", "strides", "gpu"],
@@ -35,7 +35,9 @@ _KEYS = np.dtype(
 
 @dataclass
 class TableOptions:
-    """hctr_table. `optimizer`: of optimizer_of(); `words`: the rest, by the names of docs/embedding_set.md."""
+    """The options of hctr_table. `optimizer`: a result of optimizer_of(). `words`: the other fields, by their names in
+    docs/embedding_set.md.
+    """
 
     name: str
     dim: int
@@ -53,7 +55,7 @@ class FeatureOptions:
 
 
 def optimizer_of(rule: str, formula: str = "torch", **values: Any) -> e.Optimizer:
-    """The defaults of a rule with these values. Raises UsageError."""
+    """The defaults of a rule, changed by these values. Raises UsageError."""
     made = e.Optimizer()
     call("hctr_optimizer_defaults", _number(e.RULES, rule, "optimizer"), _number(e.FORMULAS, formula, "formula"), made)
     for name, value in values.items():
@@ -82,7 +84,7 @@ def _table(options: TableOptions) -> e.Table:
 
 @dataclass
 class Keys:
-    """The keys of a batch, an element for each feature: addresses, counts, and types of _structs."""
+    """The keys of a batch by feature: addresses, counts, and type constants of _structs."""
 
     samples: int
     at: np.ndarray
@@ -94,7 +96,9 @@ class Keys:
 
 
 class EmbeddingSet:
-    """hctr_embedding; tensors are addresses of the device `gpu` (-1: the CPU). Threads call it one after another."""
+    """Wraps hctr_embedding. Tensors are passed as addresses on the device `gpu` (-1: the CPU). Calls of several threads
+    run one after another.
+    """
 
     def __init__(self, tables: Sequence[TableOptions], features: Sequence[FeatureOptions], gpu: int = -1, **words: Any):
         self.tables, self.features, self.gpu = list(tables), list(features), gpu
@@ -108,7 +112,7 @@ class EmbeddingSet:
         count = len(self.features)
         self._keys = np.zeros(count, _KEYS)
         self._vectors, self._weights = np.zeros(count, _ARRAY), np.zeros(count, _ARRAY)
-        self._numbers = np.zeros((6, count, 2), np.int64)  # the shapes and strides that those point to
+        self._numbers = np.zeros((6, count, 2), np.int64)  # shapes and strides that the structs point to
         self._prepare_structs()
         table_structs = (e.Table * len(self.tables))(*[_table(one) for one in self.tables])
         feature_structs = (e.Feature * count)(
@@ -164,7 +168,7 @@ class EmbeddingSet:
         return self._vectors.ctypes.data
 
     def rows_of(self, keys: Keys) -> np.ndarray:
-        """How many vectors each feature has."""
+        """The number of vectors of each feature."""
         return np.where(self.pooled, keys.samples, keys.counts)
 
     def set_stream(self, stream: int) -> None:
@@ -220,7 +224,7 @@ class EmbeddingSet:
         to: Sequence[tuple[int, int]],
         ends: bool = True,
     ) -> np.ndarray:
-        """`to`: for each table the addresses of keys and sums. Returns how many rows each has."""
+        """`to`: for each table, the addresses for keys and summed gradients. Returns the number of rows per table."""
         counts = np.zeros(len(self.tables), np.int64)
         structs = (e.RowGradients * len(to))(*[e.RowGradients(keys=keys, values=values) for keys, values in to])
         name = "hctr_embedding_row_gradients" if ends else "hctr_embedding_read_row_gradients"
@@ -230,7 +234,7 @@ class EmbeddingSet:
         return counts
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
-        """Memory for the next batch of at most so many samples, and keys of each feature."""
+        """Reserves memory for the next batch: at most this many samples, and keys of each feature."""
         counts = np.ascontiguousarray(keys, np.int64)
         if counts.shape != (len(self.features),):
             raise UsageError(f"keys of {counts.size} features, and there are {len(self.features)}")

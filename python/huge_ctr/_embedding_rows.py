@@ -1,4 +1,4 @@
-"""Rows of embedding tables in memory of the host, as NumPy arrays, and folders with all of a set."""
+"""Exports and imports embedding rows as NumPy arrays, and saves complete sets to folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._library import call, path_bytes
 
 @dataclass
 class Rows:
-    """Row i has keys[i], vectors[i] and of each state of the optimizer states[k][i]."""
+    """Row i has keys[i], vectors[i], and states[k][i] for each optimizer state k."""
 
     keys: np.ndarray
     vectors: np.ndarray
@@ -35,7 +35,9 @@ def _copied(address: int, shape: tuple, dtype: Any) -> np.ndarray:
 def export_blocks(
     of: EmbeddingSet, table: str, sink: Callable[[Rows], None], states: bool = False, changed: bool = False
 ) -> None:
-    """Passes the rows by ascending keys, a block at a time; what the sink raises ends the export and is raised."""
+    """Passes the rows by ascending keys, one block at a time. An exception of the sink ends the export and is
+    raised.
+    """
     option = next(one for one in of.tables if one.name == table)
     row_wise = bool(option.optimizer is not None and option.optimizer.row_wise)
     raised: list[BaseException] = []
@@ -51,7 +53,7 @@ def export_blocks(
                 )
             )
             return 0
-        except BaseException as error:  # goes to the caller
+        except BaseException as error:  # raised in the caller
             raised.append(error)
             return 1
 
@@ -73,7 +75,7 @@ def export_blocks(
 
 
 def export_rows(of: EmbeddingSet, table: str, states: bool = False, changed: bool = False) -> Rows:
-    """All of them, or those that may have changed since note_exported()."""
+    """Exports all rows or, with `changed`, rows that may have changed since note_exported()."""
     blocks: list[Rows] = []
     export_blocks(of, table, blocks.append, states, changed)
     option = next(one for one in of.tables if one.name == table)
@@ -89,7 +91,7 @@ def export_rows(of: EmbeddingSet, table: str, states: bool = False, changed: boo
 def import_rows(
     of: EmbeddingSet, table: str, keys: np.ndarray, vectors: Optional[np.ndarray] = None, states: Sequence = ()
 ) -> None:
-    """Adds rows, or overwrites those that exist. Without vectors they get their initial values."""
+    """Adds rows, or overwrites existing rows. Without vectors, rows get their initial values."""
     if len(keys) == 0:
         return
     kept = []
@@ -113,7 +115,7 @@ def import_rows(
 
 
 def remove_rows(of: EmbeddingSet, table: str, keys: np.ndarray) -> int:
-    """How many rows that were: keys without one are left out."""
+    """Removes the rows of these keys. Returns the number of removed rows; keys without a row are ignored."""
     keys, gone = np.ascontiguousarray(keys, np.int64), c.c_int64()
     with of._lock:
         call("hctr_embedding_remove", of._handle.pointer, table.encode(), keys.ctypes.data, len(keys), gone)
@@ -121,7 +123,7 @@ def remove_rows(of: EmbeddingSet, table: str, keys: np.ndarray) -> int:
 
 
 def removed_keys(of: EmbeddingSet, table: str) -> np.ndarray:
-    """Those whose rows a policy has removed since note_exported()."""
+    """The keys whose rows a policy has removed since note_exported()."""
     keys, count = np.empty(0, np.int64), c.c_int64()
     with of._lock:
         for _ in range(2):
@@ -134,7 +136,7 @@ def removed_keys(of: EmbeddingSet, table: str) -> np.ndarray:
 
 
 def figures(of: EmbeddingSet, table: str) -> dict[str, int]:
-    """Rows, bytes, and what a policy has counted."""
+    """Row counts, bytes, and the counts of the row policy."""
     found: dict[str, int] = {}
     sink = e.FIGURE(lambda _user, name, value: found.__setitem__(name.decode(), value))
     with of._lock:

@@ -1,4 +1,4 @@
-"""The structs of include/hctr/huge_ctr.h for embeddings, and the functions that take them."""
+"""The embedding structs of include/hctr/huge_ctr.h, and the signatures of their functions."""
 
 from __future__ import annotations
 

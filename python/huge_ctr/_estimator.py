@@ -193,8 +193,9 @@ class CTREstimator(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """The importance of each column of X: its share of the loss in score, or of the change, when its values are
-        permuted."""
+        """The importance of each column of X: the effect of permuting its values on the loss (or on the scores), as a
+        fraction of the sum over all columns.
+        """
         check_is_fitted(self, "model_")
         if "_importances_" not in self.__dict__:
             self._importances_ = self._importances()

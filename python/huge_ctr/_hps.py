@@ -1,4 +1,4 @@
-"""The calls of HugeCTR's hierarchical parameter server (hugectr.inference, 3.5 to 24.06), on a store."""
+"""The API of HugeCTR's Hierarchical Parameter Server (hugectr.inference, 3.5 to 24.06), implemented by a store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EmbeddingCacheType_t(enum.Enum):
 
 
 class _Section:
-    """A section of ps.json: its fields as they were given. The reader of the file says what is wrong with them."""
+    """A section of ps.json with the given fields. The reader of the file checks them."""
 
     def __init__(self, **fields: Any):
         self.fields = fields
@@ -69,7 +69,7 @@ class UpdateSourceParams(_Section):
         super().__init__(type=type, **fields)
 
 
-# Names of Python in the order of the original's arguments, and those of ps.json; "" has no place in it.
+# Python argument names in the original's order, with their field names in ps.json; "": no such field.
 _NAMES = {
     "model_name": "model",
     "max_batchsize": "max_batch_size",
@@ -115,7 +115,9 @@ _WITHOUT_EFFECT = ("device_id", "use_mixed_precision", "scaler", "use_algorithm_
 
 
 class InferenceParams:
-    """A model: arguments by name, or by place in the order of the original. Those not given have its defaults."""
+    """A model. Arguments are given by name, or by position in the original's order; missing arguments have the
+    original's defaults.
+    """
 
     def __init__(self, *given: Any, **fields: Any):
         names = list(_NAMES)
@@ -141,7 +143,7 @@ class InferenceParams:
 
 
 class ParameterServerConfig:
-    """Models and databases in place of a ps.json. Raises ConfigError where they do not fit together."""
+    """Models and databases, in place of a ps.json. Raises ConfigError if they are inconsistent."""
 
     def __init__(
         self,
@@ -185,7 +187,7 @@ class ParameterServerConfig:
 class HPS:
     """The parameter server of a ps.json, or of a ParameterServerConfig. Keys without a row get default rows.
 
-    Answers are those of the tables, also where the original gives default rows for what its GPU cache misses.
+    Look-ups always return the tables' rows, even where the original returns default rows for misses of its GPU cache.
     """
 
     def __init__(self, config: Union[str, os.PathLike, ParameterServerConfig]):
@@ -194,11 +196,13 @@ class HPS:
         self.store = Store(config.json if isinstance(config, ParameterServerConfig) else config)
 
     def lookup(self, keys: Any, model_name: str, table_id: int, device_id: int = 0) -> np.ndarray:
-        """float32 [keys, dim]: rows of a table by its number. device_id has no effect: the host looks rows up."""
+        """Rows of table number `table_id`, float32 [keys, dim]. device_id has no effect: look-ups run on the host."""
         return self._view(model_name).get(table_id, keys)
 
     def lookup_fromdlpack(self, keys: Any, out: Any, model_name: str, table_id: int, device_id: int = 0) -> None:
-        """Writes the rows of keys to `out`, float32 [keys, dim]: tensors of the host, or their DLPack capsules."""
+        """Writes the rows of keys to `out`, float32 [keys, dim]. Keys and `out` are host tensors, or their DLPack
+        capsules.
+        """
         given_keys, given_rows = _Borrowed(keys), _Borrowed(out)
         self._view(model_name).get_into(table_id, given_keys.array, given_rows.array)
 
@@ -207,7 +211,7 @@ class HPS:
 
 
 class _Borrowed:
-    """The memory of a DLPack tensor of the host, as long as this lives. Raises UsageError."""
+    """The memory of a host DLPack tensor, valid during this object's lifetime. Raises UsageError."""
 
     def __init__(self, given: Any):
         self._capsule = given.__dlpack__() if hasattr(given, "__dlpack__") else given

@@ -1,4 +1,4 @@
-"""Drawings of trainers and models for notebooks: the graph, and the curves."""
+"""Draws trainers and models in notebooks: the graph, and the curves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three in a row of a notebook
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 290, 160, 46, 22  # three drawings fit side by side in a notebook
 _COLORS = ("#2a6fdb", "#d9542b", "#2f9e58", "#8a4fc4")
 
 
@@ -35,7 +35,7 @@ def model_page(model: Any) -> str:
 
 
 def curves(history: Any) -> str:
-    """A drawing of the loss, and one for each metric."""
+    """Draws the loss, and each metric in a separate drawing."""
     loss = [(at.iteration, at.mean_loss) for at in history.displays if at.mean_loss == at.mean_loss]
     drawn = [curve("training loss", loss, _COLORS[0])] if len(loss) > 1 else []
     names = history.evaluations[-1].metrics if history.evaluations else {}
@@ -107,7 +107,9 @@ class _Node:
 
 
 def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
-    """The inputs that layers read, and the layers; each as far down as those that read it allow."""
+    """The nodes of the graph: inputs that layers read, and layers. Each node's level is as low in the drawing as its
+    readers allow.
+    """
     data = layers[0]
     inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
     inputs += [str(one["top"]) for one in data.get("sparse") or []]
@@ -122,7 +124,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
     for node in nodes:
         for bottom in node.bottoms:
             readers.setdefault(bottom, []).append(node)
-    for _ in nodes:  # at most as many times as the longest path has layers
+    for _ in nodes:  # the longest path bounds the number of iterations
         moved = False
         for node in reversed(nodes):
             behind = [one.level for top in node.tops for one in readers.get(top, [])]
@@ -135,7 +137,7 @@ def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
 
 
 def graph(config: Mapping[str, Any]) -> str:
-    """The layers from the data at the top to the losses at the bottom: models are deeper than wide, as pages are."""
+    """Draws the layers from the data at the top to the losses at the bottom, because models are deeper than wide."""
     layers = config.get("layers") or []
     if not layers or not all(isinstance(layer, Mapping) for layer in layers):
         return ""
@@ -169,7 +171,7 @@ def _box(node: _Node) -> str:
 
 
 def _line(below: _Node, node: _Node) -> str:
-    """From one box to the next; a longer one runs between the columns of boxes."""
+    """An edge between two boxes; a long edge runs between the columns of boxes."""
     from_x, from_y = 4 + _COLUMN * below.column + _BOX // 2, 4 + _ROW * below.level + _TALL
     x, y = 4 + _COLUMN * node.column + _BOX // 2, 4 + _ROW * node.level
     if node.level == below.level + 1:

@@ -1,4 +1,4 @@
-"""Loads libhuge_ctr.so and calls it. Calls release the GIL, as ctypes does."""
+"""Loads libhuge_ctr.so and calls it. Like all ctypes calls, these release the GIL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger.addHandler(logging.NullHandler())
 _FILE = "libhuge_ctr.so"
 _handle = c.c_void_p
 _array = c.POINTER(s.Array)
-_forks = 0  # how often this process is the child of a fork
+_forks = 0  # number of os.fork() calls between the first process and this one
 
 
 def _forked() -> None:
@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def library_path() -> Path:
-    """The path of the library: $HUGE_CTR_LIBRARY, the CUDA add-on's, or this package's.
+    """The path of the library: $HUGE_CTR_LIBRARY, the CUDA add-on's library, or this package's library.
 
     Raises LibraryMissing if there is none.
     """
@@ -157,10 +157,10 @@ def library() -> c.CDLL:
 def _load_bundled(folder: Path) -> None:
     """Loads the wheel's copies of system libraries, so that the library finds its dependencies by name.
 
-    Except OpenBLAS: the library loads it, and then sets its number of threads.
+    OpenBLAS is an exception: the library loads it, and then sets its number of threads.
     """
     left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
-    for _ in range(len(left)):  # libraries that need others are loaded after them
+    for _ in range(len(left)):  # retries libraries whose dependencies were missing
         for one in list(left):
             try:
                 c.CDLL(str(one))
@@ -188,7 +188,7 @@ def _log_line(_user, level, line):
 
 
 def common_options() -> dict:
-    """The log callback, and the environment of this process as the C library sees it."""
+    """The log callback, and functions that access this process's environment like the C library."""
     libc = c.CDLL(None)
     return {
         "log": _log_line,
@@ -208,8 +208,9 @@ def path_bytes(path: Any) -> Optional[bytes]:
 
 
 class Handle:
-    """A handle of the library, destroyed with this object. Only valid in this process: a child of os.fork() cannot
-    use it."""
+    """A handle of the library, destroyed with this object. It is valid only in this process, not in a child of
+    os.fork().
+    """
 
     def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
         self._pointer: Optional[c.c_void_p] = pointer
@@ -227,7 +228,7 @@ class Handle:
         return self._pointer
 
     def close(self) -> None:
-        """Frees the memory. Later calls raise UsageError."""
+        """Frees the handle's memory. Later calls raise UsageError."""
         pointer, self._pointer = self._pointer, None
         if pointer is not None and self._forks == _forks and _loaded is not None:
             getattr(_loaded, self._destroy)(pointer)
@@ -240,7 +241,7 @@ class Handle:
 
 
 def make(function: str, destroy: str, what: str, *arguments: Any) -> Handle:
-    """Calls a function of the library that makes a handle."""
+    """Calls a library function that creates a handle."""
     pointer = _handle()
     call(function, *arguments, c.byref(pointer))
     return Handle(pointer, destroy, what)

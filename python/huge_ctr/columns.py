@@ -12,7 +12,7 @@ import numpy as np
 from .errors import UsageError
 from .frames import _is_pandas
 
-_LOOKED_AT = 200_000  # rows that are sampled to count values
+_LOOKED_AT = 200_000  # number of rows that are sampled to count values
 _ID_NAME = re.compile(r"(^|_)(id|ids|user|item|zip|code|device|site|app|brand|category|cat)(_|$)|id$", re.I)
 
 
@@ -23,12 +23,13 @@ class Columns:
     label: str
     rows: int
     numbers: list[str] = field(default_factory=list)  # standardized
-    skewed: list[str] = field(default_factory=list)  # those with a skewed distribution, which get a logarithm
+    # numeric columns with a skewed distribution, which are transformed by a logarithm
+    skewed: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)  # why
-    distinct: float = 0  # estimated distinct values over all slots
-    most_items: int = 1  # of a list
+    left_out: dict[str, str] = field(default_factory=dict)  # column to reason
+    distinct: float = 0  # estimated number of distinct values over all slots
+    most_items: int = 1  # maximum list length in the sampled rows
     weight: Optional[str] = None
 
     @staticmethod
@@ -127,16 +128,16 @@ class Columns:
 
 
 def _reader(table: Any) -> tuple[list[str], int, Callable[[str], np.ndarray]]:
-    """Names, rows, and a function that returns the first values of a column."""
+    """The column names, the number of rows, and a function that returns the first values of a column."""
     if _is_pandas(table):
         return list(table.columns), len(table), lambda name: _plain(table[name].iloc[:_LOOKED_AT])
-    if hasattr(table, "column_names"):  # of PyArrow
+    if hasattr(table, "column_names"):  # a PyArrow table
         return (
             list(table.column_names),
             table.num_rows,
             lambda name: _plain(table[name].slice(0, _LOOKED_AT).to_pylist()),
         )
-    if hasattr(table, "get_column"):  # of Polars
+    if hasattr(table, "get_column"):  # a Polars frame
         return list(table.columns), len(table), lambda name: _plain(table[name].head(_LOOKED_AT).to_list())
     if isinstance(table, dict):
         return list(table), len(next(iter(table.values()), ())), lambda name: _plain(table[name][:_LOOKED_AT])

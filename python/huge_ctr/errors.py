@@ -1,28 +1,28 @@
-"""Exceptions by kind. A message names the place and the value, and says what would have worked."""
+"""Exceptions by kind. A message names the location and the value, and what would be valid."""
 
 from __future__ import annotations
 
 
 class HugeCtrError(Exception):
-    """The base of the engine's errors. Its subclasses are the kinds; `kind` is the exit code of the programs."""
+    """The base class of the engine's errors. Each subclass is a kind; `kind` is the exit code of the programs."""
 
     kind = 1
 
 
 class UsageError(HugeCtrError, ValueError):
-    """Wrong arguments: an unknown name, a wrong shape or type. Nothing has changed."""
+    """Wrong arguments: an unknown name, a wrong shape or type. The call has changed nothing."""
 
     kind = 2
 
 
 class ConfigError(HugeCtrError, ValueError):
-    """A wrong config, with every problem found and the place of each."""
+    """A wrong config. The message has every problem with its location."""
 
     kind = 3
 
 
 class DataError(HugeCtrError, ValueError):
-    """Wrong data or model files: file, row, column and value."""
+    """Wrong data or model files. The message has file, row, column and value."""
 
     kind = 4
 
@@ -52,7 +52,7 @@ class InterruptedWork(HugeCtrError, RuntimeError):
 
 
 class ForkError(UsageError):
-    """A model, trainer or table was made before os.fork(); the child does not have its threads."""
+    """A model, trainer or table was created before os.fork(). The child process lacks its threads."""
 
 
 class LibraryMissing(HugeCtrError, ImportError):

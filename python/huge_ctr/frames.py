@@ -1,4 +1,4 @@
-"""Tables as sources of the library: pandas, Polars, PyArrow, NumPy, dicts."""
+"""Tables in memory as data sources: pandas, Polars, PyArrow, NumPy, dicts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .errors import DataError, UsageError
 class Frame:
     """A table in the memory of this process, which the library reads in place.
 
-    data: a pandas or Polars DataFrame, a PyArrow Table, anything with `__arrow_c_stream__()`, or a mapping of
-        column names to vectors of equal length: NumPy arrays, Series, Arrow arrays, lists. Numbers, booleans, texts,
-        categories, and lists of numbers or texts; None, NaN and NaT are missing values. Contiguous numbers, Arrow's
-        arrays and the codes of categories are not copied; texts that are Python objects are.
+    data: a pandas or Polars DataFrame, a PyArrow Table, an object with `__arrow_c_stream__()`, or a mapping of column
+    names to vectors of equal length: NumPy arrays, Series, Arrow arrays, lists. Values may be numbers, booleans, texts,
+    categories, and lists of numbers or texts; None, NaN and NaT are missing values. Contiguous numbers, Arrow arrays
+    and category codes are not copied; texts that are Python objects are copied.
     columns: the columns to read; default: all.
 
-    Raises UsageError if it is not a table, and for columns of different lengths.
+    Raises UsageError if `data` is not a table, or its columns have different lengths.
     """
 
     def __init__(self, data: Any, columns: Optional[Iterable[str]] = None):
@@ -48,11 +48,11 @@ class Frame:
 
     @property
     def source(self) -> str:
-        """Its name, usable as a path in configs and calls of this process: "memory:/1"."""
+        """The frame's name, usable as a path in configs and calls of this process: "memory:/1"."""
         return _library.library().hctr_frame_source(self._handle.pointer).decode()
 
     def close(self) -> None:
-        """Releases the library's copy; readers of the table are not affected."""
+        """Releases the library's copy. Running readers of the table are not affected."""
         self._handle.close()
 
     def __len__(self) -> int:
@@ -64,14 +64,14 @@ def is_table(data: Any) -> bool:
 
 
 def as_frame(data: Any, columns: Optional[Iterable[str]] = None) -> Frame:
-    """`data` if it is a Frame, otherwise a Frame of it."""
+    """Returns `data` if it is a Frame, otherwise a Frame of `data`."""
     return data if isinstance(data, Frame) else Frame(data, columns)
 
 
 def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: bool = False) -> tuple[str, Any]:
-    """The path for the library, and the objects to keep alive meanwhile. `data`: a path, or a table.
+    """Returns the path for the library, and objects to keep alive while it is used. `data`: a path, or a table.
 
-    read_parquet: whether PyArrow reads files that end in .parquet, instead of the library.
+    read_parquet: PyArrow, instead of the library, reads files that end in .parquet.
     """
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
@@ -232,8 +232,9 @@ def _of_pandas(series: Any) -> _arrow.Column:
 
 
 def _arrow_of_pandas(series: Any) -> Any:
-    """Converts with PyArrow, which is much faster for texts; None without it, and for objects that it does not
-    support."""
+    """Converts with PyArrow, which is much faster for texts. Returns None without PyArrow, and for unsupported
+    objects.
+    """
     try:
         import pyarrow
     except ImportError:

@@ -1,4 +1,4 @@
-"""Models as objects: this module has a function for each layer type of docs/layers.md.
+"""Builds models from objects: this module has a function for each layer type of docs/layers.md.
 
 from huge_ctr import layers as L
 data = L.Data(labels=["click"], dense=["price"], slots=["user", "item"], source="train.csv", eval_source="new.csv")
@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from .errors import ConfigError
 
-# Layer types whose fields are in a nested object of the config, and the fields that stay outside of it.
+# Layer types with a nested object for their fields in the config, and the fields outside of this object.
 _OBJECTS = {
     "BatchNorm": "bn_param",
     "ELU": "elu_param",
@@ -37,7 +37,7 @@ _EMBEDDING = "DistributedSlotSparseEmbeddingHash"
 
 
 class Tensor:
-    """A top of a layer, to be used as a bottom of other layers."""
+    """A top of a layer, for use as a bottom of other layers."""
 
     def __init__(self, name: str, layer: Optional["Layer"] = None):
         self.name, self.layer = name, layer
@@ -81,7 +81,7 @@ def make(type: str, *bottoms: Tensor, name: Optional[str] = None, tops: int = 1,
 
 
 def Slice(x: Tensor, ranges: Sequence[Sequence[int]], name: Optional[str] = None) -> list[Tensor]:
-    """Columns [begin, end) of each range, one top each."""
+    """Slices columns [begin, end) for each range; one top per range."""
     made = make("Slice", x, name=name, tops=len(ranges), ranges=[list(one) for one in ranges])
     return made if isinstance(made, list) else [made]
 
@@ -97,7 +97,7 @@ def Embedding(
 ) -> Any:
     """Looks up the vectors of all slots of a sparse input, [slots, size].
 
-    fields: those of `sparse_embedding_hparam`.
+    fields: fields of `sparse_embedding_hparam`.
     """
     outside = {key: fields.pop(key) for key in ("optimizer",) if key in fields}
     hparam = {"embedding_vec_size": size, "combiner": combiner, **fields}
@@ -116,7 +116,7 @@ def __getattr__(type: str) -> Callable[..., Any]:
 
 
 def _groups(given: Iterable[Union[str, Mapping]]) -> list[dict]:
-    """Groups of columns: columns given by name alone share one group."""
+    """Groups of columns. Columns given by name alone form one group."""
     groups: list[dict] = []
     for one in given:
         if isinstance(one, Mapping):
@@ -133,12 +133,14 @@ def _width(groups: Sequence[Mapping]) -> int:
 
 
 class Data:
-    """The Data layer of a table with named columns (format "Csv", also for tables in memory, or "Parquet").
+    """A Data layer for a table with named columns. Formats: "Csv", also for tables in memory, or "Parquet".
 
-    labels: names, or objects such as {"column": "bought", "positive": "yes"}. dense: names, or groups such as
-    {"columns": ["price"], "transform": ["log", "standardize"]}. slots: names, or groups such as {"columns": ["tags"],
-    "separator": "|"}. most_keys: the maximum number of keys of each slot; default: 1, or 1000 with a separator. fields:
-    further fields of the layer (shuffle, bad_records, ...). `label`, `dense` and `keys` are its tops.
+    labels: names, or objects such as {"column": "bought", "positive": "yes"}.
+    dense: names, or groups such as {"columns": ["price"], "transform": ["log", "standardize"]}.
+    slots: names, or groups such as {"columns": ["tags"], "separator": "|"}.
+    most_keys: the maximum number of keys of each slot; default: 1, or 1000 with a separator.
+    fields: further fields of the layer (shuffle, bad_records, ...).
+    The tops are `label`, `dense` and `keys`.
     """
 
     def __init__(
@@ -187,10 +189,10 @@ class Data:
 
 
 class Model:
-    """A complete config: the Data layer and the layers from which the losses are computed.
+    """A complete config: the Data layer, and all layers that the losses depend on.
 
-    losses: tops of loss layers. optimizer: the config's section; default: Adam with `learning_rate`. solver: fields of
-    the config's solver. Raises ConfigError for duplicate layer names.
+    losses: tops of loss layers. optimizer: the config's optimizer section; default: Adam with `learning_rate`. solver:
+    fields of the config's solver. Raises ConfigError for duplicate layer names.
     """
 
     def __init__(
@@ -210,7 +212,7 @@ class Model:
         self._name_tops()
 
     def _add(self, tensor: Tensor) -> None:
-        """Layers in topological order; ties in the order of creation."""
+        """The layers in topological order; ties in order of creation."""
         stack = [(tensor.layer, False)]
         while stack:
             layer, ready = stack.pop()
@@ -242,7 +244,7 @@ class Model:
                 top.name = name if len(layer.tops) == 1 else f"{name}_{i}"
 
     def without_evaluation(self) -> "Model":
-        """The same model without evaluation data, and so without early stopping; itself if it needs no change."""
+        """This model without evaluation data and early stopping. Returns self if nothing changes."""
         if self.data.json.get("eval_source"):
             return self
         made = object.__new__(Model)

@@ -28,13 +28,14 @@ EXPORTS = {"onnx": 0, "npz": 1, "safetensors": 2, "parquet": 3}
 class Model:
     """A trained model in memory, usable by any number of threads.
 
-    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" for one that is not the newest.
-    config: a config file if none is saved with the model. device: "auto", "cpu" or "cuda". threads: on a CPU, for
-        each call; None: all usable cores. changes: fields of the config, as {"solver.batchsize_eval": 4096}.
-    tables: a view of a store (huge_ctr.store), from which rows come in place of tables of its own, with its updates.
+    path: a run folder, a checkpoint or a snapshot_prefix; "@<iteration>" appended selects an older model.
+    config: a config file, if none is saved with the model. device: "auto", "cpu" or "cuda". threads: CPU threads for
+    each call; None: all usable cores. changes: changes of config fields, such as {"solver.batchsize_eval": 4096}.
+    tables: a view of a store (huge_ctr.store). The model then reads rows from the store, with its updates, and loads no
+    tables.
 
-    Raises FileError if it does not exist; DataError, ConfigError if its files do not fit; DeviceError. A child of
-    os.fork() cannot use it (ForkError). Pickling includes its files.
+    Raises FileError if the model does not exist; DataError, ConfigError if its files do not match; DeviceError. A child
+    of os.fork() cannot use the model (ForkError). Pickling includes the model's files.
     """
 
     def __init__(
@@ -77,17 +78,17 @@ class Model:
     # ---- Scores ----
 
     def predict(self, data: Any, out: Any = None) -> Any:
-        """Scores: probabilities of label 1.
+        """Returns scores: probabilities of label 1.
 
-        data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the columns of the config; or a path of
-            data in the config's format; or a dict of arrays by the names of `inputs`, which are what the first layers
-            and tables read: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys [count],
-            offsets [samples * slots + 1]). They may be tensors of DLPack, on the model's GPU too: they are read there.
-            Labels are not needed.
-        out: for arrays: float32 arrays or tensors that get the scores, on the host or on the model's GPU: one, or a
-            dict by loss. They are written when the call returns, which returns `out`.
-        Returns float32 [samples], [samples, columns] of a loss with several labels, or a dict by loss where there are
-        several; NaN for a bad record that was left out. Bit for bit the scores of huge_ctr --predict on a CPU.
+        data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the config's columns; or a path of data
+        in the config's format; or a dict of arrays by the names of `inputs`. Labels are not needed. The arrays are what
+        the first layers and tables read: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys
+        [count], offsets [samples * slots + 1]). They may be DLPack tensors, also on the model's GPU, without a copy to
+        the host.
+        out: with a dict of arrays: the float32 array or tensor that receives the scores, or a dict of these by loss, on
+        the host or on the model's GPU. The scores are written when the call returns; it returns `out`.
+        Returns float32 [samples]; [samples, columns] for a loss with several labels; a dict by loss for several losses.
+        A skipped bad record has NaN. On a CPU the scores equal those of huge_ctr --predict bit for bit.
         Raises DataError with row, column and value; UsageError.
         """
         if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
@@ -95,11 +96,11 @@ class Model:
         if out is not None:
             raise UsageError("out= goes with a dict of arrays by the names of inputs, whose rows are known")
         source, frame = self._source(data)
-        # A table's number of rows is known: rows after the last scored one are bad records.
+        # A table's number of rows is known, so rows after the last scored row are bad records.
         collected = Scores(self._outputs, frame.rows if frame is not None else None)
         callback = s.SCORED_ROWS(collected.add)
         pointer = self._handle.pointer
-        if frame is not None and frame.rows <= _FEW_ROWS:  # done before a thread for it would have begun
+        if frame is not None and frame.rows <= _FEW_ROWS:  # the call is faster than the start of a thread
             _library.call("hctr_model_predict", pointer, source.encode(), callback, None)
             return plain(collected.arrays())
         stopped: list[bool] = []
@@ -111,10 +112,11 @@ class Model:
         return plain(collected.arrays())
 
     def encode(self, data: Any) -> dict[str, Any]:
-        """Converts a table or path to the arrays that predict(), and other programs with exported models, accept.
+        """Converts a table or path to the arrays that predict() accepts, and that other programs with exported models
+        accept.
 
-        Returns by input float32 [samples, columns] of dense values, and int64 [samples, slots] of keys, or (keys
-        [count], offsets [samples * slots + 1]) if a slot does not have exactly one key.
+        Returns a dict by input: dense values as float32 [samples, columns]; keys as int64 [samples, slots], or as (keys
+        [count], offsets [samples * slots + 1]) if some slot does not have exactly one key.
         """
         return self._encode(data, False)
 
@@ -137,10 +139,10 @@ class Model:
     # ---- Measures ----
 
     def evaluate(self, data: Any = None) -> dict[str, float]:
-        """The metrics of the config's eval_metrics by name; NaN if these samples do not define one.
+        """The config's eval_metrics by name; NaN if these samples do not define a metric.
 
-        data: a table or path with labels; None: the eval_source of the config. With the model that is loaded, on one
-        rank: bit for bit the metrics of huge_ctr --eval there.
+        data: a table or path with labels; None: the config's eval_source. Evaluates the loaded model on one rank: the
+        metrics equal those of huge_ctr --eval on one rank, bit for bit.
         """
         self._expect_own_tables()
         found: dict[str, float] = {}
@@ -156,8 +158,8 @@ class Model:
     def feature_importance(self, data: Any = None, rows: int = 100_000, by: str = "AUC") -> dict[str, float]:
         """Permutation importance: the effect of shuffling each feature, largest first.
 
-        data: a table or path with labels; None: the eval_source of the config. rows: maximum number of scored rows. by:
-        "AUC": the decrease of the first label's AUC; or "scores": the mean change of the scores.
+        data: a table or path with labels; None: the config's eval_source. rows: maximum number of scored rows. by:
+        "AUC", the decrease of the first label's AUC; or "scores", the mean change of the scores.
         """
         if by not in ("AUC", "scores"):
             raise UsageError(f"by {by!r}: there are AUC and scores")
@@ -174,7 +176,7 @@ class Model:
 
     @property
     def inputs(self) -> dict[str, tuple[str, int]]:
-        """Name to role ("dense", "keys") and columns: values, or slots, per sample."""
+        """Name to role ("dense", "keys") and columns: dense values, or slots, per sample."""
         return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
 
     @property
@@ -194,13 +196,13 @@ class Model:
 
     @property
     def tables(self) -> Tables:
-        """The embedding tables, by their name or by that of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
+        """The embedding tables, by table name or column name: `.keys`, `.vectors`, `.vectors_of(values)`."""
         self._expect_own_tables()
         return Tables(self, self._files())
 
     @property
     def title(self) -> str:
-        """Its name, or only the iteration if its folder is temporary."""
+        """The model's name; only the iteration if its folder is temporary."""
         return f"iteration {self.iteration}" if self._owns else self.name
 
     def summary(self) -> str:
@@ -225,8 +227,8 @@ class Model:
     ) -> list[Path]:
         """Writes weights and tables for other programs: "onnx", "npz", "safetensors" or "parquet".
 
-        path: a new or empty folder. rows: for ONNX, the number of samples of `data` (or the eval_source) that rows.npz
-        gets with their scores. Returns the files.
+        path: a new or empty folder. rows: for ONNX, the number of samples of `data` (or the eval_source) to write to
+        rows.npz with their scores. Returns the paths of the files.
         """
         if format not in EXPORTS:
             raise UsageError(f"format {format!r}: there are {', '.join(EXPORTS)}")
@@ -251,7 +253,7 @@ class Model:
         return summary.samples
 
     def save(self, folder: Union[str, os.PathLike]) -> Path:
-        """Copies the model's files to a new folder, which load() takes. Raises FileExistsError."""
+        """Copies the model's files to a new folder, which load() accepts. Raises FileExistsError."""
         self._expect_own_tables()
         folder = Path(folder)
         folder.mkdir(parents=True)
@@ -261,7 +263,7 @@ class Model:
         return folder
 
     def close(self) -> None:
-        """Frees the memory. Later calls raise UsageError."""
+        """Frees the model's memory. Later calls raise UsageError."""
         self._handle.close()
 
     def __enter__(self) -> "Model":
@@ -345,7 +347,7 @@ class Model:
 
     @staticmethod
     def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
-        """A call that an interrupt ends."""
+        """Makes a library call that a KeyboardInterrupt stops."""
 
         def call(stop: Any) -> None:
             options.stop = stop.value
@@ -354,7 +356,7 @@ class Model:
         _stoppable(call)
 
     def _pinned(self) -> str:
-        """The loaded model, even if the prefix has a newer one by now."""
+        """The path of the loaded model, with its iteration: the prefix may have a newer model by now."""
         is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
         return f"{self.path}@{self.iteration}" if is_prefix else self.path
 
@@ -364,7 +366,7 @@ class Model:
         return self._saved
 
     def _name_in_folder(self) -> str:
-        """The part of the path after the folder, for load()."""
+        """The path's last component, which load() needs in addition to the folder."""
         return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
 
     def _packed(self) -> dict[str, bytes]:
@@ -377,7 +379,7 @@ class Model:
 
 
 def _stoppable(call: Callable[[Any], None]) -> None:
-    """Runs call(stop), which an interrupt ends."""
+    """Runs call(stop); a KeyboardInterrupt sets the stop flag."""
     stop = _library.make("hctr_stop_create", "hctr_stop_destroy", "stop")
     Conversation().run(lambda: call(stop.pointer), lambda: _library.library().hctr_stop_set(stop.pointer))
 

@@ -1,10 +1,10 @@
-"""Whole models from a table's columns: wide_and_deep, dcn, dcnv2, deepfm, dlrm, din.
+"""Builds complete models from a table's columns: wide_and_deep, dcn, dcnv2, deepfm, dlrm, din.
 
     config = huge_ctr.presets.wide_and_deep(frame, label="click")
     model = huge_ctr.train(config, frame, newer)
 
-Each preset accepts the arguments of Columns.of() and Sizes, and returns a layers.Model, whose `columns` describe the
-role of each column. Correct wrong guesses with `categorical`, `numeric`, `lists` and `leave_out`.
+Each preset accepts the arguments of Columns.of() and Sizes, and returns a layers.Model. Its `columns` describe the
+guessed role of each column. Correct wrong guesses with `categorical`, `numeric`, `lists` and `leave_out`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .errors import UsageError
 
 @dataclass
 class Sizes:
-    """Layer widths and training length; None follows from the number of rows, as for huge_ctr --init."""
+    """Layer widths and training length. None: derived from the number of rows, like huge_ctr --init."""
 
     embedding_dim: int = 16
     hidden: Sequence[int] = (128, 64)
@@ -52,7 +52,7 @@ class _Network:
         return L.Reshape(made, leading_dim=self.data.slots * size, name="vectors")
 
     def vectors_and_weights(self) -> tuple[L.Tensor, L.Tensor]:
-        """One table for all slots; its vectors have one element more, the weight."""
+        """One table for all slots. Its vectors have an additional element: the key's linear weight."""
         size, slots = self.sizes.embedding_dim, self.data.slots
         made = L.Reshape(self.embedding(self.data.keys, size + 1, name="embedding"), leading_dim=size + 1, name="rows")
         vectors, weights = L.Slice(made, [[0, size], [size, size + 1]])
@@ -128,7 +128,9 @@ def _dlrm(net: _Network) -> L.Tensor:
 
 
 def _din(net: _Network, length: int) -> L.Tensor:
-    """G. Zhou et al., KDD 2018: the vectors of the history, weighted by their relevance to the item."""
+    """Deep Interest Network (G. Zhou et al., KDD 2018): weights the vectors of the history by their relevance to the
+    item.
+    """
     size = 2 * net.sizes.embedding_dim
     vectors, lengths = net.embedding(net.data.input("items"), size, "none", tops=2, name="items_embedding")
     history, item = L.FusedReshapeConcat(vectors, tops=2, name="sequence")
@@ -161,8 +163,9 @@ def _epochs(rows: int, many_keys: bool) -> int:
 
 
 def _schedule(columns: Columns, sizes: Sizes, many_keys: bool) -> tuple[dict, dict]:
-    """Solver and optimizer: a number of passes suited to the number of rows, and a rate that rises, then falls to a
-    hundredth."""
+    """Solver and optimizer: the number of passes depends on the number of rows. The learning rate has a warm-up, then
+    decays to a hundredth.
+    """
     batch = sizes.batch_size or _batch_size(columns.rows)
     epochs = sizes.epochs or _epochs(columns.rows, many_keys)
     steps = max(1, math.ceil(columns.rows / batch))
@@ -231,7 +234,7 @@ def build(
     item: Optional[str] = None,
     **fields: Any,
 ) -> L.Model:
-    """Builds a preset by name. fields: of the Data layer, such as source and eval_source."""
+    """Builds a preset by name. fields: fields of the Data layer, such as source and eval_source."""
     if preset not in _NETWORKS:
         raise UsageError(f"preset {preset!r}: there are {', '.join(_NETWORKS)}")
     if preset == "din" and not (history and item):

@@ -16,7 +16,7 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """One line that is rewritten, and always ends with a newline. Prints nothing if the output is not interactive."""
+    """One line that is rewritten in place, and ends with a newline. Prints nothing if the output is not interactive."""
 
     def __init__(
         self,
@@ -40,7 +40,8 @@ class Progress:
             return min(1.0, state.iteration / self._iterations)
         if self._passes and state.epoch is not None:
             return min(1.0, state.epoch / self._passes)
-        return 1.0 if self._passes and state.passes >= self._passes else None  # of files without a count of samples
+        # None: the files' number of samples is unknown
+        return 1.0 if self._passes and state.passes >= self._passes else None
 
     def line(self, state: Any) -> str:
         share, parts = self.share(state), []
@@ -60,7 +61,7 @@ class Progress:
     def update(self, state: Any) -> None:
         self.last = self.line(state)
         if self._wanted:
-            if self._out.isatty():  # a longer line would break, and stay
+            if self._out.isatty():  # a longer line would wrap, and could not be overwritten
                 self.last = self.last[: shutil.get_terminal_size().columns - 1]
             self._out.write("\r" + self.last.ljust(self._shown))
             self._out.flush()

@@ -20,11 +20,12 @@ from ._estimator import CTREstimator, given_target, rows_of
 class CTRClassifier(ClassifierMixin, CTREstimator):
     """Classifier that predicts the probability of the second of two classes.
 
-    preset: "wide_and_deep", "deepfm", "dcn", "dcnv2" or "dlrm". embedding_dim, hidden, dropout: widths of the model.
-    learning_rate, batch_size, epochs: None follows from the number of rows. early_stopping_rounds: training ends after
+    preset: "wide_and_deep", "deepfm", "dcn", "dcnv2" or "dlrm". embedding_dim, hidden, dropout: sizes of the model.
+    learning_rate, batch_size, epochs: None derives them from the number of rows. early_stopping_rounds: training ends after
     this many evaluations on eval_set without a better AUC; the best model is kept. categorical_feature: "auto", or
-    names or indices; texts, pandas categories and integers under names such as "user_id" are always categories.
-    random_state: equal values give equal models; None is 1. config: fields of the config, as {"solver.display": 10}.
+    names or indices; texts, pandas categories and integers with names such as "user_id" are always categories.
+    random_state: equal values give equal models; None means 1. config: changes of config fields, such as
+    {"solver.display": 10}.
 
     After fit(): classes_, model_ (huge_ctr.Model), columns_ (the role of each column), evals_result_,
     feature_importances_, n_iter_.
@@ -90,7 +91,7 @@ class CTRRegressor(RegressorMixin, CTREstimator):
     """Regressor for a bounded target, such as a rate or a price: predicts its mean between the minimum and the maximum
     of training.
 
-    The engine's losses are cross-entropies. So targets are scaled to 0 ... 1; the learned probability of such a soft
+    The engine's losses are cross-entropies, so targets are scaled to 0 ... 1. The learned probability of such a soft
     label is its mean. Predictions are within the bounds. Arguments and attributes: as for CTRClassifier; early stopping
     uses the loss. target_range_: the bounds.
     """

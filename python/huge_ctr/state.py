@@ -13,7 +13,9 @@ ENDS = ("reached", "pass_ended", "metric", "stopped")
 
 @dataclass
 class State:
-    """The progress of training. `metrics` are those of the last evaluation, at iteration `evaluated_at` (-1: none)."""
+    """The progress of training. `metrics` are the results of the last evaluation, at iteration `evaluated_at` (-1:
+    none).
+    """
 
     iteration: int
     samples: int
@@ -67,7 +69,7 @@ class Callback:
 
 
 def call_each(callbacks: Sequence[Any], method: str, state: State) -> bool:
-    """Calls all; False if one of them returns False."""
+    """Calls all callbacks. Returns False if one of them returns False."""
     goes_on = True
     for callback in callbacks:
         called = getattr(callback, method, None) or (callback if callable(callback) else None)

@@ -1,4 +1,4 @@
-"""Tables for inference: rows of trained tables from memory and files, with deltas of training and versions.
+"""Embedding tables for inference: rows from memory and files, with versions and updates by training deltas.
 
     store = huge_ctr.store.Store("store.json")               # or the ps.json of HugeCTR's parameter server
     view = store.view("ctr")                                  # its active version
@@ -6,7 +6,7 @@
     model = huge_ctr.load("runs/first", tables=view)          # scores with the rows of the store
     store.update("ctr", "models/ctr")                         # the deltas of training at a prefix
 
-HPS and ParameterServerConfig have the calls of HugeCTR's parameter server.
+HPS and ParameterServerConfig implement the API of HugeCTR's parameter server.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ POOLING = {"sum": 0, "mean": 1, "sqrtn": 2}
 
 
 class View:
-    """One version of a model: it answers as long as it lives, also once another one is active or the store is closed.
+    """One version of a model. A view stays valid after another version is activated, and after the store is closed.
 
-    version: its name. tables: by name {"dim", "by_slot", "default_value"}. Any number of threads use it.
+    version: the version's name. tables: name to {"dim", "by_slot", "default_value"}. Thread-safe.
     """
 
     def __init__(self, handle: Any):
@@ -88,10 +88,11 @@ class View:
     def get(
         self, table: Union[str, int], keys: Any, *, slot: int = 0, out: Optional[np.ndarray] = None, found: bool = False
     ) -> Any:
-        """float32 [keys, dim]: the rows, or the default row where there is none; with found=True also bool [keys].
+        """The rows of keys, float32 [keys, dim]; a key without a row gets the default row. found=True also returns bool
+        [keys].
 
-        out: memory for the rows, float32 [keys, dim] with contiguous rows. Raises UsageError; DataError where a key
-        without a row is an error.
+        out: memory for the rows, float32 [keys, dim] with contiguous rows. Raises UsageError; DataError for a key
+        without a row, if the model is configured so.
         """
         number, dim = self._number(table)
         keys = keys_array(keys)
@@ -106,11 +107,11 @@ class View:
         return (out, there.astype(bool)) if found else out
 
     def get_into(self, number: int, keys: s.Array, rows: s.Array, slot: int = 0, found: Any = None) -> None:
-        """The same for structs of arrays."""
+        """get() with C structs of arrays."""
         _library.call("hctr_store_get", self.pointer, number, slot, c.byref(keys), c.byref(rows), found, None)
 
     def pooled(self, table: Union[str, int], keys: Any, offsets: Any, combiner: str = "sum", *, slot: int = 0) -> Any:
-        """float32 [bags, dim]: the sum, mean or sqrtn of the rows of keys[offsets[b]:offsets[b + 1]]."""
+        """Pools the rows of keys[offsets[b]:offsets[b + 1]] by sum, mean or sqrtn; float32 [bags, dim]."""
         if combiner not in POOLING:
             raise UsageError(f"combiner {combiner!r}: there are {', '.join(POOLING)}")
         number, dim = self._number(table)
@@ -146,10 +147,10 @@ class View:
 
 
 class Store:
-    """Tables in levels of memory and files.
+    """A store: embedding tables in levels of memory and files.
 
-    config: a store.json or a ps.json; or a dict of its fields; None: memory alone, without models.
-    loads: whether models of the config that the store lacks are loaded, and their deltas applied.
+    config: a store.json or a ps.json; or a dict of its fields; None: a store in memory, without models.
+    loads: loads the config's models that the store lacks, and applies their deltas.
 
     Raises ConfigError with every problem; FileError, DataError.
     """
@@ -176,11 +177,11 @@ class Store:
         tables: Optional[Mapping[str, Any]] = None,
         miss_is_error: bool = False,
     ) -> None:
-        """Loads a version beside those that are there; it answers at once where the model has no other.
+        """Loads a version in addition to existing versions. The model's first version serves requests immediately.
 
-        model: a run folder, a checkpoint or a snapshot_prefix. Else tables: by name either (keys, rows), or a dict with
-        "dim" and "model_file", "file", or "keys" and "vectors" as in store.json, or with arrays "keys" and "vectors";
-        and "default_value".
+        model: a run folder, a checkpoint or a snapshot_prefix. Otherwise tables: name to (keys, rows), or to a dict in
+        the form of store.json ("dim" with "model_file", "file", or "keys" and "vectors", and "default_value"). "keys"
+        and "vectors" may also be arrays.
         """
         keep: list = []
         sources = (s.StoreSource * max(len(tables or {}), 1))()
@@ -197,7 +198,7 @@ class Store:
         _library.call("hctr_store_load", self._handle.pointer, c.byref(options))
 
     def activate(self, name: str, version: str) -> None:
-        """Views from now on are of this version."""
+        """Activates a version: later views use it."""
         _library.call("hctr_store_activate", self._handle.pointer, name.encode(), version.encode())
 
     def unload(self, name: str, version: str) -> None:
@@ -210,11 +211,13 @@ class Store:
         )
 
     def update(self, name: str, prefix: Union[str, os.PathLike]) -> int:
-        """Applies the deltas of training at a prefix that are newer than the active version. Returns how many."""
+        """Applies the training deltas at a prefix that are newer than the active version. Returns the number of applied
+        deltas.
+        """
         return self._count("hctr_store_update_from", name.encode(), _library.path_bytes(prefix))
 
     def apply_delta(self, name: str, folder: Union[str, os.PathLike]) -> bool:
-        """Whether the delta was applied: False where the active version has it already."""
+        """Applies a delta. Returns False if the active version already contains it."""
         return bool(self._count("hctr_store_apply_delta", name.encode(), _library.path_bytes(folder)))
 
     def apply(
@@ -226,9 +229,10 @@ class Store:
         *,
         slot: int = 0,
     ) -> bool:
-        """Applies an update whole: changed {table: (keys, rows)}, removed {table: keys}.
+        """Applies an update atomically. changed: {table: (keys, rows)}. removed: {table: keys}.
 
-        iteration: that the rows are of then; returns False where the active version is not older.
+        iteration: the iteration of the rows after the update. Returns False, without changes, if it is not newer than
+        the active version's.
         """
         changed, removed = changed or {}, removed or {}
         names = list(dict.fromkeys([*changed, *removed]))
@@ -283,20 +287,20 @@ class Store:
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """Each version of each model, with what updates have done."""
+        """The versions of all models, with the counts of their updates."""
         return self._states("hctr_store_models", s.STORE_MODELS, s.StoreModelState)
 
     @property
     def levels(self) -> list[dict[str, Any]]:
-        """Each level of each table: rows, bytes, and keys that it was asked for and had."""
+        """Statistics of each level of each table: rows, bytes, keys looked up, keys found."""
         return self._states("hctr_store_levels", s.STORE_LEVELS, s.StoreLevelState)
 
     def verify(self) -> int:
-        """Reads every row of the files. Returns how many. Raises DataError naming what is damaged."""
+        """Reads every row of the files. Returns the number of rows. Raises DataError naming what is damaged."""
         return self._count("hctr_store_verify")
 
     def compact(self) -> int:
-        """Writes files anew without free records. Returns the bytes freed."""
+        """Rewrites the files without free records. Returns the bytes freed."""
         return self._count("hctr_store_compact")
 
     def close(self) -> None:

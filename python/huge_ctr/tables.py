@@ -20,10 +20,10 @@ def saved_model(path: str, config: Any) -> Any:
 
 
 class Table:
-    """The rows of one embedding table, or of one column if accessed by column name.
+    """The rows of one embedding table, or of one column if the table was accessed by column name.
 
-    name: of the table. keys: int64 [rows]. vectors: float32 [rows, dim]. slots: int64 [rows] if rows belong to slot and
-    key, else None.
+    name: the table's name. keys: int64 [rows]. vectors: float32 [rows, dim]. slots: int64 [rows] if rows belong to
+    (slot, key) pairs, otherwise None.
     """
 
     def __init__(self, model: Any, files: Any, column: Optional[str], slot: Optional[int]):
@@ -42,7 +42,7 @@ class Table:
         return len(self.keys)
 
     def keys_of(self, values: Sequence[Any]) -> np.ndarray:
-        """int64 [values]: the keys that the reader makes of values of the column. Raises UsageError, DataError."""
+        """The keys that the reader makes from values of the column, int64 [values]. Raises UsageError, DataError."""
         if self.column is None:
             raise UsageError(
                 f"table '{self.name}' was not named by a column: values become keys in one, as in "
@@ -51,7 +51,7 @@ class Table:
         return column_keys(self._model, self.column, values)
 
     def vectors_of(self, values: Sequence[Any]) -> np.ndarray:
-        """float32 [values, dim]: the vectors of values of the column, or of keys; zeros for values without a row."""
+        """The vectors of values of the column, or of keys, float32 [values, dim]; zeros for values without a row."""
         keys = np.asarray(values) if self.column is None else self.keys_of(values)
         slot = self._slot if self._files.slots is not None else None
         if self._files.slots is not None and slot is None:
@@ -67,7 +67,7 @@ class Table:
 
 
 class Tables(Mapping):
-    """The tables of a model by name; `tables["item"]` may also name a column, and returns its table."""
+    """The tables of a model by name. `tables["item"]` may also name a column, and returns the column's table."""
 
     def __init__(self, model: Any, files: Any):
         self._model, self._files = model, files
@@ -96,7 +96,7 @@ class Tables(Mapping):
 
 
 def column_slots(config: Mapping) -> dict[str, tuple[str, int]]:
-    """For each column of keys: its sparse input, and its slot there."""
+    """For each column of keys: its sparse input, and its slot in that input."""
     data = _config.data_layer(config)
     section = data.get("csv") or data.get("parquet") or {}
     columns = [name for group in section.get("slots", []) for name in np.ravel(group["columns"]).tolist()]
@@ -120,7 +120,7 @@ def table_bottoms(config: Mapping) -> dict[str, str]:
 
 
 def column_keys(model: Any, column: str, values: Sequence[Any]) -> np.ndarray:
-    """The keys of values, as the reader makes them: encodes a table of only this column."""
+    """Converts values to keys with the reader, by encoding a table of only this column."""
     config = model.config
     top, slot = column_slots(config)[column]
     section = _config.data_layer(config).get("csv") or _config.data_layer(config).get("parquet") or {}

@@ -1,4 +1,4 @@
-"""Training with control over how far each call trains."""
+"""Trains a model step by step: the caller decides how far each call trains."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from .state import ENDS, Callback, History, State, call_each
 
 
 class Trainer:
-    """Trains the model of a config. Construction creates the model, tables, optimizer states and position in the data.
+    """Trains the model of a config. The constructor creates the model, tables, optimizer states and position in the
+    data.
 
     config: a dict, a path, JSON text, or an object with to_json().
-    data, eval_data: replace `source` and `eval_source` of the config: a path, or a table (pandas, Polars, PyArrow,
-        a dict of columns, Frame) if the Data layer names columns (Csv, Parquet).
-    run_dir: a folder for metrics, summary and models; None: none is written.
-    resume: a checkpoint, a folder of several, or "latest"; set rates and frozen names again after it.
-    device: "auto", "cpu" or "cuda". threads: on a CPU; None: all usable cores.
-    changes: fields of the config, as {"solver.max_iter": 100}.
-    allow_unmatched: a column whose values match nothing is no error.
+    data, eval_data: replace `source` and `eval_source` of the config: a path, or a table (pandas, Polars, PyArrow, a
+    dict of columns, Frame) if the Data layer names columns (Csv, Parquet).
+    run_dir: a folder for metrics, summary and models; None: no folder is written.
+    resume: a checkpoint, a folder of checkpoints, or "latest". Checkpoints contain no rates or frozen names: set these
+    again.
+    device: "auto", "cpu" or "cuda". threads: CPU threads; None: all usable cores.
+    changes: changes of config fields, such as {"solver.max_iter": 100}.
+    allow_unmatched: accepts a column whose values match nothing.
 
-    Consecutive calls are one run: fit() to iteration 10, 20 and 30 gives, bit for bit, the result of fit() to 30. One
-    thread at a time may call it. Raises ConfigError, DataError, FileError, DeviceError, UsageError. A call with wrong
-    arguments (UsageError) changes nothing; any other error ends training. Ctrl-C ends a call after its step, and later
-    calls continue. A child of os.fork() cannot use it (ForkError).
+    Consecutive calls are one run: fit() to iterations 10, 20 and 30 gives, bit for bit, the result of fit() to 30. Not
+    thread-safe. Raises ConfigError, DataError, FileError, DeviceError, UsageError. A call with wrong arguments
+    (UsageError) changes nothing; any other error ends training. Ctrl-C ends a call after its current step, and later
+    calls continue. A child of os.fork() cannot use the trainer (ForkError).
     """
 
     def __init__(
@@ -95,15 +97,14 @@ class Trainer:
         callbacks: Sequence[Union[Callback, Callable[[State], Any]]] = (),
         progress: Optional[bool] = None,
     ) -> History:
-        """Trains to the end that the config says, or to an iteration or pass counted from the beginning of training.
+        """Trains to the config's end, or to an iteration or pass, counted from the start of training.
 
-        batches: an iterator of samples instead of the source: tables, or dicts of arrays as of step(); each is trained
-            on once, in batches of the config's batchsize. A torch DataLoader is one.
-        names: where the iterator gives tuples or lists: the names of their parts, in order, as ("dense", "keys",
-            "label").
-        display, eval_interval, snapshot: in iterations, 0 for never; left out: as the config says.
-        callbacks: Callback objects, or functions that are called with the State of displays and evaluations.
-        progress: a bar; None: in terminals and notebooks.
+        batches: an iterator of samples that replaces the source, such as a torch DataLoader. Its items are tables, or
+        dicts of arrays as in step(). Each item is trained on once, in batches of the config's batchsize.
+        names: for items that are tuples or lists: the names of their elements, such as ("dense", "keys", "label").
+        display, eval_interval, snapshot: in iterations; 0: never; default: the config's values.
+        callbacks: Callback objects, or functions that receive the State of displays and evaluations.
+        progress: shows a progress bar; None: only in terminals and notebooks.
         Returns the history, whose `ended` is "reached", "metric" (early stopping, or a threshold) or "stopped".
         """
         if batches is not None:
@@ -131,7 +132,7 @@ class Trainer:
             _library.call("hctr_trainer_on_evaluation", self._handle.pointer, hooks[1], None)
             try:
                 self._long(talk, "hctr_trainer_fit_until", c.byref(options), c.byref(ended))
-                bar.update(self.state)  # at the end, and not where the last display was
+                bar.update(self.state)  # shows the end of training instead of the last display
             finally:
                 none = s.STATE_CALLBACK()
                 _library.call("hctr_trainer_on_display", self._handle.pointer, none, None)
@@ -140,12 +141,12 @@ class Trainer:
         return self.history
 
     def step(self, samples: Union[int, Any] = 1) -> str:
-        """Trains for a number of iterations, or on samples in memory, and does nothing else.
+        """Trains for a number of iterations, or on samples in memory, without displays, evaluations or snapshots.
 
-        samples: a number of iterations; a table; or a dict of arrays by the names of `inputs`: labels, dense values
-            and weights float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets
-            [samples * slots + 1]). NumPy's arrays and tensors of DLPack, without a copy where types agree; those on
-            the trainer's GPU stay there, but for labels, which are checked on the host.
+        samples: a number of iterations; a table; or a dict of arrays by the names of `inputs`: labels, dense values and
+        weights float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets [samples *
+        slots + 1]). NumPy arrays and DLPack tensors of these types are not copied. Tensors on the trainer's GPU stay
+        there, except labels, which are checked on the host.
         Returns "reached", "pass_ended" or "stopped".
         """
         ended = c.c_int32()
@@ -179,8 +180,7 @@ class Trainer:
         return found
 
     def finish(self) -> None:
-        """Ends the run as the program does: last evaluation, final model, summary. Training cannot continue after
-        it."""
+        """Ends the run: last evaluation, final model, summary. Training cannot continue after this call."""
         self._long(Conversation(), "hctr_trainer_finish")
         self._finished = True
 
@@ -219,7 +219,9 @@ class Trainer:
     # ---- Files ----
 
     def save(self, prefix: Union[str, os.PathLike]) -> list[Path]:
-        """Saves the model at a prefix ("out/mine") with optimizer states. Returns its files, the dense one first."""
+        """Saves the model at a prefix ("out/mine") with optimizer states. Returns the paths of the files, the dense
+        model first.
+        """
         files: list[Path] = []
         collect = s.FILE(lambda _user, path: files.append(Path(os.fsdecode(path))))
         _library.call("hctr_trainer_save", self._handle.pointer, _library.path_bytes(prefix), collect, None)
@@ -233,9 +235,9 @@ class Trainer:
         dense_states: Union[str, os.PathLike, None] = None,
         table_states: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        """Loads weights and rows, and optimizer states, from files that save() writes. Tables by their names.
+        """Loads weights and rows, and optimizer states, from files that save() writes. Tables are given by name.
 
-        Parts that are not named are unchanged. States that are not loaded are reset.
+        Parts without a file are unchanged. Optimizer states of a loaded part are reset, unless their file is given.
         """
         names, count = _library.texts(list(tables or {}))
         files, _ = _library.texts([os.fspath(one) for one in (tables or {}).values()])
@@ -254,14 +256,16 @@ class Trainer:
         _library.call("hctr_trainer_load", self._handle.pointer, c.byref(what))
 
     def checkpoint(self, folder: Union[str, os.PathLike]) -> Path:
-        """Saves a checkpoint in a new folder inside this one, and returns its path, for `resume`."""
+        """Saves a checkpoint in a new folder inside this folder, and returns its path, for `resume`."""
         made: list[Path] = []
         collect = s.FILE(lambda _user, path: made.append(Path(os.fsdecode(path))))
         _library.call("hctr_trainer_checkpoint", self._handle.pointer, _library.path_bytes(folder), collect, None)
         return made[0]
 
     def model(self, **options: Any) -> Any:
-        """The present model, loaded (`Model`), with files that are deleted with it. options: as for load()."""
+        """Returns the present model (`Model`), with temporary files that are deleted with it. options: as for
+        load().
+        """
         from .training import model_of
 
         return model_of(self, options)
@@ -340,7 +344,7 @@ def _read(config: Any) -> tuple[str, Optional[str], dict]:
 
 
 def _named(batch: Any, names: Optional[Sequence[str]]) -> Any:
-    """A table, or a dict of arrays, of what an iterator has given. Raises UsageError."""
+    """Converts an iterator's item to a table, or a dict of arrays. Raises UsageError."""
     if isinstance(batch, (tuple, list)) and names is not None:
         if len(batch) != len(names):
             raise UsageError(f"an iterator gave {len(batch)} parts, and names has {len(names)}: {', '.join(names)}")

@@ -23,11 +23,11 @@ def train(
     progress: Optional[bool] = None,
     **options: Any,
 ) -> Model:
-    """Trains as the config says, and returns the final model (`Model`); with early stopping the best one.
+    """Trains a config, and returns the final model (`Model`); with early stopping the best model.
 
     config, data, eval_data, **options: as for Trainer. callbacks, progress: as for Trainer.fit().
-    run_dir: the folder in which metrics, summary and model are kept; None: a temporary folder, deleted with the
-        model (Model.save() keeps it). Raises the errors of Trainer.
+    run_dir: the folder for metrics, summary and model; None: a temporary folder that is deleted with the model
+    (Model.save() keeps a copy). Raises the errors of Trainer.
     """
     own = tempfile.mkdtemp(prefix="huge_ctr-") if run_dir is None else None
     folder = Path(own) / "run" if own is not None else Path(run_dir or "")

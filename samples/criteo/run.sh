@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Criteo's rows, straight from TSV, to a trained Wide & Deep, from a fresh clone.
+# Trains Wide & Deep directly on Criteo's TSV rows, from a fresh clone.
 # Usage: samples/criteo/run.sh ROWS.tsv[.gz] [huge_ctr option...]
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n 2,3p "$0"; exit 2; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""L2 logistic regression on the features of Norm files, fitted to convergence: what a linear model reaches on them.
+"""Fits an L2-regularized logistic regression to the features of Norm files: the score that a linear model reaches.
 
-Every key of the chosen slots is one feature. The strength of the penalty is chosen within the training rows: fitted on
-the first 8/9 of them, judged on the last 1/9, then fitted again on all. Needs numpy, scipy and scikit-learn.
+Every key of the chosen slots is one feature. The penalty is chosen within the training rows: it is fitted on the first
+8/9, evaluated on the last 1/9, then the model is fitted again on all rows. Needs numpy, scipy and scikit-learn.
 
     yardstick.py TRAIN_LIST EVAL_LIST [--slots 0] [--key-bytes 8]
 """
@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 
 def records(list_path, key_bytes):
-    """(label, dense, [keys of each slot]) of every record in the files that the list names."""
+    """Yields (label, dense, [keys of each slot]) for every record in the listed files."""
     lines = open(list_path).read().split("\n")
     key_type = np.dtype("<i8" if key_bytes == 8 else "<u4")
     for path in lines[1 : 1 + int(lines[0])]:
@@ -42,7 +42,7 @@ def records(list_path, key_bytes):
 
 
 def matrix(list_path, key_bytes, slots, columns=None):
-    """Labels and one-hot rows; with `columns`, other keys are ignored."""
+    """Returns labels and one-hot rows; with `columns`, other keys are ignored."""
     grow = columns is None
     columns = {} if grow else columns
     labels, indices, starts = [], [], [0]

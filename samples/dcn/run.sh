@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deep & Cross on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
+# Trains Deep & Cross on planted data, from a fresh clone. Options are passed to huge_ctr (for example: --device cpu).
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 : "${SAMPLES:=3000000}"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Converts sequences of items, one user per line, to samples "will this user take this item next?" in Norm files.
 
-A sample has four slots: the earlier items, in order; the candidate item; and the categories of both. Every event that
-follows another one gives two samples: the item the user took (label 1) and one that the user never took, drawn
+A sample has four slots: the earlier items, in order; the candidate item; and the categories of both. Every event after
+a user's first one yields two samples: the item that the user took (label 1), and an item that the user never took, drawn
 uniformly (label 0). The last event of each user is held out for evaluation; all others are for training, in an order
-that the seed decides. Draws are a pure function of seed, user and event, so the same call writes the same bytes.
+that depends on the seed. Draws are a pure function of seed, user and event, so the same call writes the same bytes.
 
-With --inner the last event is omitted and the one before it is held out: for choosing settings.
+--inner omits the last event and holds out the event before it: use it to choose settings.
 """
 import argparse
 import gzip
@@ -26,7 +26,7 @@ def mix64(x):
 
 
 def draw(limit, *counters):
-    """A number below limit, determined by the counters alone."""
+    """A random number below `limit` that depends only on the arguments."""
     bits = 0
     for counter in counters:
         bits = mix64(bits ^ counter)
@@ -34,7 +34,7 @@ def draw(limit, *counters):
 
 
 def read_users(folder):
-    """(user, [items in time order]) of every line."""
+    """Yields (user, [items in time order]) for every line."""
     with gzip.open(os.path.join(folder, "sequences.txt.gz"), "rt") as lines:
         for line in lines:
             user, *items = map(int, line.split())
@@ -42,7 +42,7 @@ def read_users(folder):
 
 
 def read_categories(folder):
-    """The category of each item: the last of its attributes, the deepest of its path."""
+    """The category of each item: its last attribute, the deepest level of the category path."""
     with gzip.open(os.path.join(folder, "item2attributes.json.gz"), "rt") as text:
         return {int(item): attributes[-1] for item, attributes in json.load(text).items()}
 
@@ -56,7 +56,7 @@ class Maker:
         self.items, self.categories, self.seed = items, categories, seed
 
     def item_not_of(self, user, event, own):
-        """Draws until the item is none of the user's own."""
+        """Draws items until one is not among the user's own."""
         for attempt in range(1 << 16):
             item = self.items[draw(len(self.items), self.seed, user, event, attempt)]
             if item not in own:
@@ -105,7 +105,7 @@ def main():
 
     train, held_out = [], []
     for user, events in users:
-        own = set(events)  # of the whole sequence: an item taken later is no wrong answer
+        own = set(events)  # includes later items: an item that the user takes later is not a negative
         last = len(events) - (2 if arguments.inner else 1)
         for event in range(1, last):
             train += maker.samples(user, events, event, own)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Sequences of items to a trained Deep Interest Network, and to the same model without attention, from a fresh clone.
+# Trains a Deep Interest Network on sequences of items, and the same model without attention, from a fresh clone.
 # Usage: samples/din/run.sh [FOLDER] [huge_ctr option...]
-# FOLDER holds sequences.txt.gz and item2attributes.json.gz; default: amazon_sports in HCTR_SHARED_DATA or ../shared/data.
-# SEEDS="1 2 3" and MODELS="din no_attention" select runs, USERS=5000 takes fewer users, INNER=1 holds out the last
-# training event of each user instead of the last event: for choosing settings.
+# FOLDER has sequences.txt.gz and item2attributes.json.gz; default: amazon_sports in HCTR_SHARED_DATA or ../shared/data.
+# SEEDS="1 2 3" and MODELS="din no_attention" select runs. USERS=5000 uses fewer users. INNER=1 holds out the last
+# training event of each user instead of the last event, for choosing settings.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${HCTR_SHARED_DATA:-$here/../../../shared/data}/amazon_sports

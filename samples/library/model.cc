@@ -1,4 +1,5 @@
-// Scores samples in memory with a trained model: model RUN_FOLDER. Prints its inputs, and the scores of two samples.
+// Scores samples in memory with a trained model: model RUN_FOLDER. Prints the model's inputs, and the scores of two
+// samples.
 #include <hctr/error.h>
 #include <hctr/model.h>
 

@@ -12,7 +12,7 @@ int main(int count, char** words) try {
   hctr::Trainer trainer(options);
   trainer.on_display([](const hctr::TrainerState& at) {
     std::printf("iteration %lld, loss %.4f\n", static_cast<long long>(at.iteration), at.loss);
-    return at.loss < 100;  // false stops, with a checkpoint if the config has one
+    return at.loss < 100;  // returning false would stop training, with a checkpoint if the config has a "checkpoint"
   });
   trainer.fit();
   for (const auto& [name, value] : trainer.evaluate()) std::printf("%s %.6f\n", name.c_str(), value);

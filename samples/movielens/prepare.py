@@ -4,8 +4,8 @@
 
     prepare.py FOLDER OUT.csv
 
-FOLDER is GroupLens' unpacked ml-100k or ml-1m, its files gzipped or not (for ml-1m, ratings_fold<n>.csv of
-user,movie,rating also works). Standard library only.
+FOLDER is GroupLens' unpacked ml-100k or ml-1m; its files may be gzipped. For ml-1m, files ratings_fold<n>.csv with
+user,movie,rating also work. Needs only the standard library.
 """
 import csv
 import glob

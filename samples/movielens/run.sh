@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MovieLens ratings to a trained DeepFM, from a fresh clone.
+# Trains DeepFM on MovieLens ratings, from a fresh clone.
 # Usage: samples/movielens/run.sh [FOLDER] [huge_ctr option...]
 # FOLDER is ml-1m or ml-100k; default: ml-1m in HCTR_SHARED_DATA or ../shared/data.
 set -euo pipefail

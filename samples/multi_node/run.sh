@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two processes on this machine train one model, from a fresh clone; README.md says what several hosts need. Options go to
-# huge_ctr (for example: --device cpu). Uses two GPUs when there are two, else the CPU.
+# Trains one model with two processes on this machine, from a fresh clone. README.md describes several hosts. Options
+# are passed to huge_ctr (for example: --device cpu). Uses two GPUs if the machine has them, otherwise the CPU.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 : "${SAMPLES:=1000000}"
@@ -16,7 +16,7 @@ if ! command -v mpirun >/dev/null || [[ $version != *MPI* ]]; then
   train --device cpu "$@"
   exit
 fi
-# By default mpirun refuses to run as root, and to start more processes than there are cores.
+# Needed because mpirun by default refuses to run as root, and to start more processes than cores.
 echo "== Training in two processes"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none -np 2 \
   "$bin/huge_ctr" --train "$config" --run-dir "$out/run" ${options[@]+"${options[@]}"} "$@"

@@ -8,12 +8,13 @@
 #SBATCH --signal=TERM@120
 #SBATCH --requeue
 # Trains on all GPUs of two hosts; needs no MPI.
-#   sbatch samples/multi_node/slurm.sh CONFIG [OPTIONS]        options are those of huge_ctr
-# CONFIG has "gpu": "all" and a "checkpoint". Two minutes before its time is over, training saves a checkpoint, stops and
+#   sbatch samples/multi_node/slurm.sh CONFIG [OPTIONS]        OPTIONS are passed to huge_ctr
+# CONFIG must have "gpu": "all" and a "checkpoint". Two minutes before the time limit, training saves a checkpoint and
 # exits with 75; the job is then requeued and resumes.
 set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: sbatch $0 CONFIG [OPTIONS]" >&2; exit 2; }
-# A secret that the tasks of this job alone know: its port follows from the job's number, which everybody sees.
+# A secret that only the tasks of this job know. Without it anybody could join, because the port follows from the
+# public job number.
 if [ -z "${HCTR_JOB_SECRET_FILE:-}" ]; then
   export HCTR_JOB_SECRET="${HCTR_JOB_SECRET:-$(od -An -vN32 -tx1 /dev/urandom | tr -d ' \n')}"
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two tasks on a shared bottom, on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
+# Trains two tasks on a shared bottom, on planted data, from a fresh clone. Options are passed to huge_ctr (for example:
+# --device cpu).
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 : "${SAMPLES:=3000000}"

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""DIN in PyTorch with tables that grow: attention over the items that a user has seen. din.py [--steps 300]
+"""DIN in PyTorch with growing tables: attention over the items that a user has seen. din.py [--steps 300]
 
-Item ids are any 64-bit numbers, and no vocabulary is made before. Rows are updated by the optimizer's step(), so
-gradients of rows and of dense weights are clipped together. Prints the loss, the AUC of held-out samples and how many
-rows there are.
+Item ids are arbitrary 64-bit numbers, without a vocabulary. The optimizer's step() updates rows, so gradients of rows
+and of dense weights are clipped together. Prints the loss, the AUC of held-out samples and the number of rows.
 """
 
 import argparse
@@ -16,7 +15,7 @@ ITEMS, KINDS, MOST = 200, 5, 12
 
 
 def item_id(items):
-    """Ids as a shop has them: hashes."""
+    """Converts item numbers to 64-bit ids, as a shop's hashes would be."""
     return items * 0x1E3779B97F4A7C15
 
 
@@ -51,7 +50,9 @@ class DIN(torch.nn.Module):
 
 
 def clicks(step, batch):
-    """A user likes one or two kinds of items and has seen some of these; a candidate of such a kind is clicked."""
+    """Generates samples: a user likes one or two kinds of items and has seen some of these; a candidate of such a kind
+    is clicked.
+    """
     draw = torch.Generator().manual_seed(step)
     likes = torch.randint(0, KINDS, (batch, 2), generator=draw)
     lengths = torch.randint(1, MOST, (batch,), generator=draw)

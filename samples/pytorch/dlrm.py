@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""DLRM in PyTorch with tables of huge_ctr or of TorchRec: dlrm.py [--library torchrec]. Only the import differs.
+"""DLRM in PyTorch with tables of huge_ctr or of TorchRec: dlrm.py [--library torchrec]. Only the import differs between
+the two.
 
-Clicks are made by a hidden model from 13 numbers and 26 ids of a power law. Prints the loss, the AUC of held-out
-samples and the time of a step.
+A hidden model generates clicks from 13 numbers and 26 power-law ids. Prints the loss, the AUC of held-out samples and
+the time per step.
 """
 
 import argparse
@@ -38,7 +39,7 @@ class DLRM(torch.nn.Module):
 
 
 class Clicks:
-    """Batches of numbers, keys and labels; the same for every library."""
+    """Generates batches of numbers, keys and labels; the same for both libraries."""
 
     def __init__(self, lib, batch, device):
         self.lib, self.batch, self.device = lib, batch, device

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: sets up, builds, makes data, trains Wide & Deep, prints the result.
-# Uses the GPU when there is one. Options go to huge_ctr (for example: --device cpu). With HCTR_BIN_DIR the programs of that
-# folder are used and nothing is built; SAMPLES sets the number of training rows.
+# Uses a GPU if there is one. Options are passed to huge_ctr (for example: --device cpu). With HCTR_BIN_DIR the programs
+# in that folder are used, and nothing is built. SAMPLES sets the number of training rows.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 make_data --vocabulary 100 --interactions 0.03

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks a service for the scores of the rows of a CSV file: ask.py URL FILE. A column is a tensor of its cells' texts."""
+"""Asks a service for the scores of a CSV file's rows: ask.py URL FILE. Each column is sent as a tensor of texts."""
 
 import csv
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From rows to a service: trains on clicks, serves the model, asks it by curl and Python, trains on, and updates it
-# while it serves. Options go to huge_ctr train (for example: --max-iter 100). PORT sets the port; 0, any that is free.
+# From rows to a service: trains on clicks, serves the model, requests scores with curl and Python, continues training,
+# and updates the model while it is served. Options are passed to huge_ctr train (for example: --max-iter 100). PORT
+# sets the port; 0: any free port.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 folder=$PWD/$out

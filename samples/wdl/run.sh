@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wide & Deep in its classic size on planted data, from a fresh clone. Options go to huge_ctr (for example: --device cpu).
-# ITERATIONS: of 16384 samples each; 300 where it is not set.
+# Trains Wide & Deep in its classic size on planted data, from a fresh clone. Options are passed to huge_ctr (for
+# example: --device cpu). ITERATIONS: number of iterations with 16384 samples each; default: 300.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 bin=$(realpath "$bin") config=$PWD/samples/wdl/wdl.json

@@ -1,4 +1,4 @@
-// huge_ctr --check: a config, what it will cost, and with --check-data its data.
+// huge_ctr --check: checks a config and its costs and, with --check-data, the config's data.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace hctr {
 
 class CheckCommand {
  public:
-  /// Adds --check and the options that belong to it alone. Outlives parse().
+  /// Adds --check and its own options. Must outlive parse().
   explicit CheckCommand(CommandLine&);
 
   bool given() const { return !config_.empty(); }
   std::string& config() { return config_; }
-  /// Prints what was found on the standard output, and notes on the standard error stream. Returns the exit code.
-  /// Errors: those of check(); with --check-data Error(data) after printing, if the data do not fit the config, and
-  /// those of inspect().
+  /// Prints the results on the standard output, and notes on the standard error stream. Returns the exit code. Errors:
+  /// those of check(). With --check-data: Error(data), after printing, if the data do not match the config, and the
+  /// errors of inspect().
   int run(const JobOptions&);
 
  private:

@@ -18,7 +18,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBytesOfFile = int64_t{16} << 20;  // read of each file, about
+constexpr int64_t kBytesOfFile = int64_t{16} << 20;  // approximate number of bytes read from each file
 
 std::string number(double value) { return formatted("%.6g", value); }
 
@@ -95,7 +95,8 @@ Json json_of(const std::string& name, const Inspection& found) {
                       {"problems", std::move(problems)}};
 }
 
-/// How many keys of a slot do not occur among those of the training samples; nothing where these were not all counted.
+/// How many keys of a slot do not occur in the training samples. None if the distinct keys of the slot were not counted
+/// exactly.
 std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary& slot, const SlotSummary& training) {
   if (!slot.distinct.exact() || !training.distinct.exact() || slot.keys == 0) return std::nullopt;
   SlotMatches matches{.slot = name};
@@ -107,7 +108,7 @@ std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary
   return matches;
 }
 
-/// Those of the slots of the evaluation samples.
+/// The key matches of all slots of the evaluation samples.
 std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection& found, const Inspection& training) {
   std::vector<std::string> names;
   for (const std::vector<std::string>& of_input : feature_names(section).slots)
@@ -118,7 +119,7 @@ std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection
   return all;
 }
 
-/// Problems that training or an evaluation would reject because nothing matches.
+/// Problems for which training or evaluation would stop, because no value matches.
 std::vector<std::string> problems_of(const InspectOptions& options, const Source& source, const Inspection& found) {
   std::vector<std::string> problems;
   for (size_t s = 0; s < found.slots.size(); ++s)
@@ -128,12 +129,13 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   try {
     check_positives(*options.section, source, options.key_width, false, log_to_stderr());
   } catch (const Error& error) {
-    if (found.problem_count == 0) problems.push_back(error.what());  // else it is among them
+    // if the inspection found problems, it has already reported this one
+    if (found.problem_count == 0) problems.push_back(error.what());
   }
   return problems;
 }
 
-/// Adds what is not a problem, and may not be meant.
+/// Adds notes about data that are valid but possibly unintended.
 void add_notes(const InspectOptions& options, const Inspection& found, std::string& text, Json& json) {
   if (found.samples == 0 || options.section->follow) return;
   Json notes(Json::Array{});
@@ -174,7 +176,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     if (trains) add_notes(options, found, check.text, json);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
-      if (!matches.empty())  // those of vocabularies are among the slots
+      if (!matches.empty())  // vocabulary matches are listed with the slots, not here
         check.text +=
             cat("  keys that the ", training->samples, " training samples do not have: ", describe(matches), "\n");
       add_matches(matches, json);

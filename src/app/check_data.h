@@ -1,4 +1,4 @@
-// Compares the beginning of each data file with the config.
+// Compares the first samples of each data file with the config.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 namespace hctr {
 
 struct DataCheck {
-  std::string text;  ///< for people
+  std::string text;  ///< a readable report
   Json json;
   int64_t problems = 0;
-  std::vector<CheckOptions::Slot> slots;  ///< of the training data, by slot of a record
+  std::vector<CheckOptions::Slot> slots;  ///< training data, by slot of a record
 };
 
-/// Opens source and eval_source of a config with its changes, reads the headers of all files and the first samples of
-/// each. Errors: Error(config); Error(io) for missing files.
+/// Opens a config's source and eval_source, reads the headers of all files and the first samples of each file. Errors:
+/// Error(config); Error(io) for missing files.
 DataCheck check_data(const Json& config, const std::string& name);
 
 }  // namespace hctr

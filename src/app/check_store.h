@@ -1,4 +1,4 @@
-// huge_ctr check of a store.json or ps.json.
+// huge_ctr check for a store.json or ps.json.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hctr {
 
-/// Whether a file is one of a store, not a config of training.
+/// Whether a JSON file is a store's config rather than a training config.
 bool is_store_config(const Json&);
 
-/// Prints what the tables will take, by table and level, without loading any. Errors: Error(config) with every problem,
-/// also where the memory that is free does not suffice; those of finding and reading the tables' files.
+/// Prints the memory that each table and level will need, without loading any table. Errors: Error(config) with every
+/// problem, including too little free memory; those of finding and reading the tables' files.
 void check_store(const std::string& file, bool as_json, const Surroundings&);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The traits of this machine's GPU, or of an H200 without one.
+/// The properties of this machine's GPU; without a GPU, those of an H200.
 GpuTraits gpu_to_plan_for() { return find_gpus().count > 0 ? *gpu_traits(Device{DeviceKind::cuda, 0}) : GpuTraits{}; }
 
 }  // namespace

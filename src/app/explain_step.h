@@ -7,7 +7,8 @@
 
 namespace hctr {
 
-/// The plan of a training step as text. `config`: the file; empty: Error(usage). Errors: those of the config.
+/// The plan of a training step as text. `config`: the config file. Errors: Error(usage) if `config` is empty; those of
+/// the config.
 std::string explain_step_of(const std::string& config, const JobOptions&);
 
 }  // namespace hctr

@@ -1,11 +1,11 @@
-// What `huge_ctr --explain` says of store.json.
+// The texts of `huge_ctr --explain` about store.json.
 #pragma once
 
 #include "config/sections/config_manual.h"
 
 namespace hctr {
 
-/// "store": its fields; "store_schema": docs/store.schema.json.
+/// Topic "store": the fields of store.json. Topic "store_schema": docs/store.schema.json.
 ManualEntries store_entries();
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// huge_ctr --init: from a table of the user's own to a config.
+// huge_ctr --init: derives a config from a user's table.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace hctr {
 
 class InitCommand {
  public:
-  /// Adds --init and the options that belong to it alone. Outlives parse().
+  /// Adds --init and its own options. Must outlive parse().
   explicit InitCommand(CommandLine&);
 
   bool given() const { return !options_.data.empty(); }
   std::string& data() { return options_.data; }
-  /// Writes the config to `out`, or to the standard output if that is empty or "-", and the decisions to the standard
-  /// error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
+  /// Writes the config to `out`, or to the standard output if `out` is empty or "-". Prints the decisions on the
+  /// standard error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
   /// Errors: those of init(); Error(usage) without --label.
   int run(const std::string& eval, const std::string& out);
 

@@ -1,4 +1,4 @@
-// The program: command line, signals, exit codes. The only place that catches errors.
+// The main program: command line, signals, exit codes. Only this file catches errors.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ namespace {
 
 using hctr::cat;
 
-/// Options pasted from formatted documents may begin with an en dash or em dash.
+/// Replaces a leading en dash or em dash, which options copied from formatted documents may have.
 void check_for_pasted_dashes(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -48,7 +48,7 @@ void check_for_pasted_dashes(int argc, char** argv) {
   }
 }
 
-/// The commands that an option belongs to. Those that are not here belong to all that read a config.
+/// The commands that accept an option. Options that are not listed are accepted by all commands that read a config.
 struct Belongs {
   const char* option;
   std::vector<const char*> commands;
@@ -125,7 +125,8 @@ void expect_one_command(const hctr::CommandLine& app) {
   };
   std::string first;
   for (const char* command : {"--init", "--train", "--check", "--eval", "--predict", "--export", "--report"}) {
-    if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;  // its evaluation rows
+    // for --init, --eval names the evaluation rows
+    if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;
     if (!first.empty())
       throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands; give one"));
     first = command;
@@ -152,8 +153,8 @@ void expect_one_command(const hctr::CommandLine& app) {
                                            "; huge_ctr --help lists the commands"));
 }
 
-/// Where the arguments of a command go: each to the next of these, the rest to `more` if it takes them. Errors:
-/// Error(usage) for too many, or for fewer than `needed`.
+/// Assigns the positional arguments of a command: one to each element of `to`, the rest to `more` if it is set. Errors:
+/// Error(usage) for too many arguments, or for fewer than `needed`.
 void place_arguments(const hctr::CommandLine& app, const std::vector<std::string>& given,
                      const std::vector<std::string*>& to, size_t needed, std::vector<std::string>* more = nullptr) {
   const hctr::Verb* const verb = app.verb();
@@ -281,7 +282,7 @@ int run(int argc, char** argv) {
   if (verb == "store") place_arguments(app, arguments, {&of_store[0], &of_store[1]}, 2);
   std::vector<std::string> of_serve;
   if (verb == "serve") place_arguments(app, arguments, {}, 1, &of_serve);
-  std::string step_config;  // of explain step
+  std::string step_config;  // the config argument of "explain step"
   if (verb == "explain") place_arguments(app, arguments, {&topic, &step_config}, 1);
   if (verb.empty()) {
     std::vector<std::string*> to;

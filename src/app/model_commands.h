@@ -1,4 +1,4 @@
-// huge_ctr --eval, --predict and --export: what is done with a saved model.
+// huge_ctr --eval, --predict and --export: commands that use a saved model.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace hctr {
 
 class ModelCommands {
  public:
-  /// Adds the commands and the options that belong to them alone. Outlives parse().
+  /// Adds the commands and their own options. Must outlive parse().
   explicit ModelCommands(CommandLine&);
 
   bool given() const { return !eval_.empty() || !predict_.empty() || !format_.empty(); }
@@ -20,10 +20,10 @@ class ModelCommands {
   EncodingChoice encoding() const;
   /// The value of --unmatched.
   bool allow_unmatched() const { return unmatched_ == "allow"; }
-  /// `out`: the value of --out; `as_json`: whether --log is json. Returns the exit code. Errors: those of the commands;
-  /// Error(usage).
+  /// Runs the selected command. `out`: the value of --out; `as_json`: whether --log is json. Returns the exit code.
+  /// Errors: those of the commands; Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
-  /// Those that a command takes by position.
+  /// Values that can also be positional arguments.
   std::string& eval_config() { return eval_; }
   std::string& predict_config() { return predict_; }
   std::string& export_format() { return format_; }

@@ -40,7 +40,7 @@ Json numbers(const Metrics& values) {
   return object;
 }
 
-/// How many rows have left the GPU's memory, or all memory, where some have.
+/// Prints how many rows are in host memory and on disk, if there are any.
 void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& tables) {
   std::map<std::string, int64_t> sums;
   for (const auto& [name, counts] : tables)

@@ -1,4 +1,4 @@
-// The results of commands on the standard output.
+// Prints the results of commands.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace hctr {
 
-/// Lines for people, or one line of JSON.
+/// Prints readable lines, or one line of JSON.
 void print_summary(const TrainSummary&, bool as_json);
-/// Metrics as print_summary() has them; or all of it as one line of JSON.
+/// Prints the metrics like print_summary(), or the complete summary as one line of JSON.
 void print_evaluation(const EvaluationSummary&, bool as_json);
-/// On the standard error stream, since scores may be on the other one.
+/// Prints to the standard error stream, because the standard output may contain the scores.
 void print_prediction(const PredictionSummary&, const std::string& out);
-/// The files on the standard output, a line each; the rest on the standard error stream.
+/// Prints the files on the standard output, one per line, and the other results on the standard error stream.
 void print_export(const ExportSummary&, const std::string& folder);
 
 }  // namespace hctr

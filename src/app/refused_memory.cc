@@ -10,11 +10,11 @@ namespace {
 std::atomic<MemoryReserve*> reserve_of_program{nullptr};
 thread_local bool tried_after_release = false;
 
-/// The new-handler: returns if another attempt may succeed.
+/// The new-handler. Returns if the allocation may succeed in another attempt.
 void release_reserve() {
   MemoryReserve* const reserve = reserve_of_program;
   if (reserve && reserve->release()) return;
-  // Another thread may have released it since this one was refused.
+  // Another thread may have released the reserve after this thread's allocation failed.
   if (reserve && reserve->released() && !std::exchange(tried_after_release, true)) return;
   throw std::bad_alloc();
 }

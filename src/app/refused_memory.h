@@ -1,15 +1,16 @@
-// Handles memory that the system refuses.
+// Handles failed memory allocations.
 #pragma once
 
 #include "core/base/memory_reserve.h"
 
 namespace hctr {
 
-/// As long as it exists, a refused allocation of any thread releases this reserve and is tried again: the step under
-/// way ends as it would have, and training sees between steps that memory is gone. One at a time.
+/// During this object's lifetime, a failed allocation of any thread releases the reserve and is repeated. The current
+/// step can then finish, and training checks between steps whether the reserve is released. At most one object may
+/// exist.
 class RefusedMemory {
  public:
-  explicit RefusedMemory(MemoryReserve&);  // outlives this
+  explicit RefusedMemory(MemoryReserve&);  // must outlive this object
   ~RefusedMemory();
   RefusedMemory(const RefusedMemory&) = delete;
   RefusedMemory& operator=(const RefusedMemory&) = delete;

@@ -12,11 +12,11 @@ namespace hctr {
 /// The options of the command, and the command itself.
 class ReportCommand {
  public:
-  /// Adds --report and the options that belong to it alone. Outlives parse().
+  /// Adds --report and its own options. Must outlive parse().
   explicit ReportCommand(CommandLine&);
   bool given() const { return !runs_.empty(); }
   std::vector<std::string>& runs() { return runs_; }
-  /// `out`: of --out. Returns the exit code. Errors: those of report_runs(); Error(usage).
+  /// Writes the report. `out`: the value of --out. Returns the exit code. Errors: those of report_runs(); Error(usage).
   int run(const JobOptions&, const std::string& out);
 
  private:

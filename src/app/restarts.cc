@@ -39,10 +39,11 @@ void pass_on(int number) {
 
 void set_handlers() {
   for (const int number : kStopSignals)
-    if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);  // nohup
+    // ignored because of nohup
+    if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);
 }
 
-/// Signals that stop a run wait while it exists.
+/// Blocks the signals that stop a run, during this object's lifetime.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -59,7 +60,7 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
-/// Shared by workers and this process, in unnamed memory that only root and debuggers of these processes can read.
+/// Memory shared by the keeper and its workers. It is unnamed: only root and debuggers of these processes can read it.
 struct SharedWithWorkers {
   Attempt attempt;
   AgreedSecret secret;
@@ -76,11 +77,11 @@ std::unique_ptr<SharedWithWorkers, Unmap> memory_of_workers() {
   return shared;
 }
 
-/// Whether another attempt may end otherwise: config, command line and data are the same then.
+/// Whether another attempt may succeed. Config, command line and data errors would occur again.
 bool may_help(int code) {
   for (const Kind kind : {Kind::bug, Kind::io, Kind::device, Kind::comm})
     if (code == exit_code(kind)) return true;
-  return code >= 128;  // a signal
+  return code >= 128;  // ended by a signal
 }
 
 std::string how_it_ended(int status) {
@@ -109,9 +110,10 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
       const pid_t process = ::fork();
       if (process < 0) throw Error(Kind::device, cat("fork: ", std::strerror(errno)));
       if (process == 0) {
-        // In a group of its own it gets a Ctrl-C once, from the keeper: a second one would end it at once.
+        // A process group of its own: a Ctrl-C then reaches the worker once, through the keeper. A second one would end
+        // the worker immediately.
         ::setpgid(0, 0);
-        std::signal(SIGTTOU, SIG_IGN);  // it writes to the terminal from behind the keeper
+        std::signal(SIGTTOU, SIG_IGN);  // a background process group may write to the terminal
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
         options.attempt = &shared.release()->attempt;

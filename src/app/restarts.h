@@ -1,4 +1,4 @@
-// --restarts: a process that starts training again when it has failed.
+// --restarts: a keeper process restarts training after a failure.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace hctr {
 
-/// Splits this process, which must have one thread, in two. In the worker it returns nothing: the caller trains, with
-/// `options` as they are changed here. In the keeper it returns the exit code of the program once the last worker has
-/// ended.
+/// Forks this process, which must have one thread, into a keeper and a worker. In the worker the function returns none,
+/// and the caller trains with the modified `options`. In the keeper the function returns the program's exit code after
+/// the last worker has ended.
 ///
-/// Restarts a worker that was ended by a signal, or by an error of files, devices, other ranks or a bug, at most
-/// `restarts` times, from the last checkpoint; not after three consecutive attempts from the same iteration. Passes
-/// signals that stop a run on to the worker. The worker ends with its keeper.
+/// The keeper restarts a worker from the last checkpoint, at most `restarts` times, if the worker was ended by a signal
+/// or by an error of kind io, device, comm or bug. It gives up after three consecutive attempts from the same
+/// iteration. The keeper forwards signals that stop a run to the worker. If the keeper ends, the worker is killed.
 std::optional<int> keep_training(TrainOptions& options, int restarts);
 
 }  // namespace hctr

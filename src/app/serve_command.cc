@@ -63,7 +63,7 @@ ServeCommand::ServeCommand(CommandLine& app) {
 
 namespace {
 
-/// Prints how the answers of each model compare. Returns the exit code.
+/// Compares the service's scores of each model with offline scores, and prints the result. Returns the exit code.
 int verify_models(const serve::Service& service) {
   int code = 0;
   for (const std::string& model : service.core().repository().models()) {
@@ -93,7 +93,7 @@ int ServeCommand::run(const std::vector<std::string>& sources, const TrainOption
   options.http_port = http_port_;
   options.grpc_port = grpc_port_;
   options.metrics_port = metrics_port_;
-  if (verify_) {  // nobody else asks
+  if (verify_) {  // --verify is the only client
     options.http_port = 0;
     options.grpc_port = options.metrics_port = -1;
     options.address = "127.0.0.1";

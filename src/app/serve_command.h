@@ -1,4 +1,4 @@
-// huge_ctr serve: models as a service.
+// huge_ctr serve: serves models over HTTP and gRPC.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace hctr {
 
 class ServeCommand {
  public:
-  /// Adds the options that belong to it alone. Outlives parse().
+  /// Adds the command's own options. Must outlive parse().
   explicit ServeCommand(CommandLine&);
 
-  /// Serves until SIGTERM or SIGINT, then answers what there is. Returns the exit code. Errors: those of the models and
-  /// of the ports.
+  /// Serves until SIGTERM or SIGINT, then answers pending requests. Returns the exit code. Errors: those of loading the
+  /// models and of opening the ports.
   int run(const std::vector<std::string>& sources, const TrainOptions&);
 
  private:

@@ -1,4 +1,4 @@
-// The signals that end a run in order.
+// The signals that end a run gracefully.
 #pragma once
 
 #include <atomic>
@@ -6,16 +6,17 @@
 
 namespace hctr {
 
-/// From now on the first of SIGINT, SIGTERM, SIGUSR1 and SIGHUP stores its number in the returned variable and says so;
-/// the second ends the process at once. A SIGHUP that the parent had set to be ignored (nohup) stays ignored. SIGPIPE
-/// and SIGXFSZ are ignored: the write that caused them fails instead. `what`: what follows, for the message; a literal.
+/// Installs handlers for SIGINT, SIGTERM, SIGUSR1 and SIGHUP. The first signal stores its number in the returned
+/// variable and prints a message; the second one ends the process immediately. SIGHUP stays ignored if the parent
+/// process ignores it (nohup). SIGPIPE and SIGXFSZ are ignored: the write that caused them fails instead. `what`: a
+/// string literal for the message, which describes the reaction.
 const std::atomic<int>& catch_stop_signals(const char* what = "Stopping after the current step");
 
-/// 130 after SIGINT; 75 after the others, which schedulers take as a wish to be started again.
+/// 130 after SIGINT; 75 (EX_TEMPFAIL) after the other signals: schedulers requeue the job.
 int exit_code_of_stop(int signal_number);
 
-/// Returns what body() does; where an error says that it has been stopped by such a signal, says so and returns the
-/// exit code of that signal.
+/// Returns the result of body(). If an Error says that such a signal has stopped body(), prints a message and returns
+/// the signal's exit code.
 int run_until_stopped(const std::function<int()>& body);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// huge_ctr store: tables for inference in memory and files.
+// huge_ctr store: manages embedding tables for inference in memory and files.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace hctr {
 
 class StoreCommand {
  public:
-  /// Adds the options that belong to it alone. Outlives parse().
+  /// Adds the command's own options. Must outlive parse().
   explicit StoreCommand(CommandLine&);
 
-  /// `arguments`: what to do, and the file. Returns the exit code. Errors: Error(usage), and those of Store.
+  /// `arguments`: the operation, and the config file. Returns the exit code. Errors: Error(usage), and those of Store.
   int run(const std::vector<std::string>& arguments, const Surroundings&);
 
  private:

@@ -1,4 +1,4 @@
-// Streams of updates of a store on the command line.
+// Follows a store's update streams on the command line.
 #pragma once
 
 #include "core/base/log.h"
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Applies what comes to the topics, and prints a line of each model that has changed, until a signal says to stop.
+/// Applies the updates that arrive in the topics, and prints a line for each changed model, until a signal stops it.
 /// Returns the exit code.
 int follow_streams(Store&, const StoreConfig&, const Log&);
 

@@ -1,4 +1,4 @@
-// Checks the arrays of callers.
+// Checks the arrays of C callers.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ ElementType element_type(const hctr_array&, const std::string& what);
 int64_t elements_of(const hctr_array&, const std::string& what);
 /// The data of a contiguous array of `dims` dimensions, at least 1. Errors: Error(usage) naming `what`.
 const void* contiguous(const hctr_array&, int dims, const std::string& what);
-/// The integers of a contiguous array of one dimension; those of u64 with the same bits. Errors: likewise, also for
-/// memory of a GPU.
+/// The integers of a contiguous one-dimensional array in host memory; u64 values keep their bits. Errors: Error(usage)
+/// naming `what`, also for GPU memory.
 std::vector<int64_t> keys_of_array(const hctr_array&, const std::string& what);
-/// A matrix whose rows are contiguous: data, rows, columns and elements from row to row. Errors: likewise.
+/// A matrix with contiguous rows: its data, rows, columns, and the elements between the starts of two rows. Errors:
+/// Error(usage) naming `what`.
 template <class T>
 struct RowsOf {
   T* data = nullptr;
   int64_t rows = 0, columns = 0, stride = 0;
 };
 RowsOf<void> rows_in(const hctr_array&, const std::string& what);
-/// The same of f32.
+/// A matrix of f32.
 using Matrix = RowsOf<float>;
 Matrix matrix_of(const hctr_array&, const std::string& what);
 /// A copy of f32 [rows, dim] in host memory, contiguous. Errors: Error(usage) naming `what` and both shapes.

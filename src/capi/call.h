@@ -1,4 +1,4 @@
-// Wraps a call of the C interface: an exception becomes a status and a message of the thread.
+// Wraps a C interface call: an exception becomes a status and the thread's error message.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace hctr::capi {
 
 /// Stores a message for hctr_error_message() of this thread.
 void note_error(const char* message) noexcept;
-/// The status of the exception being handled; stores its message.
+/// Returns the status of the exception being handled, and stores its message.
 hctr_status current_status() noexcept;
 
 /// Runs body; returns the status of an exception.
@@ -30,12 +30,13 @@ hctr_status call(const Body& body) noexcept {
   }
 }
 
-/// Passes log lines to a callback of the caller; null if there is none.
+/// A sink that passes log lines to a caller's callback; null if there is no callback.
 LogSink log_sink(hctr_log log, void* user);
 /// Sets the surroundings from a caller's callbacks; null callbacks keep the defaults of Surroundings.
 void set_surroundings(Surroundings&, hctr_getenv, hctr_setenv);
 
-/// Copies the options that trainers and uses of a model share. `what`: the name of the struct. Errors: Error(usage).
+/// Copies the options that trainers and commands on saved models share. `what`: the name of the struct. Errors:
+/// Error(usage).
 template <class From, class To>
 void set_job(const From& from, const char* what, To& to) {
   if (from.change_count > 0 && !from.changes) throw Error(Kind::usage, cat(what, ": changes is NULL"));
@@ -49,17 +50,18 @@ void set_job(const From& from, const char* what, To& to) {
   to.surroundings.log = log_sink(from.log, from.log_user);
 }
 
-/// Throws Error(usage) if a pointer is null. `what`: "hctr_model_score(): the model".
+/// Throws Error(usage) if a pointer is null. `what`: text for the message, such as "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);
 
-/// Errors: Error(interrupted) if a callback has returned nonzero.
+/// Throws Error(interrupted) if a callback has returned nonzero.
 void expect_going_on(int said);
 
-/// Errors: Error(usage) if the struct has no size, or sets fields that this library does not know.
+/// Checks the size of a caller's struct. Errors: Error(usage) if it is 0, or if the struct sets fields that this
+/// library does not know.
 void check_struct_size(const void* given, size_t size, size_t known, const char* what);
 
-/// A caller's struct, which may be of an older or newer header: missing fields become 0, unknown fields must be 0.
-/// Errors: Error(usage).
+/// Copies a caller's struct, which may be of an older or newer header version: missing fields become 0, and unknown
+/// fields must be 0. Errors: Error(usage).
 template <class T>
 T read_struct(const T* given, const char* what) {
   expect_given(given, what);
@@ -71,7 +73,7 @@ T read_struct(const T* given, const char* what) {
   std::memcpy(static_cast<void*>(&out), given, std::min(size, sizeof out));
   return out;
 }
-/// Writes to a caller the fields that fit its struct, whose size is set. Errors: Error(usage).
+/// Copies fields to a caller's struct, up to the size that the struct states. Errors: Error(usage).
 template <class T>
 void write_struct(const T& from, T* to, const char* what) {
   expect_given(to, what);
@@ -82,7 +84,7 @@ void write_struct(const T& from, T* to, const char* what) {
   std::memcpy(static_cast<void*>(to), &from, size);
   std::memcpy(static_cast<void*>(to), &size, sizeof size);
 }
-/// Element i of a caller's array of structs, each of the size that the first one states.
+/// Element i of a caller's array of structs. The first struct states the size of each struct.
 template <class T>
 T read_struct(const T* first, size_t i, const char* what) {
   expect_given(first, what);

@@ -11,7 +11,7 @@
 namespace hctr::capi {
 namespace {
 
-/// `value` as an enum of `count` values.
+/// Converts `value` to an enum with `count` values.
 template <class Enum>
 Enum enum_of(int32_t value, int32_t count, const std::string& what) {
   if (value < 0 || value >= count)
@@ -92,7 +92,7 @@ int64_t dim_of(const EmbeddingSet& set, const std::string& table) {
   return 0;
 }
 
-/// A call accepts only memory of the set's device.
+/// Checks that an array is in memory of the set's device.
 void check_device(const EmbeddingSet& set, const hctr_array& array, const std::string& what) {
   if (array.data && (array.gpu < 0 ? -1 : array.gpu) != set.options().gpu)
     throw Error(Kind::usage, cat(what, " is ", array.gpu < 0 ? "in memory of the host" : cat("on GPU ", array.gpu),
@@ -132,7 +132,7 @@ std::vector<FeatureKeys> keys_of(const EmbeddingSet& set, int64_t samples, const
   return all;
 }
 
-/// Vectors of each feature. `rows`: their number, known if a call has the keys.
+/// Views of the vectors of each feature. `rows`: their expected number, if the call has the keys.
 template <class T>
 std::vector<FeatureVectors<T>> vectors_of(const EmbeddingSet& set, const hctr_array* arrays, const char* kind,
                                           const std::vector<int64_t>& rows = {}) {

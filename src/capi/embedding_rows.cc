@@ -1,4 +1,4 @@
-// Rows of embeddings by their keys, and figures of tables.
+// Exports and imports embedding rows, and reports table statistics.
 #include <algorithm>
 #include <span>
 #include <vector>

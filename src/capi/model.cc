@@ -20,7 +20,7 @@ struct hctr_model {
     outputs = model.outputs();
   }
   hctr::Model model;
-  // From the first loaded model: replacements have the same ones.
+  // Of the first loaded model; replacements must have the same inputs and outputs.
   std::vector<hctr::ModelTensor> inputs, outputs;
 };
 

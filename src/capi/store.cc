@@ -40,7 +40,7 @@ StoreTableSource source_of(const hctr_store_source& from) {
   return to;
 }
 
-/// An update of a caller, with what its spans refer to.
+/// A caller's update, with the memory that its spans refer to.
 struct GivenUpdate {
   std::string table;
   int32_t slot;

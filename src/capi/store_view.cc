@@ -20,7 +20,7 @@ const StoreView::Table& table_at(const hctr_store_view& view, size_t table) {
   return view.tables[table];
 }
 
-/// Memory of a caller for `count` rows of a table.
+/// A caller's memory for `count` rows of a table.
 Matrix rows_for(const StoreView::Table& table, const hctr_array* given, int64_t count) {
   const std::string what = cat("rows of table '", table.name, "'");
   expect_given(given, "hctr_store_get(): the rows");

@@ -1,4 +1,4 @@
-// The handle of a version's tables.
+// The C handle of a StoreView.
 #pragma once
 
 #include <memory>

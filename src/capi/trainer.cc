@@ -15,7 +15,7 @@ struct hctr_trainer {
       : trainer((options.stop = &stop, options)), inputs(trainer.inputs()) {}
   std::atomic<int> stop = 0;
   hctr::Trainer trainer;
-  hctr::TrainerState state;  // that a caller looks at, with its metrics
+  hctr::TrainerState state;  // the state that was last returned to the caller
   std::vector<hctr_metric_value> metrics;
   std::vector<hctr::ModelTensor> inputs;
 };
@@ -72,7 +72,7 @@ Trainer::Callback callback_of(hctr_trainer_callback callback, void* user) {
   };
 }
 
-/// The trainer for a training call. Clears the stop request of earlier calls.
+/// Returns the trainer for a training call, and clears the stop request of earlier calls.
 Trainer& begin_training(hctr_trainer* trainer) {
   hctr_trainer& of = *(expect_given(trainer, "the hctr_trainer"), trainer);
   of.stop = 0;
@@ -151,7 +151,7 @@ hctr_status hctr_trainer_fit_until(hctr_trainer* trainer, const hctr_fit_options
 }
 
 void hctr_trainer_stop(hctr_trainer* trainer) {
-  constexpr int kInterrupt = 2;  // the number of SIGINT
+  constexpr int kInterrupt = 2;  // SIGINT's number
   if (trainer) trainer->stop = kInterrupt;
 }
 

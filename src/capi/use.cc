@@ -1,4 +1,4 @@
-// What is done with a saved model.
+// Evaluation, prediction and export through the C interface.
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ hctr_status hctr_stop_create(hctr_stop** stop) {
 }
 
 void hctr_stop_set(hctr_stop* stop) {
-  constexpr int kInterrupt = 2;  // the number of SIGINT
+  constexpr int kInterrupt = 2;  // SIGINT's number
   if (stop) stop->value = kInterrupt;
 }
 

@@ -1,4 +1,4 @@
-// What uses of a model have in common: the handle that stops them, and their summary.
+// Shared by the C functions that use a saved model: the stop handle, and summaries.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,21 @@ struct hctr_stop {
 
 namespace hctr::capi {
 
-/// Errors: Error(interrupted) where there is no result.
+/// Throws Error(interrupted) if the use was stopped.
 template <class Use>
 Use whole(Use use) {
   if (use.interrupted) throw Error(Kind::interrupted, "the work has been stopped before it was done");
   return use;
 }
 
-/// `to`: NULL, or gets it.
+/// Copies a summary to `to`, which may be NULL.
 inline void note_use(const ModelUse& use, int64_t samples, hctr_use_summary* to) {
   if (!to) return;
   const hctr_use_summary summary{sizeof summary, use.iteration, samples, use.skipped_records, use.seconds};
   write_struct(summary, to, "hctr_use_summary");
 }
 
-/// Passes on metrics by name. `metric`: NULL: nobody gets them.
+/// Calls `metric` for each metric; NULL: does nothing.
 inline void pass_metrics(const std::map<std::string, double>& metrics, hctr_metric metric, void* user) {
   for (const auto& [name, value] : metrics)
     if (metric) metric(user, name.c_str(), value);

@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// All false: this program's own arithmetic.
+/// With all flags false, the program uses its own arithmetic.
 struct Compatibility {
   bool schedule_sets_embedding_rates = false;
   bool penalty_per_gpu = false;
@@ -18,7 +18,7 @@ struct Compatibility {
   bool batch_norm_per_gpu = false;
 };
 
-/// A word of the solver's "compatibility", the flag that it sets, and the text for the manual.
+/// A word of the solver's "compatibility", the flag that the word sets, and its text in the manual.
 struct CompatibilityWord {
   std::string word;
   bool Compatibility::*flag;

@@ -18,9 +18,9 @@ namespace hctr {
 namespace {
 
 constexpr const char* kInclude = "include";
-constexpr size_t kMostFiles = 64;  // far more than a config needs, so that circular includes end soon
+constexpr size_t kMostFiles = 64;  // more files than any config includes; ends circular includes
 
-/// Replaces "${NAME}" in a text. `where`: for messages.
+/// Replaces each "${NAME}" in a text by the variable's value. `where`: the text's place, for messages.
 std::string expand(std::string_view text, const std::string& where, const Environment& environment) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -55,8 +55,8 @@ std::string expand(std::string_view text, const std::string& where, const Enviro
   return out;
 }
 
-/// Whether the field at this place holds column names or cell texts, as a data file has them: these are taken
-/// literally. Otherwise a foreign file could name a variable.
+/// Whether the field at `where` has column names or cell texts of a data file. Such fields are read literally:
+/// variables in a data file's names must not be expanded.
 bool is_text_of_data(std::string_view where) {
   size_t end = where.size();
   size_t slash = where.rfind('/', end);
@@ -69,7 +69,7 @@ bool is_text_of_data(std::string_view where) {
   return field == "column" || field == "columns" || field == "labels" || field == "positive" || field == "missing";
 }
 
-/// Replaces "$${" by "${", and nothing else.
+/// Replaces "$${" by "${".
 std::string unescape(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -79,7 +79,7 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-/// The inverse of expand().
+/// The inverse of expand(): replaces "${" by "$${".
 std::string escape(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -89,7 +89,7 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-/// The value with each string replaced by change(string, place).
+/// A copy of `value` with each string replaced by replace(string, JSON pointer of the string).
 template <class Replace>
 Json with_strings(const Json& value, const std::string& where, const Replace& replace) {
   if (value.string()) return replace(*value.string(), where);
@@ -111,7 +111,7 @@ Json expand_all(const Json& value, const std::string& where, const Environment& 
   });
 }
 
-/// Index of an object's members by name; empty for another value.
+/// The members of an object by name; empty if `value` is no object.
 std::unordered_map<std::string_view, const Json*> members_of(const Json& value) {
   std::unordered_map<std::string_view, const Json*> members;
   if (value.object())
@@ -119,7 +119,8 @@ std::unordered_map<std::string_view, const Json*> members_of(const Json& value) 
   return members;
 }
 
-/// `over` where both have a value, nothing where `over` is null; objects field by field, in the order of `base`.
+/// Merges two values: members of objects are merged recursively, in the order of `base`; any other value of `over`
+/// replaces the value of `base`; a null in `over` removes the member.
 Json merged(const Json& base, const Json& over) {
   if (!over.object()) return over;
   Json out(Json::Object{});
@@ -140,12 +141,12 @@ Json merged(const Json& base, const Json& over) {
 Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,
                         const Environment& environment);
 
-/// The config of a text with its includes. `files`: files read so far.
+/// Parses a config text and merges its includes. `files`: all files read so far; included files are appended.
 Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
                    const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
-  if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // otherwise no string contains a variable
-    file = expand_all(file, name + ": ", environment);
+  // without "${" and "\u" in the text, no string has a variable
+  if (text.find("${") != text.npos || text.find("\\u") != text.npos) file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;
   std::vector<std::string> names;
@@ -173,7 +174,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
                        environment);
 }
 
-/// The name of an array's element.
+/// The names by which --set may address an array element: its "top", "name" and "type".
 std::vector<std::string> names_of(const Json& element) {
   std::vector<std::string> names;
   for (const char* key : {"top", "name", "type"}) {
@@ -184,7 +185,7 @@ std::vector<std::string> names_of(const Json& element) {
   return names;
 }
 
-/// A change of one field.
+/// One --set argument: the path of a field and its new value.
 class Change {
  public:
   explicit Change(const std::string& text) : text_(text) {
@@ -201,7 +202,7 @@ class Change {
     try {
       value_ = Json::parse(value, "");
     } catch (const Error&) {
-      value_ = value;  // a text that needs no quotes
+      value_ = value;  // a string without quotes
     }
   }
 

@@ -1,4 +1,4 @@
-// Writes parts of the manual from the declarations of fields.
+// Writes parts of the manual from field declarations.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace hctr {
 
-/// A Markdown table of the fields, one per line, those of inner objects as "outer.inner"; empty if there are none.
+/// A Markdown table with one line per field. Fields of inner objects are named "outer.inner". Empty if there are no
+/// fields.
 std::string field_table(const std::vector<FieldDoc>&);
-/// "Accepted without effect: `a` (why), ..."; empty if there are none.
+/// The line "Accepted without effect: `a` (why), ..." for the manual; empty if the schema has no ignored keys.
 std::string ignored_line(const SchemaBase&);
-/// "An error unless empty: `a` (why), ..."; empty if there are none.
+/// The line "An error unless empty: `a` (why), ..." for the manual; empty if the schema has no refused keys.
 std::string refused_line(const SchemaBase&);
 
 }  // namespace hctr

@@ -16,7 +16,7 @@
 namespace hctr {
 namespace {
 
-/// "line 3, column 14" of a byte offset.
+/// The text "line 3, column 14" for a byte offset.
 std::string position_of(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -24,14 +24,15 @@ std::string position_of(std::string_view text, size_t offset) {
   return cat("line ", line, ", column ", newline == before.npos ? before.size() + 1 : before.size() - newline);
 }
 
-/// More levels than any config needs. Values are written and destroyed recursively, so depth takes stack.
+/// Maximum nesting depth, more than any config needs. Writing and destroying a Json recurse, so the stack limits the
+/// depth.
 constexpr size_t kMaxDepth = 200;
 
-/// More values than any file has that this program reads: half a million layers, or lists of as many slots. Each takes
-/// 40 bytes or more, where its text may take two.
+/// Maximum values in a file, more than any valid file has: half a million layers, or lists of as many slots. A value
+/// takes at least 40 bytes in memory but can be 2 bytes of text.
 constexpr size_t kMostValues = size_t{1} << 22;
 
-/// Counts the bytes that the parser has read, which its events do not report.
+/// Counts the bytes that the parser has read, because parser events do not report offsets.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -54,7 +55,7 @@ class CountingIterator {
   size_t* count_;
 };
 
-/// Builds a Json from parser events. Keeps its own stack, so that it finds duplicate keys.
+/// Builds a Json from parser events. The builder has its own stack to detect duplicate keys.
 class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   Builder(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -74,7 +75,8 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
                : put(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    if (text.find_first_not_of("-0123456789") == text.npos)  // would be rounded, and no field takes it
+    // an integer beyond 64 bits would be rounded, and no field accepts one
+    if (text.find_first_not_of("-0123456789") == text.npos)
       fail(read_ - text.size() - 1,
            cat("the integer ", text, " is beyond 64 bits; a number may have an exponent: 1e30"));
     return put(value);
@@ -92,7 +94,8 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     return true;
   }
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& error) override {
-    std::string reason = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: <reason>"
+    // has the form "[json.exception.parse_error.101] parse error at line 1, column 2: <reason>"
+    std::string reason = error.what();
     if (const size_t colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
     if (token.empty() || position >= text_.size()) reason += " (the file ends too early: is a bracket missing?)";
     fail(position > 0 ? position - 1 : 0, "not valid JSON: " + reason);
@@ -134,14 +137,15 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
 
   std::string_view text_, name_;
   size_t values_ = 0;
-  size_t read_ = 0;  // bytes, to the end of the token of the current event
+  size_t read_ = 0;  // bytes read, including the current event's token
   Json root_;
   std::vector<Json> stack_;
-  std::vector<std::unordered_set<std::string>> seen_;  // the keys of each object so far: one may have 10^5
+  // keys of each open object; a set, because an object may have 10^5 keys
+  std::vector<std::unordered_set<std::string>> seen_;
   std::vector<std::string> keys_;
 };
 
-/// Passes parser events on.
+/// Forwards parser events to JsonEvents.
 class EventPasser : public nlohmann::json_sax<nlohmann::json> {
  public:
   EventPasser(std::string_view text, std::string_view name, JsonEvents& to) : text_(text), name_(name), to_(to) {}
@@ -192,12 +196,12 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     return out;
   }
   if (const auto* object = value.object()) {
-    nlohmann::ordered_json::object_t out;  // the member vector, since operator[] searches all previous keys
+    nlohmann::ordered_json::object_t out;  // a plain vector of members: operator[] would search all previous keys
     std::unordered_map<std::string_view, size_t> places;
     for (const auto& [key, member] : *object)
       if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)
         out.emplace_back(key, to_nlohmann(member));
-      else  // set again: the last value counts
+      else  // duplicate key: the last value wins
         (out.begin() + static_cast<std::ptrdiff_t>(at->second))->second = to_nlohmann(member);
     return out;
   }
@@ -215,8 +219,8 @@ Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(Array value) : value_(std::move(value)) {}
 Json::Json(Object value) : value_(std::move(value)) {}
-// By assignment: if copying an alternative throws in the copy constructor of std::variant, libstdc++ before 14 destroys
-// a value that was never constructed.
+// Copies by assignment: libstdc++ before 14 destroys an unconstructed value if the copy constructor of std::variant
+// throws.
 Json::Json(const Json& other) { value_ = other.value_; }
 Json::Json(Json&&) noexcept = default;
 Json& Json::operator=(const Json&) = default;

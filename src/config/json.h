@@ -1,4 +1,4 @@
-// A JSON value in memory. The parser library is used in json.cc only.
+// A JSON value in memory. Only json.cc includes the parser library.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace hctr {
 
-/// A JSON document or a part of one. Objects keep the order of their keys.
+/// A JSON value: a document or a part of one. Objects preserve the order of their keys.
 class Json {
  public:
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;
 
-  // Not inline: hundreds of places make and destroy a Json, and compile faster with calls.
+  // Constructors are not inline: hundreds of places construct a Json, and calls compile faster than inlined code.
   Json();  // null
   Json(bool value);
   Json(int64_t value);
@@ -33,7 +33,7 @@ class Json {
   Json& operator=(Json&&) noexcept;
   ~Json();
 
-  /// Errors: Error(config) "<name>: line 3, column 14: ...", also for duplicate keys and more than 200 levels.
+  /// Errors: Error(config) "<name>: line 3, column 14: ..." for invalid JSON, duplicate keys and more than 200 levels.
   static Json parse(std::string_view text, std::string_view name);
   static Json read_file(const std::filesystem::path&);
 
@@ -41,21 +41,21 @@ class Json {
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
   bool is_number() const { return integer() || std::holds_alternative<double>(value_); }
-  double number() const;  ///< the value of an integer or a fraction
+  double number() const;  ///< the value of an integer or a floating-point number
   const std::string* string() const { return std::get_if<std::string>(&value_); }
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
 
-  /// The member of an object, or a null pointer.
+  /// The member `key` of an object; null if absent.
   const Json* find(std::string_view key) const;
   /// Appends a member to an object (a null value becomes an object).
   Json& set(std::string_view key, Json value);
   /// Appends an element to an array (a null value becomes an array).
   Json& add(Json value);
 
-  /// JSON text. indent < 0: one line. Numbers survive a round trip; infinities and NaN become null.
+  /// JSON text, on a single line if indent < 0. Numbers survive a round trip; infinities and NaN become null.
   std::string text(int indent = -1) const;
-  /// "an integer", "a string", "an array of 3": for messages.
+  /// The kind of value for messages, such as "an integer", "a string" or "an array of 3".
   std::string kind() const;
 
  private:

@@ -1,4 +1,4 @@
-// Copies of JSON objects with another member.
+// Copies a JSON object with one member added or removed.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// `object` without the member of this name.
+/// A copy of `object` without the member `name`.
 Json without_member(const Json& object, std::string_view name);
-/// The same, and behind all others a member of this name with this value.
+/// A copy of `object` with `name` set to `value` as its last member; replaces an existing member `name`.
 Json with_member(const Json& object, std::string_view name, Json value);
 
 }  // namespace hctr

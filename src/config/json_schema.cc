@@ -27,7 +27,7 @@ Json number_schema(const char* type, const Range& range) {
   return schema;
 }
 
-/// One alternative of a type in the manual; nothing if it states only that there is a value.
+/// The JSON Schema of one alternative of a field's type; empty if the alternative does not restrict the value.
 std::optional<Json> alternative(std::string_view type, const FieldDoc& field) {
   if (type == "integer" || type == "number")
     return number_schema(type == "integer" ? "integer" : "number", field.limits);
@@ -48,7 +48,7 @@ std::optional<Json> alternative(std::string_view type, const FieldDoc& field) {
   return std::nullopt;
 }
 
-/// The alternatives of a type in the manual: "integer or array of integer", "number, true or false, \"fp16\"".
+/// Splits a type text of the manual, such as "integer or array of integer", into its alternatives.
 std::vector<std::string> alternatives(std::string type) {
   constexpr std::string_view kFlag = "true or false";
   if (const size_t at = type.find(kFlag); at != type.npos) type.replace(at, kFlag.size(), "boolean");
@@ -73,7 +73,7 @@ Json field_schema(const FieldDoc& field) {
     known = known && one;
     if (!one) continue;
     choices.push_back(*one);
-    if (type.starts_with(kArrayOf) && !type.ends_with("objects"))  // one element may stand without brackets
+    if (type.starts_with(kArrayOf) && !type.ends_with("objects"))  // a single element may be written without brackets
       choices.push_back(*alternative(std::string_view(type).substr(kArrayOf.size()), field));
   }
   Json schema = !known || choices.empty() ? Json(Json::Object{})
@@ -92,7 +92,8 @@ Json json_schema_of(const std::vector<FieldDoc>& fields) {
     const Json schema = field_schema(field);
     properties.set(field.name, schema);
     for (const std::string& alias : field.aliases) properties.set(alias, schema);
-    if (field.required && field.aliases.empty()) required.add(field.name);  // with aliases either spelling is enough
+    // either spelling satisfies a field with aliases
+    if (field.required && field.aliases.empty()) required.add(field.name);
   }
   Json schema(Json::Object{{"type", "object"}, {"properties", std::move(properties)}});
   if (!required.array()->empty()) schema.set("required", std::move(required));

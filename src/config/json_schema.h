@@ -1,4 +1,4 @@
-// JSON Schema (draft 2020-12) from the declarations of fields, for editors.
+// Generates a JSON Schema (draft 2020-12) for editors from field declarations.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// The JSON Schema of an object with these fields: types, ranges, words, defaults and descriptions. The program accepts
-/// one thing more: a scalar written as an array of one, as HugeCTR does.
+/// The JSON Schema of an object with these fields: types, ranges, words, defaults and descriptions. Unlike the schema,
+/// the program also accepts a scalar inside an array of one element, as HugeCTR does.
 Json json_schema_of(const std::vector<FieldDoc>&);
-/// The same with the keys that are accepted without effect; in a closed schema other keys are not allowed.
+/// The JSON Schema of an object with the schema's fields and its ignored keys. A closed schema rejects all other keys.
 Json json_schema_of(const SchemaBase&);
 
 }  // namespace hctr

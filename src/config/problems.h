@@ -1,4 +1,4 @@
-// Collects everything that is wrong with a config, so that the user sees all problems at once.
+// Collects all errors, warnings and notes about a config, so that the user sees all problems together.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Errors, warnings and notes, each with the JSON pointer of the value it is about.
+/// Errors, warnings and notes, each with the JSON pointer of its value.
 class Problems {
  public:
   struct Entry {
@@ -16,7 +16,8 @@ class Problems {
 
   void error(std::string pointer, std::string message) { errors_.push_back({std::move(pointer), std::move(message)}); }
   void warn(std::string pointer, std::string message) { warnings_.push_back({std::move(pointer), std::move(message)}); }
-  /// A value that has no effect, or an assumption. Never an error, even when strict.
+  /// Adds a note: a value has no effect, or the program assumes something. Notes never become errors, even with
+  /// --strict.
   void note(std::string pointer, std::string message) { notes_.push_back({std::move(pointer), std::move(message)}); }
 
   const std::vector<Entry>& errors() const { return errors_; }
@@ -24,24 +25,24 @@ class Problems {
   const std::vector<Entry>& notes() const { return notes_; }
   bool any_error() const { return !errors_.empty(); }
 
-  /// Warnings become errors (--strict).
+  /// Turns warnings into errors (--strict).
   void make_strict();
-  /// Throws Error(config) with all errors, "config.json: 2 problems\n  /solver/...: ...", if there are any; the first
-  /// thousand of more.
+  /// Throws Error(config) "config.json: 2 problems\n  /solver/...: ..." if there are errors. The text lists at most
+  /// 1000 errors.
   void throw_if_any(std::string_view file_name) const;
 
  private:
   std::vector<Entry> errors_, warnings_, notes_;
 };
 
-/// The candidate whose spelling is closest to `word`, at most `max_edits` insertions, deletions, replacements or swaps
-/// away, ignoring case; empty if there is none.
+/// The candidate with the smallest edit distance to `word`, ignoring case; empty if none is within `max_edits` edits.
+/// An edit is an insertion, a deletion, a replacement or a swap of neighbors.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
 
-/// "; did you mean \"x\"?", or empty.
+/// The text "; did you mean \"x\"?"; empty if no candidate is close.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, int max_edits = 2);
 
-/// "a, b or c".
+/// The text "a, b or c".
 std::string one_of(const std::vector<std::string>& choices);
 
 }  // namespace hctr

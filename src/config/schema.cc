@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// null, "", [] or an array of such.
+/// Whether a value is null, "", [] or an array of empty values.
 bool is_empty(const Json& value) {
   if (value.array()) return std::all_of(value.array()->begin(), value.array()->end(), is_empty);
   return value.is_null() || (value.string() && value.string()->empty());
@@ -150,9 +150,9 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
       known.push_back(spelling);
       const Json* value = object->find(spelling);
       if (!value) continue;
-      if (!found[i].first)
-        found[i] = {value, here + "/" + spelling};
-      else if (found[i].first->text() != value->text())  // a file for several versions may state the same twice
+      if (!found[i].first) found[i] = {value, here + "/" + spelling};
+      // equal values under two spellings are allowed, for files that several versions read
+      else if (found[i].first->text() != value->text())
         problems.error(here + "/" + spelling, cat("\"", spelling, "\" and \"", found[i].second.substr(here.size() + 1),
                                                   "\" mean the same and differ; keep one"));
     }

@@ -1,4 +1,4 @@
-// Declares the fields of a JSON object once: names, types, defaults, ranges, aliases and a sentence for the manual.
+// Declares each field of a JSON object in one place: name, type, default, range, aliases and text for the manual.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 
 namespace hctr {
 
-/// One field, for the manual.
+/// The description of one field, for the manual.
 struct FieldDoc {
   std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
-  Range limits{};                    ///< limits of a number
-  std::vector<std::string> words{};  ///< all texts that the value may be; empty: any
-  std::vector<FieldDoc> inner{};     ///< the fields of an object, or of each object of an array
+  Range limits{};                    ///< range of a number
+  std::vector<std::string> words{};  ///< all allowed texts; empty: any text
+  std::vector<FieldDoc> inner{};     ///< the fields of an object, or of each object in an array
   bool required = false;
 };
 
-/// Reads and writes values of one type by their address.
+/// Type-erased functions that read and write a value of one type.
 struct ValueAccess {
   Misfit (*read)(const Json&, const Range&, void* value);
   Json (*write)(const void* value);
@@ -42,26 +42,26 @@ inline constexpr ValueAccess kValueAccess = {[](const Json& json, const Range& r
 
 class SchemaBase;
 
-/// The same for an object inside an object, by its own schema.
+/// Type-erased functions that read and write an inner object by its schema.
 struct PartAccess {
   void (*read)(const SchemaBase&, const Json&, const std::string& pointer, void* part, Problems&);
   Json (*write)(const SchemaBase&, const void* part);
 };
 
-/// The part of a schema that does not depend on the struct it fills, and so is compiled once. Fields are given by their
-/// offset in the struct.
+/// The part of a schema that does not depend on the struct type, so that its code is compiled once. Each field is given
+/// by its byte offset in the struct.
 class SchemaBase {
  public:
   const std::string& title() const { return title_; }
   const std::string& nested() const { return nested_; }
   const std::vector<FieldDoc>& fields() const { return docs_; }
-  /// Keys accepted without effect, and why.
+  /// Keys that are accepted without effect, each with the reason.
   const std::vector<std::pair<std::string, std::string>>& ignored_keys() const { return ignored_; }
-  /// Keys that are an error unless their value is empty, and why.
+  /// Keys that are an error unless their value is empty, each with the reason.
   const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
   /// Whether unknown keys are errors.
   bool is_closed() const { return closed_; }
-  /// The field that a string in place of the object stands for; empty: none.
+  /// The field that is set when the config has a string instead of the object; empty if a string is not allowed.
   const std::string& short_field() const { return short_field_; }
 
  protected:
@@ -80,8 +80,8 @@ class SchemaBase {
 
   std::string title_, nested_, short_field_;
   std::vector<FieldDoc> docs_;
-  std::vector<std::pair<std::string, std::string>> ignored_;  // key, why it has no effect
-  std::vector<std::pair<std::string, std::string>> refused_;  // key, why it is an error
+  std::vector<std::pair<std::string, std::string>> ignored_;  // key, reason why the key has no effect
+  std::vector<std::pair<std::string, std::string>> refused_;  // key, reason why the key is an error
   std::function<void(void*, const std::string&, Problems&)> together_;
   bool closed_ = false;
 
@@ -89,30 +89,31 @@ class SchemaBase {
   struct Field {
     ptrdiff_t offset = 0;
     Range range{};
-    const ValueAccess* value = nullptr;  // either this or `part` is set
+    const ValueAccess* value = nullptr;  // exactly one of `value` and `part` is set
     const PartAccess* part = nullptr;
-    std::shared_ptr<const SchemaBase> schema{};  // the part's schema; shared, since schemas are copied
+    std::shared_ptr<const SchemaBase> schema{};  // schema of the inner object; shared, because schemas are copied
     std::function<std::string(const void*)> why_unused{};
   };
-  using Found = std::vector<std::pair<const Json*, std::string>>;  // per field: its value and pointer, or null
-  /// Finds each field's value under its name or an alias and reports unknown, duplicate and missing fields.
+  // per field: value and JSON pointer; a null value if absent
+  using Found = std::vector<std::pair<const Json*, std::string>>;
+  /// Finds each field's value by its name or an alias. Reports unknown, conflicting and missing keys.
   Found match(const Json& node, const std::string& pointer, Problems&,
               const std::vector<std::string>& outer_keys) const;
 
   std::vector<Field> fields_;
 };
 
-/// Reads a JSON object into a P. P's member initializers are the only place for defaults.
+/// Reads a JSON object into a P. The member initializers of P are the only place for defaults.
 ///
-/// `title` is the user's word for the object ("InnerProduct", "solver"). With `nested`, the fields are in a member of
-/// that name ("fc_param"). An unknown key within two edits of a field that is not set is an error, any other unknown
-/// key a warning; or an error too, if the schema is closed().
+/// `title`: the object's name for users ("InnerProduct", "solver"). `nested`: the member that contains the fields
+/// ("fc_param"); empty: the object itself. An unknown key is an error if its spelling is within two edits of a field
+/// that is not set, or if the schema is closed(); otherwise a warning.
 template <class P>
 class Schema : public SchemaBase {
  public:
   explicit Schema(std::string_view title, std::string_view nested = "") : SchemaBase(title, nested) {}
 
-  /// A member of P or of a base of it.
+  /// Declares a required field, stored in a member of P or of a base class of P. opt() declares an optional field.
   template <class T, class Base>
   Schema& need(std::string_view name, T Base::*member, std::string_view text, const Range& range = {}) {
     add_value(name, offset_of<T>(member), kValueAccess<T>, &(defaults().*member), text, range, true);
@@ -123,41 +124,41 @@ class Schema : public SchemaBase {
     add_value(name, offset_of<T>(member), kValueAccess<T>, &(defaults().*member), text, range, false);
     return *this;
   }
-  /// Another spelling of the field declared last.
+  /// Adds another spelling of the last declared field.
   Schema& alias(std::string_view name) {
     docs_.back().aliases.emplace_back(name);
     return *this;
   }
-  /// The field declared last is accepted but not read when why(const P&) gives a reason, which depends on fields
-  /// declared before it.
+  /// Makes the last declared field unused if why(const P&) returns a reason: the field is accepted but not read. why()
+  /// may depend only on fields declared earlier.
   template <class Why>
   Schema& unused_when(Why why) {
     set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });
     return *this;
   }
-  /// A string in place of the object is the value of this field. In a list of such objects, a single object may stand
-  /// for the list.
+  /// Allows a string instead of the object, as the value of `field`. A list of such objects may be written as a single
+  /// string or object.
   Schema& short_form(std::string_view field) {
     short_field_ = field;
     return *this;
   }
-  /// A key that old files hold and that has no effect: accepted, with one line saying why.
+  /// Accepts a key of old files that has no effect. `why` is printed in one line.
   Schema& ignored(std::string_view key, std::string_view why) {
     ignored_.emplace_back(key, why);
     return *this;
   }
-  /// Unknown keys are errors, but for those that start with "_" or "//", which are comments.
+  /// Makes unknown keys errors. Keys that start with "_" or "//" are comments and stay allowed.
   Schema& closed() {
     closed_ = true;
     return *this;
   }
-  /// A key that other programs read and that would change the model: an error unless its value is empty (null, "",
+  /// Rejects a key of other programs that would change the model. The key is allowed if its value is empty (null, "",
   /// [] or [""]).
   Schema& refused(std::string_view key, std::string_view why) {
     refused_.emplace_back(key, why);
     return *this;
   }
-  /// An object inside this one, read by its own schema.
+  /// Declares an inner object with its own schema.
   template <class T>
   Schema& part(std::string_view name, T P::*member, Schema<T> schema, std::string_view text, bool required = true) {
     static constexpr PartAccess access = {
@@ -166,7 +167,8 @@ class Schema : public SchemaBase {
         },
         [](const SchemaBase& of, const void* part) {
           const T& from = *static_cast<const T*>(part);
-          if constexpr (requires { from.given; })  // a part that is written only if it was present in the config
+          // a struct with a `given` flag is written only if the config contains the object
+          if constexpr (requires { from.given; })
             if (!from.given) return Json();
           return static_cast<const Schema<T>&>(of).effective(from);
         }};
@@ -174,7 +176,7 @@ class Schema : public SchemaBase {
              true);
     return *this;
   }
-  /// The same, for an object that may be absent.
+  /// Declares an optional inner object with its own schema.
   template <class T>
   Schema& part(std::string_view name, std::optional<T> P::*member, Schema<T> schema, std::string_view text) {
     static constexpr PartAccess access = {
@@ -189,8 +191,8 @@ class Schema : public SchemaBase {
              false);
     return *this;
   }
-  /// An object that may be absent, kept by a member that stores objects by their type: `edit<T>()` adds it, `find<T>()`
-  /// is null when there is none.
+  /// Declares an optional inner object in a member that stores objects by type: `edit<T>()` adds the object,
+  /// `find<T>()` is null if absent.
   template <class T, class Store>
   Schema& part_in(std::string_view name, Store P::*member, Schema<T> schema, std::string_view text) {
     static constexpr PartAccess access = {
@@ -206,7 +208,7 @@ class Schema : public SchemaBase {
              true);
     return *this;
   }
-  /// An array of objects, each read by its own schema.
+  /// Declares an array of objects with a common schema.
   template <class T>
   Schema& list(std::string_view name, std::vector<T> P::*member, Schema<T> schema, std::string_view text,
                bool required = true) {
@@ -233,7 +235,8 @@ class Schema : public SchemaBase {
              true);
     return *this;
   }
-  /// Rules across fields: check(P&, pointer of the object, Problems&), called when every single field is valid.
+  /// Adds check(P&, JSON pointer of the object, Problems&) for rules across fields. The check runs after all fields are
+  /// valid.
   template <class Check>
   Schema& together(Check check) {
     together_ = [check](void* out, const std::string& pointer, Problems& problems) {
@@ -242,7 +245,7 @@ class Schema : public SchemaBase {
     return *this;
   }
 
-  /// `outer_keys`: keys of the same object that another reader reads.
+  /// Parses `node`. `outer_keys`: keys of the same object that other code reads.
   P parse(const Json& node, const std::string& pointer, Problems& problems,
           const std::vector<std::string>& outer_keys = {}) const {
     P out{};
@@ -250,7 +253,7 @@ class Schema : public SchemaBase {
     return out;
   }
 
-  /// The object with every default filled in, without the fields that are unused.
+  /// The object as JSON with all defaults filled in and unused fields omitted.
   Json effective(const P& from) const { return effective_of(&from); }
 
  private:

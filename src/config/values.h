@@ -1,4 +1,4 @@
-// Reading one JSON value into one C++ variable, with a message instead of an exception when it does not fit.
+// Reads one JSON value into a C++ variable. A value that does not fit yields a message instead of an exception.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace hctr {
 template <class E>
 using Words = std::vector<std::pair<std::string, E>>;
 
-/// The words of an enumeration, in the order shown to users. Several words may mean one value; the first is shown.
-/// Declare `template <> const Words<E>& EnumWords<E>::table();` with the enumeration and define it once.
+/// The words of an enumeration, in the order shown to users. If several words have the same value, the first is shown.
+/// Declare `template <> const Words<E>& EnumWords<E>::table();` next to the enumeration and define it once.
 template <class E>
 struct EnumWords {
   static const Words<E>& table();
 };
 
-/// Lower and upper bound of a number; open bounds exclude their value.
+/// Lower and upper bound of a number. An open bound excludes its value.
 struct Range {
   double low = -1e300, high = 1e300;
   bool low_open = false, high_open = false;
   bool holds(double value) const {
     return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
   }
-  /// "at least 1", "more than 0 and less than 1"; empty when there is no bound.
+  /// The range as text: "at least 1", "more than 0 and less than 1". Empty if there is no bound.
   std::string text() const;
 };
 inline Range at_least(double low) { return {.low = low}; }
@@ -39,8 +39,8 @@ inline Range strictly_between(double low, double high) {
   return {.low = low, .high = high, .low_open = true, .high_open = true};
 }
 
-/// Why a value does not fit: the expectation ("an integer"); and if one element of it is wrong, that element's JSON
-/// pointer in the value ("/2") and its content.
+/// Describes a value that does not fit: the expected kind ("an integer") and, if one element is wrong, the element's
+/// JSON pointer within the value ("/2") and its content.
 struct Misfit {
   Misfit() = default;  ///< it fits
   Misfit(std::string expected_) : expected(std::move(expected_)) {}
@@ -49,18 +49,20 @@ struct Misfit {
   bool empty() const { return expected.empty(); }
 };
 
-/// The value itself, or what an array of one element holds: the original allowed a scalar to be wrapped so.
+/// The value itself, or the element of an array of one element. HugeCTR allows scalars to be wrapped in arrays.
 const Json& unwrapped(const Json& value);
 
-// Each overload reads `value` into `out` and returns nothing, or the expectation. Scalars may be wrapped.
+// Each overload reads `value` into `out` and returns the expected kind on failure, else an empty text. Scalars may be
+// wrapped in an array of one element.
 std::string read_value(const Json& value, const Range&, int64_t& out);
 std::string read_value(const Json& value, const Range&, double& out);
-std::string read_value(const Json& value, const Range&, float& out);  // the nearest one
+std::string read_value(const Json& value, const Range&, float& out);  // rounds to the nearest float
 std::string read_value(const Json& value, const Range&, bool& out);
 std::string read_value(const Json& value, const Range&, std::string& out);
 Misfit read_value(const Json& value, const Range&, std::vector<int64_t>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<double>& out);
-Misfit read_value(const Json& value, const Range&, std::vector<std::string>& out);  // one string is a list of one
+// a single string is read as a list of one
+Misfit read_value(const Json& value, const Range&, std::vector<std::string>& out);
 Misfit read_value(const Json& value, const Range&, std::vector<std::vector<int64_t>>& out);
 std::string read_word(const Json& value, const std::vector<std::string>& words, size_t& index);
 
@@ -83,7 +85,7 @@ std::string read_value(const Json& value, const Range&, E& out) {
   return expected;
 }
 
-// The value as JSON, for the effective config and the manual.
+// Each overload returns the value as JSON, for the effective config and the manual.
 inline Json to_json(int64_t value) { return value; }
 inline Json to_json(double value) { return value; }
 Json to_json(float value);  // the shortest decimal that reads back as this float
@@ -109,7 +111,7 @@ Json to_json(const std::vector<T>& values) {
   return array;
 }
 
-// The word for a type in the manual, and in words() the complete list of texts that a value may have.
+// text(): the type's name in the manual. words(): the complete list of allowed texts, if the type has one.
 template <class T>
 struct TypeWord {  // enumerations
   static std::string text() { return "word"; }
@@ -139,7 +141,7 @@ template <>
 struct TypeWord<std::string> {
   static std::string text() { return "string"; }
 };
-/// The words of a type that declares them; else empty.
+/// The allowed texts of a type that declares words(); empty for other types.
 template <class T>
 std::vector<std::string> words_of() {
   if constexpr (requires { TypeWord<T>::words(); })

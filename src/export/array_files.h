@@ -1,4 +1,4 @@
-// Writes named arrays in formats of other programs: NumPy's .npz and Hugging Face's .safetensors.
+// Writes named arrays as NumPy .npz and Hugging Face .safetensors files.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace hctr {
 
-/// Writes an uncompressed zip archive with a file <name>.npy for each array. Format: NumPy's "numpy.lib.format",
-/// version 1; "APPNOTE.TXT" 6.3 of PKWARE, with its Zip64 extension if an archive needs it.
+/// Writes an uncompressed zip archive with one file <name>.npy per array. Formats: NumPy's "numpy.lib.format", version
+/// 1; PKWARE's "APPNOTE.TXT" 6.3 with the Zip64 extension.
 void write_npz(FileSet&, const fs::path&, const std::vector<StoredArray>&);
 
-/// `metadata`: texts by name. Format: https://github.com/huggingface/safetensors, "Format".
+/// `metadata`: name-text pairs for the file's header. Format: https://github.com/huggingface/safetensors, "Format".
 void write_safetensors(FileSet&, const fs::path&, const std::vector<StoredArray>&,
                        const std::vector<std::pair<std::string, std::string>>& metadata);
 

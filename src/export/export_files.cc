@@ -19,7 +19,7 @@ Json list_of(const std::vector<int64_t>& numbers) {
   return list;
 }
 
-/// A dimension: a number, or the name of one.
+/// A dimension as JSON: an integer, or a name such as "N".
 Json number_or_name(const std::string& dim) {
   int64_t number = 0;
   const auto [end, status] = std::from_chars(dim.data(), dim.data() + dim.size(), number);
@@ -30,7 +30,7 @@ const char* ending_of(ExportFormat format) {
   return format == ExportFormat::npz ? ".npz" : format == ExportFormat::parquet ? ".parquet" : ".safetensors";
 }
 
-/// File names for the tables: characters that a file system may reject are replaced.
+/// A file name for each table. Characters that a file system may reject are replaced.
 std::vector<std::string> file_names(const std::vector<TableArrays>& tables) {
   std::vector<std::string> names;
   std::set<std::string> taken;

@@ -13,18 +13,17 @@ namespace hctr {
 struct ExportFiles {
   ExportFormat format = ExportFormat::onnx;
   fs::path folder;
-  int64_t most_inline = 0;  ///< maximum bytes of an array in model.onnx itself
-  std::string model;        ///< describes the model
+  int64_t most_inline = 0;  ///< arrays up to this size in bytes are stored inside model.onnx
+  std::string model;        ///< description of the model
   int64_t iteration = 0;
 };
 
-/// Adds the files of a model to the set:
+/// Adds the files of a model to the set: model.json, which describes the model, and by format
 ///   onnx         model.onnx and, for large arrays, model.onnx.data
-///   npz          dense.npz, and tables/<name>.npz with the arrays keys, vectors and, if rows belong to slots, slots
-///   safetensors  the same with that ending
+///   npz          dense.npz, and tables/<name>.npz with the arrays keys and vectors, and slots if rows have slots
+///   safetensors  the files of npz with the ending .safetensors
 ///   parquet      dense.parquet and tables/<name>.parquet
-/// and model.json, which describes them. Errors: Error(io); those of onnx_model(); Error(data) for a vector that
-/// is not finite.
+/// Errors: Error(io); errors of onnx_model(); Error(data) for a vector that is not finite.
 void write_export(FileSet&, const ExportFiles&, const Config&, const ModelArrays&);
 
 }  // namespace hctr

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMost32 = 0xffffffff;
 
-/// Appends little-endian numbers.
+/// A byte string to which little-endian numbers are appended.
 class Record {
  public:
   Record& u16(uint64_t value) { return add(value, 2); }
@@ -28,11 +28,11 @@ class Record {
   std::string bytes_;
 };
 
-/// The header of a .npy file: its length is a multiple of 64.
+/// The header of a .npy file. Its length is a multiple of 64.
 std::string npy_head(const StoredArray& array) {
   std::string dims;
   for (const int64_t dim : array.dims) dims += cat(dim, ",");
-  if (array.dims.size() > 1) dims.pop_back();  // "(3,)" has one dimension, "(3,4)" two
+  if (array.dims.size() > 1) dims.pop_back();  // Python writes "(3,)" for one dimension, "(3,4)" for two
   std::string head = cat("{'descr': '", array.dtype == DType::i64 ? "<i8" : "<f4",
                          "', 'fortran_order': False, 'shape': (", dims, "), }");
   constexpr size_t kBefore = 10;
@@ -47,15 +47,15 @@ struct ZipEntry {
   uint32_t crc;
 };
 
-/// The fields that the two headers of an entry share, from the required version to the checksum.
+/// Appends the fields common to the local and central headers of a zip entry, from the required version to the CRC.
 void add_common(Record& record, uint32_t crc) {
-  record.u16(45).u16(1 << 11);    // version 4.5, required by Zip64; names are UTF-8
+  record.u16(45).u16(1 << 11);    // version 4.5, required by Zip64; flag: names are UTF-8
   record.u16(0);                  // stored
-  record.u16(0).u16(1 << 5 | 1);  // 1980-01-01, so that equal models give equal files
+  record.u16(0).u16(1 << 5 | 1);  // constant date 1980-01-01: equal models yield equal files
   record.u32(crc);
 }
 
-/// Sizes are in Zip64's extra field, so that the length of a header does not depend on the array.
+/// Sizes are always in Zip64's extra field, so the header has the same length for every array size.
 std::string local_header(const ZipEntry& entry) {
   Record record;
   record.u32(0x04034b50);
@@ -77,7 +77,7 @@ std::string central_header(const ZipEntry& entry) {
   record.u32(0x02014b50).u16(45);
   add_common(record, entry.crc);
   record.u32(kMost32).u32(kMost32).u16(entry.name.size()).u16(28);
-  record.u16(0).u16(0).u16(0).u32(0).u32(kMost32);  // comment, disk, attributes; the offset is in the extra field
+  record.u16(0).u16(0).u16(0).u32(0).u32(kMost32);  // comment, disk, attributes; the extra field has the offset
   return record.text(entry.name).u16(1).u16(24).u64(entry.size).u64(entry.size).u64(entry.offset).bytes();
 }
 
@@ -104,7 +104,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     ZipEntry entry{array.name + ".npy", head.size() + static_cast<uint64_t>(array.bytes()), at, 0};
     put(local_header(entry));
     const auto put_value = [&](std::span<const std::byte> bytes) {
-      if (bytes.empty()) return;  // zlib would return checksum 0
+      if (bytes.empty()) return;  // crc32() of a null pointer would reset the checksum to 0
       entry.crc = crc32_of(bytes, entry.crc);
       put({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     };
@@ -112,7 +112,7 @@ void write_npz(FileSet& set, const fs::path& path, const std::vector<StoredArray
     put_value(std::as_bytes(std::span(head)));
     array.write(put_value);
     HCTR_EXPECT(at - begin == entry.size, "array '", array.name, "' of ", at - begin, " bytes instead of ", entry.size);
-    const std::string again = local_header(entry);  // now with the checksum
+    const std::string again = local_header(entry);  // the same header with the final CRC
     file.write_at(static_cast<long>(entry.offset), again.data(), again.size());
     entries.push_back(std::move(entry));
   }

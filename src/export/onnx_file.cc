@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kIrVersion = 7;     // the version of opset 13
-constexpr int64_t kAlignment = 4096;  // of external arrays, so that they can be memory-mapped
+constexpr int64_t kIrVersion = 7;     // the IR version that introduced opset 13
+constexpr int64_t kAlignment = 4096;  // alignment of external arrays for memory mapping
 constexpr int64_t kSmallBytes = 1024;
 
 // Constants of onnx.proto: TensorProto.DataType and AttributeProto.AttributeType.
@@ -76,7 +76,7 @@ StoredArray array_of(const OnnxConstant& constant) {
   return std::visit([&](const auto& values) { return stored(constant.name, constant.dims, values); }, constant.values);
 }
 
-/// Writes initializers into the message, or to an external file.
+/// Writes initializers into the graph message or into an external file.
 class Initializers {
  public:
   Initializers(FileSet& set, fs::path path, int64_t most_inline)

@@ -11,11 +11,11 @@
 
 namespace hctr {
 
-/// An input or an output.
+/// An input or output of the graph.
 struct OnnxValue {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::string> dims;  ///< numbers, or names of sizes that a caller chooses: {"N", "13"}
+  std::vector<std::string> dims;  ///< integers, or names of variable sizes: {"N", "13"}
 };
 
 struct OnnxModel {
@@ -25,12 +25,13 @@ struct OnnxModel {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// The maximum size of a Protocol Buffers file is 2 GiB, some of which is reserved for the graph.
+/// A Protocol Buffers file may have at most 2 GiB. 64 MiB of it are reserved for the graph.
 inline constexpr int64_t kMostOnnxBytes = (int64_t{1} << 31) - (int64_t{1} << 26);
 
-/// Writes `path`; and <path>.data with the initializers of more than `most_inline` bytes, at least a KiB, or with all
-/// of more than a KiB if the others together are too large for one file. Constants of the graph stay inside: runtimes
-/// derive shapes from them. Format: onnx.proto of ONNX 1.8 (IR version 7, opset 13).
+/// Writes the model to `path` and large initializers to <path>.data. An initializer is external if it exceeds
+/// `most_inline` bytes (at least 1 KiB). If the remaining initializers exceed kMostOnnxBytes, all initializers above 1
+/// KiB are external. Constants of the graph stay in `path`, because runtimes derive shapes from constants. Format:
+/// onnx.proto of ONNX 1.8 (IR version 7, opset 13).
 void write_onnx(FileSet&, const fs::path& path, const OnnxModel&, int64_t most_inline);
 
 }  // namespace hctr

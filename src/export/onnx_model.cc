@@ -37,13 +37,13 @@ class Exporter {
     return graph_.losses.size() == 1 ? "score" : "score_" + graph_.nodes[loss].entry->tops[0];
   }
 
-  /// Renames a tensor whose name is taken by an output.
+  /// The name of a tensor in the graph, changed if a model output has the same name.
   std::string name_of(TensorId tensor) const {
     const std::string& name = graph_.edges[tensor].name;
     return std::find(scores_.begin(), scores_.end(), name) == scores_.end() ? name : name + "/value";
   }
 
-  /// Finds the nodes and tensors from which scores are computed.
+  /// Finds the nodes and tensors that the scores depend on.
   void find_needed() {
     for (size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
@@ -52,7 +52,7 @@ class Exporter {
       if (!wanted) continue;
       needed_nodes_.insert(n);
       for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size());
-           ++i) {  // after its logits a loss has labels and weights
+           ++i) {  // a loss needs only its first input, the logits
         if (node.in[i] == graph_.label)
           fail(node, cat("reads the label '", graph_.edges[graph_.label].name, "', which a model in use does not get"));
         needed_.insert(node.in[i]);
@@ -137,7 +137,7 @@ OnnxKeys onnx_keys(const Config& config, const SparseInput& input) {
 OnnxModel onnx_model(const Config& config, const ModelArrays& arrays) { return Exporter(config, arrays).run(); }
 
 int64_t no_key_of(const ModelArrays& arrays) {
-  std::set<int64_t> least;  // the keys among kNoKey + i for i = 0, 1, ...
+  std::set<int64_t> least;  // table keys in [kNoKey, kNoKey + 0xffff]
   for (const TableArrays& table : arrays.tables)
     for (const int64_t key : table.keys)
       if (key <= kNoKey + 0xffff) least.insert(key);

@@ -1,9 +1,9 @@
-// A model as a graph of ONNX operators, from keys and dense values to scores.
+// Converts a model to a graph of ONNX operators that maps keys and dense values to scores.
 //
-// Inputs, with the names of the config:
-//   dense values     f32 [N, dense_dim], if the model has any
-//   a sparse input   i64 [N, slots] keys if a slot has at most one key; else [N, slots, K]
-// Outputs: "score" f32 [N, labels], or with several losses "score_<top>" for each.
+// Inputs are named as in the config:
+//   dense values     f32 [N, dense_dim]; omitted if the model reads none
+//   sparse input     i64 keys: [N, slots] if each slot has at most one key, else [N, slots, K]
+// Outputs: "score", f32 [N, labels]. A model with several losses has an output "score_<top>" per loss.
 #pragma once
 
 #include <limits>
@@ -13,19 +13,20 @@
 
 namespace hctr {
 
-/// The key that pads a slot with fewer keys. It contributes nothing. It is the smallest key without a row in any table:
-/// kNoKey for nearly all models.
+/// The key that pads bags to the same length and contributes nothing: the smallest key without a row in any table. For
+/// nearly all models this is kNoKey.
 inline constexpr int64_t kNoKey = std::numeric_limits<int64_t>::min();
 int64_t no_key_of(const ModelArrays&);
 
-/// The last dimension of a sparse input: the number of keys per slot. 1: there is no such dimension.
+/// The last dimension of a sparse input: the keys per slot. If 1, the input has no such dimension.
 struct OnnxKeys {
   int64_t most = 1;
-  bool fixed = false;  ///< exactly `most` keys, as an embedding without pooling requires; else any number
+  bool fixed = false;  ///< true: exactly `most` keys, as an embedding without pooling requires; false: any number
 };
 OnnxKeys onnx_keys(const Config&, const SparseInput&);
 
-/// Refers to `arrays`. Errors: Error(config) naming a layer that has no ONNX equivalent, or that reads labels.
+/// Builds the ONNX graph. The result refers to `arrays`. Errors: Error(config) naming a layer that reads labels or has
+/// no ONNX equivalent.
 OnnxModel onnx_model(const Config&, const ModelArrays& arrays);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// The rows [begin, end) of each slot. One range if rows belong to keys alone.
+/// The row range [begin, end) of each slot. A single range if the key alone identifies a row.
 struct SlotRows {
   std::vector<int64_t> begin, end;
 
@@ -49,7 +49,7 @@ class Lookup {
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;
     std::string count;
     if (!lengths.empty() || (several_ && (mean || sqrtn))) {
-      // Where instead of Cast: 1 and 0 as floats.
+      // The ONNX operator Where yields 1 or 0 as float, so no Cast is needed.
       const std::string one_each = graph_.add("Where", {there, graph_.number(1.0f), graph_.number(0.0f)});
       count = several_ ? sum(one_each) : one_each;
     }
@@ -70,7 +70,7 @@ class Lookup {
   std::string axis() { return graph_.numbers({2}); }
   std::string sum(const std::string& x) { return graph_.add("ReduceSum", {x, axis()}, {{"keepdims", int64_t{0}}}); }
 
-  /// One number per slot, broadcast to the shape of keys.
+  /// A constant with one number per slot, broadcastable to the shape of the keys.
   std::string of_slots(std::vector<int64_t> numbers) {
     if (numbers.size() == 1) return graph_.number(numbers[0]);
     std::vector<int64_t> dims = {static_cast<int64_t>(numbers.size())};
@@ -78,11 +78,12 @@ class Lookup {
     return graph_.add_constant(std::move(dims), std::move(numbers));
   }
 
-  /// The index of each key's row in the vectors; 0 if it has none.
+  /// For each key, the index of its vector: 0 if the key has no row, else 1 + the row.
   std::string row_numbers(const std::string& there) {
     const SlotRows rows = rows_of_slots(table_);
     StoredArray keys = table_.key_array(table_.name + "/keys");
-    if (table_.rows() == 0) keys = stored(keys.name, {1}, std::vector<int64_t>{0});  // belongs to no slot
+    // a dummy key for an empty table; no slot range contains it
+    if (table_.rows() == 0) keys = stored(keys.name, {1}, std::vector<int64_t>{0});
     model_.initializers.push_back(keys);
     const std::string &key = of_.input.top, &sorted = keys.name;
     const auto key_at = [&](const std::string& at) {
@@ -93,7 +94,8 @@ class Lookup {
       before.push_back(rows.begin[s] - 1);
       last.push_back(rows.end[s] - 1);
     }
-    // `at`: the last row known to hold a key that is not larger, or the one before the slot's first.
+    // Binary search. `at`: the last row found so far whose key is at most `key`, or the row before the slot's first
+    // row.
     const std::string start = of_slots(before), limit = of_slots(last);
     std::string at = start;
     int64_t step = 1;
@@ -108,7 +110,7 @@ class Lookup {
     return graph_.add("Where", {found, graph_.add("Add", {at, graph_.number(int64_t{1})}), graph_.number(int64_t{0})});
   }
 
-  /// [N, slots, K, dim] to [N, columns, dim]: as many columns as each slot has.
+  /// Without pooling: selects each slot's columns, from [N, slots, K, dim] to [N, columns, dim].
   void places(const std::string& each, const std::string& vectors) {
     const std::string flat =
         graph_.add("Reshape", {each, graph_.numbers({-1, table_.slots * of_.keys.most, table_.dim})});
@@ -122,7 +124,7 @@ class Lookup {
   OnnxGraph& graph_;
   const OnnxLookup& of_;
   const TableArrays& table_;
-  bool several_;  // whether a slot may have several keys
+  bool several_;  // whether any slot may have several keys
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The look-up of an embedding in an ONNX graph.
+// The lookup of an embedding in an ONNX graph.
 //
-// A binary search finds keys among the sorted keys of the table, with operators that every runtime has and no memory
-// beyond the keys. Row 0 of the vectors is zeros, for keys without a row.
+// A binary search finds each key in the sorted keys of the table. The search uses only operators that every runtime
+// supports, and needs no memory besides the keys. Row 0 of the vectors is zero, for keys without a row.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct OnnxLookup {
   int64_t no_key = kNoKey;
 };
 
-/// Adds the vectors [N, columns, dim] under the name `vectors` and, unless its name is empty, the lengths [N, slots];
-/// and the initializers "<table>/keys" and "<table>/vectors".
+/// Adds the lookup with output `vectors`, [N, columns, dim], and the initializers "<table>/keys" and "<table>/vectors".
+/// If `lengths` is not empty, adds the bag lengths [N, slots] under that name.
 void add_lookup(OnnxModel&, const OnnxLookup&, const std::string& vectors, const std::string& lengths);
 
 }  // namespace hctr

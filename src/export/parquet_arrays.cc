@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kGroupNumbers = int64_t{1} << 24;  // elements per row group: 64 MiB
+constexpr int64_t kGroupNumbers = int64_t{1} << 24;  // float32 elements per row group: 64 MiB
 
 }  // namespace
 

@@ -8,9 +8,10 @@
 
 namespace hctr {
 
-/// Columns name (text), shape (list of int64) and values (list of float32): one row per array.
+/// Writes one row per array, with columns name (text), shape (list of int64) and values (list of float32).
 void write_parquet_arrays(FileSet&, const fs::path&, const std::vector<StoredArray>&);
-/// Columns key (int64), slot (int64; if rows belong to slot and key) and vector (list of float32).
+/// Writes one row per table row, with columns key (int64), slot (int64, only if rows are identified by slot and key)
+/// and vector (list of float32).
 void write_parquet_table(FileSet&, const fs::path&, const TableArrays&);
 
 }  // namespace hctr

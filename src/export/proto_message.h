@@ -11,7 +11,8 @@
 
 namespace hctr {
 
-/// Fields are written in the order in which they are added. Arrays are read only when the message is written.
+/// A message under construction. Fields are written in the order in which they were added. Arrays are read only when
+/// the message is written.
 class ProtoMessage {
  public:
   ProtoMessage& number(int field, int64_t value);
@@ -24,7 +25,7 @@ class ProtoMessage {
   void write(const ByteSink&) const;
 
  private:
-  /// Bytes, optionally followed by an array.
+  /// Encoded bytes, optionally followed by the bytes of an array.
   struct Piece {
     std::string head;
     std::vector<StoredArray> array = {};

@@ -20,7 +20,7 @@ void write_safetensors(FileSet& set, const fs::path& path, const std::vector<Sto
                  {"dtype", array.dtype == DType::i64 ? "I64" : "F32"}, {"shape", dims}, {"data_offsets", range}}));
   }
   std::string text = head.text();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts at a multiple of the element size
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // pads the header with spaces to align the data to 8 bytes
   AtomicFile& file = set.add(path);
   const auto length = static_cast<uint64_t>(text.size());
   file.write(&length, sizeof length);

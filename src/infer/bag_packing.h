@@ -1,4 +1,4 @@
-// Converts a caller's bags of keys, which are ordered by sample, to a batch, which is ordered by slot.
+// Converts a caller's bags of keys from sample order to the slot order of a batch.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@ namespace hctr {
 
 class BagPacking {
  public:
-  /// Counts the keys of samples [first, first + count). All arguments outlive this. Errors: Error(usage) for decreasing
-  /// offsets, and for a bag with more keys than its slot accepts.
+  /// Counts the keys of samples [first, first + count). All arguments must outlive this object. Errors: Error(usage)
+  /// for decreasing offsets, and for a bag with more keys than its slot accepts.
   BagPacking(ThreadPool&, const InputView&, int64_t first, int64_t count, const SparseInput&, const BatchShape::Table&);
 
   int64_t keys() const { return keys_; }
   /// Whether every key is in 0 ... 2^32 - 1.
   bool fits_32() const { return fits_32_; }
-  /// Writes keys and offsets to a table of a batch with memory for `samples`; samples past `count` get none.
+  /// Writes keys and offsets to a table of a batch with memory for `samples` samples. Bags of samples past `count` are
+  /// empty.
   void write(const BatchView::Table&, int64_t samples) const;
 
  private:
   struct Bag {
-    int64_t begin, end;  // of the keys that count
+    int64_t begin, end;  // range of the keys that are used
   };
   template <class Offset>
   void count_keys(const Offset* offsets);
@@ -40,7 +41,7 @@ class BagPacking {
   int64_t first_, count_, samples_of_task_;
   int64_t keys_ = 0;
   bool fits_32_ = true;
-  std::vector<int64_t> begins_;  // [tasks, slots]: begin of the keys of a task's samples in the table
+  std::vector<int64_t> begins_;  // [tasks, slots]: where a task's keys of a slot begin in the table
 };
 
 }  // namespace hctr

@@ -11,7 +11,8 @@
 namespace hctr {
 namespace {
 
-/// The config with the encoding saved with the model: all of it, or only the fields that the config omits.
+/// Completes a config with the encoding saved with the model: all encoding fields, or only the fields that the config
+/// omits.
 Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
   if (options.encoding == EncodingChoice::model)
     return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
@@ -21,7 +22,7 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
     taken = completed.taken;
     return completed.config;
   } catch (const Error&) {
-    return file;  // the code that loads the model reports errors in it
+    return file;  // errors are reported later, by the code that loads the model
   }
 }
 

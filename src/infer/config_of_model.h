@@ -1,4 +1,4 @@
-// The config with which a saved model is used.
+// The config for using a saved model.
 #pragma once
 
 #include "config/sections/config.h"
@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// The config that the options name, completed with the model's saved encoding as the options say; without one, the
-/// config saved with the model. Errors: those of load_config() and saved_config().
+/// Returns the config that the options name, completed with the model's saved encoding as the options say. If they name
+/// none, returns the config saved with the model. Errors: those of load_config() and saved_config().
 Config config_of_model(const ModelOptions&, const Log&);
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ constexpr const char* kKeysByType = "by type";
 constexpr const char* kAbsent = "not there";
 constexpr const char *kPlainNumbers = "\"1234.5\"", *kNoUnit = "\"\"";
 
-/// Values by the path of their field.
+/// Maps the path of a field to its value as text.
 using Fields = std::map<std::string, std::string>;
 
 const Json* field(const Json* object, const char* name) {
@@ -23,7 +23,7 @@ const Json* field(const Json* object, const char* name) {
   return value && !unwrapped(*value).is_null() ? &unwrapped(*value) : nullptr;
 }
 
-/// A value as comparable text: integers and fractions alike, and a list of one like its element.
+/// Converts a value to comparable text: 2.0 becomes 2, and a list of one element becomes the element.
 std::string text_of(const Json& given) {
   const Json& value = unwrapped(given);
   if (value.is_number() && !value.integer()) {
@@ -41,7 +41,7 @@ std::string text_of(const Json& given) {
   return value.text();
 }
 
-/// The same for an object.
+/// An object as comparable text.
 std::string text_of_object(const Json::Object& object) {
   std::string text;
   for (const auto& [name, value] : object) text += cat(text.empty() ? "{" : ", ", "\"", name, "\": ", text_of(value));
@@ -53,7 +53,7 @@ std::string text_or(const Json* object, const char* name, const std::string& oth
   return value ? text_of(*value) : otherwise;
 }
 
-/// The elements of a list; one value counts as a list of it.
+/// The elements of a list; a single value counts as a list of length one.
 Json::Array elements(const Json* list) {
   if (!list) return {};
   return list->array() ? *list->array() : Json::Array{*list};
@@ -77,7 +77,7 @@ void add_labels(const std::string& path, const Json* labels, const std::string& 
     const Json* positive = label.object() ? field(&label, "positive") : nullptr;
     if (positive)
       fields[place + "/positive"] = positive->object() ? text_of_object(*positive->object()) : set_of(positive);
-    if (positive && !positive->object()) continue;  // texts are not numbers
+    if (positive && !positive->object()) continue;  // labels that are texts have no number format
     const std::string format = label.object() ? text_or(&label, "number_format", number_format) : number_format;
     const std::string unit = label.object() ? text_or(&label, "unit", kNoUnit) : kNoUnit;
     if (format != kPlainNumbers) fields[place + "/number_format"] = format;
@@ -85,7 +85,8 @@ void add_labels(const std::string& path, const Json* labels, const std::string& 
   }
 }
 
-/// Whether mean and deviation of a group of dense columns come from the data: a missing value then becomes the mean.
+/// Whether mean and standard deviation of a group of dense columns are computed from the data. In that case a missing
+/// value becomes the mean.
 bool is_learned(const Json& group) {
   const auto given = [&](const char* name) {
     const Json* value = field(&group, name);
@@ -117,7 +118,7 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
-/// Adds which slots share the keys of another slot. The names of key spaces do not matter.
+/// Adds for each slot the first slot with the same key space. The names of key spaces do not matter.
 void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
   std::vector<std::string> names;
   for (const Json& group : elements(groups)) {
@@ -164,7 +165,7 @@ Fields encoding_of(const Json& data) {
                  {"default", text_or(section, "default_key", "none")}},
                 fields);
     add_key_spaces(name + "/slots", field(section, "slots"), fields);
-    // For columns that only the metadata of the data name.
+    // These defaults apply to columns that the config does not name.
     for (const auto& [columns, other] : {std::pair{"dense", "default_dense"}, {"slots", "default_key"}})
       if (!field(section, columns)) fields[cat(name, "/", other)] = text_or(section, other, "none");
     fields[name + "/trim"] = text_or(section, "trim", "false");
@@ -179,8 +180,8 @@ Fields encoding_of(const Json& data) {
   return fields;
 }
 
-/// Makes "keys" explicit for saved slots that got them from the type of their column, if the other config states some.
-/// `of_texts`: the other config reads text, which has no times as Parquet writes them.
+/// Sets "keys" of saved slots whose key rule was derived from the column type, if the other config sets "keys".
+/// `of_texts`: the other config reads text, which cannot contain Parquet's times.
 void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved, bool of_texts) {
   for (const SlotKeyRule& rule : rules)
     for (const auto& [path, column] : Fields(saved)) {
@@ -195,16 +196,16 @@ void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fie
     }
 }
 
-/// Whether keys of a slot are shifted by the sizes of the slots before it.
+/// Whether keys of a slot are shifted by the sizes of the preceding slots.
 bool sizes_move_keys(const std::string& format) { return format == "\"Raw\"" || format == "\"Parquet\""; }
 
-/// Whether two formats name columns alike and make the same keys of them.
+/// Whether two formats name columns in the same way, and convert the same values to the same keys.
 bool are_alike(const std::string& format, const std::string& other) {
   const std::set<std::string> both = {format, other};
   return both == std::set<std::string>{"\"Csv\"", "\"Parquet\""};
 }
 
-/// Fields that start with "csv" or "parquet", renamed to another section.
+/// Renames the fields of section `from`, "csv" or "parquet", to section `to`.
 Fields in_section(const Fields& fields, const std::string& from, const std::string& to) {
   Fields result;
   for (const auto& [path, value] : fields)
@@ -212,8 +213,8 @@ Fields in_section(const Fields& fields, const std::string& from, const std::stri
   return result;
 }
 
-/// Whether these values of one field distinguish two formats. Fields about how a file is written do not, nor does a
-/// field that one side leaves to the file.
+/// Whether the two values of a field are a difference between configs of different formats. Fields about the layout of
+/// a file are ignored, and so is "positive" if only one config has it.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
   for (const char* of_file :
        {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key", "/number_format"})
@@ -258,11 +259,11 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   for (const std::string& path : paths) {
     const auto a = was.find(path);
     const auto b = is.find(path);
-    // These two are optional and follow from the columns by default. In some formats the sizes shift keys.
+    // Both fields are optional: their defaults follow from the columns. In some formats the sizes shift keys.
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;
-    // Compared with the types of the columns, once these are read.
+    // key_rules_of_model() compares such slots after the column types are read.
     if (path.ends_with("/keys") && next == kKeysByType && (old == "\"hash\"" || old == "\"number\"")) continue;
     if (alike ? !differ_between_formats(path, old, next) : old == next) continue;
     const std::string place = alike && path.starts_with(section)

@@ -8,20 +8,22 @@
 
 namespace hctr {
 
-/// Returns the encoding fields that differ between a saved config and another one, each with its path and both values;
-/// empty when there is none. Compares slots and dense columns one by one, in order, so that groups and spelled-out
-/// defaults do not matter; ignores fields that only say how a file is written. Csv and Parquet are comparable if both
-/// name their columns. Any other change of format makes keys in another way, and is then the only difference returned.
-/// `rules`: how slots of the saved config without "keys" got theirs; a config that states the same does not differ.
+/// Returns the encoding fields that differ between a saved config and another config, each with its path and both
+/// values; empty if there are none. Slots and dense columns are compared one by one, in order, so groups and
+/// spelled-out defaults do not matter. Fields about the layout of a file are ignored. Csv and Parquet are comparable if
+/// both name their columns. Any other change of format changes the keys, and is then the only difference returned.
+/// `rules`: the key rules that were derived for slots of the saved config without "keys"; a config that states the same
+/// rules does not differ.
 std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules = {});
 
-/// Whether these are differences of formats, or between fields of two formats.
+/// is_of_formats(): the formats differ and are not comparable. is_between_formats(): the differences are between fields
+/// of Csv and Parquet.
 bool is_of_formats(const std::string& differences);
 bool is_between_formats(const std::string& differences);
 
 /// The first layer of a config; null if there is none.
 const Json* data_layer(const Json& config);
-/// The name of a Data layer's format, as JSON; formats that differ only in how files are read count as one.
+/// The name of a Data layer's format, as JSON text. Formats that differ only in how files are read have the same name.
 std::string data_format_of(const Json& data);
 
 }  // namespace hctr

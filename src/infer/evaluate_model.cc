@@ -18,7 +18,7 @@ Config evaluation_config(const LoadedModel& model, const std::string& source) {
   else if (config.data.eval_source.empty())
     throw Error(Kind::usage, cat("the config of ", model.saved().name, " names no eval_source: name the samples"));
   config.data.cache_eval_data.most = 0;             // each batch is read once
-  config.solver.export_predictions_prefix.clear();  // meant for evaluations during training
+  config.solver.export_predictions_prefix.clear();  // applies only to evaluations during training
   return config;
 }
 

@@ -1,4 +1,4 @@
-// The metrics of a model in memory.
+// Evaluates a model in memory.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Makes the config evaluate all samples at `path` in place of its own evaluation set.
+/// Makes the config evaluate all samples at `path` instead of its evaluation set.
 void set_evaluation_data(const std::string& path, Config&);
 
-/// As Model::evaluate(), with memory of its own. One thread at a time for each model.
+/// Implements Model::evaluate(), with separate activations. One thread at a time per model.
 EvaluationSummary evaluate_model(LoadedModel&, const std::string& source, const std::atomic<int>* stop, const Log&);
 
 }  // namespace hctr

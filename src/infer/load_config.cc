@@ -22,7 +22,7 @@ bool names_field_without_effect(const Problems::Entry& note) {
   return note.message.find("\" is accepted and has no effect: ") != std::string::npos;
 }
 
-/// The fields of a config that are unknown, or known to have no effect in their place.
+/// Fields of a config that are unknown, or that have no effect where they are.
 std::vector<Problems::Entry> unknown_fields(const Json& config) {
   Problems problems;
   read_config(config, problems);
@@ -34,7 +34,7 @@ std::vector<Problems::Entry> unknown_fields(const Json& config) {
   return unknown;
 }
 
-/// The last change whose path has a name, as typed: the whole path, and the part before that name.
+/// Finds the last change whose path contains `name`. Returns its whole path, and the part before `name`.
 std::pair<std::string, std::string> typed_path(const std::vector<std::string>& changes, const std::string& name) {
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
     const std::string path = change->substr(0, change->find('='));
@@ -47,7 +47,7 @@ std::pair<std::string, std::string> typed_path(const std::vector<std::string>& c
   return {name, ""};
 }
 
-/// Unknown fields set by a change are errors: the user has just typed them. Errors: Error(config).
+/// Throws Error(config) for unknown fields that a change sets.
 void check_changed_fields(const Json& before, const Json& after, const std::vector<std::string>& changes) {
   const std::vector<Problems::Entry> now = unknown_fields(after);
   if (now.empty()) return;
@@ -98,7 +98,8 @@ Config load_config(const Json& json, const std::string& name, bool strict, const
     return error.pointer.starts_with("/layers/0") || error.pointer == "/layers";
   };
   if (std::none_of(problems.errors().begin(), problems.errors().end(),
-                   in_data))  // otherwise every name that the data define would be reported too
+                   // if the Data layer has errors, wire() would also report every name that the layer defines
+                   in_data))
     wire(config, config.solver.batchsize, problems);
   if (strict) problems.make_strict();
   problems.throw_if_any(name);

@@ -37,12 +37,12 @@ LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, co
       config_(config_for(saved_, std::move(config))),
       comm_(comm),
       runtime_(on.device, options_of(config_, comm, on)),
-      // Nothing is trained: training batches of one row in a ring of one buffer.
+      // The model is not trained: the training batch has one row, in a ring of one buffer.
       replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{},
                on.with_tables ? ReplicaUse::score : ReplicaUse::score_dense) {
   load(log);
   runtime_.compute_stream().synchronize();
-  comm_.barrier();  // ranks take different times to load; the time limits of batches start after it
+  comm_.barrier();  // loading times differ between ranks, so timeouts of batches start after this barrier
 }
 
 void LoadedModel::load(const Log& log) {

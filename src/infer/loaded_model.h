@@ -15,18 +15,19 @@ namespace hctr {
 
 struct LoadOnRank {
   Device device{};
-  int threads = 1;             ///< on a CPU, for operators
+  int threads = 1;             ///< number of CPU threads for operators
   bool sync_launches = false;  ///< see RuntimeOptions
-  int64_t samples = 1;         ///< of this rank in a batch of Replica::evaluate()
+  int64_t samples = 1;         ///< samples of this rank in a batch of Replica::evaluate()
   RowMemoryLimits row_memory{};
-  bool with_tables = true;  ///< without them, vectors of keys come from elsewhere, and files of tables are not read
+  bool with_tables = true;  ///< false: table files are not read, and the vectors of keys come from a store
 };
 
-/// The model that evaluation, prediction, export and Model use. Not movable.
+/// The model used by evaluation, prediction, export and Model. Not movable.
 class LoadedModel {
  public:
-  /// Collective. `config`: as read; its initial model files and optimizers are dropped. The communicator outlives the
-  /// model. Errors: Error(data) when the files do not fit, with the layers that differ; Error(io); Error(device).
+  /// Collective. `config`: as read from its file; its initial model files and optimizers are ignored. The communicator
+  /// must outlive the model. Errors: Error(data) if the files do not match, naming the layers that differ; Error(io);
+  /// Error(device).
   LoadedModel(Config config, SavedModel, Communicator&, const LoadOnRank&, const Log&);
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;

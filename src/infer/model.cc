@@ -19,7 +19,7 @@ bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTe
 
 }  // namespace
 
-/// A caller's threads make, use and destroy a model; their current device must not change.
+/// The destructor and the functions below restore the current device of the caller's thread.
 struct Model::State {
   std::mutex loading;          // serializes replace()
   mutable std::mutex pointer;  // guards `served`
@@ -56,7 +56,7 @@ std::string Model::device() const { return state_->get()->device(); }
 void Model::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
   std::shared_ptr<ServedModel> served = state_->get();
   const CurrentDevice kept(served->on_gpu());
-  // destroyed before `kept`, since it may be its last user
+  // destroyed before `kept`: this may be the last reference to the model
   const std::shared_ptr<ServedModel> mine = std::move(served);
   mine->score(samples, inputs, outputs);
 }

@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// How to resolve a change.
+/// The remedy for a changed encoding, as a message for the user.
 std::string advice_on(const EncodingChange& change, EncodingChoice choice) {
   if (change.fields.empty()) return "Restore the file with which the model was trained, or add ";
   if (is_of_formats(change.fields))
@@ -76,7 +76,7 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
   const SolverSection& solver = config.solver;
   std::vector<std::string> files = solver.sparse_model_file;
   files.insert(files.begin(), solver.dense_model_file);
-  std::set<fs::path> seen;  // a model has several files
+  std::set<fs::path> seen;  // several files of a model share a manifest
   for (const std::string& file : files) {
     const auto manifest = file.empty() ? std::nullopt : manifest_of(file);
     if (!manifest || !seen.insert(manifest->path).second) continue;
@@ -85,7 +85,7 @@ void expect_encoding_of_start(const Config& config, EncodingChoice choice, const
     if (takes_parts(solver) && change.any() && choice != EncodingChoice::config)
       log.warning("the config's encoding differs from that of ", model, ": ", change.text());
     else
-      // A run cannot use a model's encoding, so the message suggests only changes of its own fields.
+      // A training run cannot use a model's encoding, so the message suggests only changes of the run's own fields.
       expect_encoding(change, model, choice == EncodingChoice::config ? choice : EncodingChoice::model, log);
   }
 }

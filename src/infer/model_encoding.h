@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The differences between a config's encoding and that of a model. Empty texts: none, or unknown.
+/// The differences between a config's encoding and a model's encoding. Empty texts: no differences, or unknown.
 struct EncodingChange {
   std::string fields;  ///< encoding_differences()
   std::string files;   ///< changed_contents()
@@ -20,20 +20,21 @@ struct EncodingChange {
   std::string text() const;
 };
 
-/// `saved`: the model's config; `data`: the description of its training data, or null. Fields are not compared if
-/// preprocess numbered the data at `source` as it did the model's, which may be in another format.
+/// `saved`: the model's config; `data`: the description of its training data, or null. Fields are not compared if the
+/// model's data and the data at `source` were numbered by the same run of `preprocess`; the two may then be in
+/// different formats.
 EncodingChange encoding_change(const Json& saved, const Json* data, const Config&, const std::string& source);
 
-/// The rules by which slots of a model's training data got their keys: stated by its config or, by default, decided by
-/// the types of the columns. `data`: the description of that data, or null.
+/// The rules that converted the values of slots of a model's training data to keys: from its config or, by default,
+/// from the column types. `data`: the description of the training data, or null.
 std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data);
 
-/// Errors: Error(config) for a change that EncodingChoice::config does not allow, with its remedy. `model`: "the model
-/// 'a'".
+/// Checks a changed encoding. Errors: Error(config), with a remedy, for a change that EncodingChoice::config does not
+/// allow. `model`: for example "the model 'a'".
 void expect_encoding(const EncodingChange&, const std::string& model, EncodingChoice, const Log&);
 
-/// The same for the models that the config starts from. Only a warning if it loads parts of a model, which may have had
-/// other data.
+/// Checks the encodings of the initial models of a config. If the config loads only parts of a model, a difference is a
+/// warning, because that model may have had other data.
 void expect_encoding_of_start(const Config&, EncodingChoice, const Log&);
 
 }  // namespace hctr

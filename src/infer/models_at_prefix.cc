@@ -18,8 +18,7 @@ bool is_own(const SavingRun& of, const OwnRun& own) {
          fs::weakly_canonical(own.folder) == fs::weakly_canonical(of.folder);
 }
 
-/// Whether a final model may be overwritten: the run folder has another copy, or was removed, so that the model is no
-/// longer needed.
+/// Whether a final model may be overwritten: its run folder has another copy, or no longer exists.
 bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
   if (!fs::exists(of.folder)) return true;
@@ -29,7 +28,7 @@ bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   return false;
 }
 
-/// The number of "<mark><number><ending>", at most 18 digits.
+/// Parses the number in "<mark><number><ending>", at most 18 digits.
 std::optional<int64_t> number_between(std::string_view text, std::string_view mark, std::string_view ending) {
   if (!text.starts_with(mark) || !text.ends_with(ending) || text.size() <= mark.size() + ending.size()) return {};
   const std::string digits(text.substr(mark.size(), text.size() - mark.size() - ending.size()));
@@ -37,7 +36,8 @@ std::optional<int64_t> number_between(std::string_view text, std::string_view ma
   return std::stoll(digits);
 }
 
-/// Whether a run with this solver saves a model or a delta of this iteration. A run of unknown length may end at any.
+/// Whether a run with this solver saves a model or a delta of this iteration. A run without max_iter may end at any
+/// iteration.
 bool may_save(const SolverSection& solver, const ModelAtPrefix& model) {
   const int64_t i = model.iteration;
   const auto every = [&](int64_t interval) { return interval > 0 && i % interval == 0; };
@@ -82,7 +82,7 @@ SavingRun saving_run(const ModelAtPrefix& model) try {
   const auto manifest = manifest_of(model.path);
   return manifest ? SavingRun{manifest->run, manifest->run_folder} : SavingRun{};
 } catch (const Error&) {
-  return {};  // ignores a damaged manifest; loading the model reports it
+  return {};  // a damaged manifest is ignored here; loading the model reports it
 }
 
 std::string snapshot_prefix_of(const SolverSection& solver, const fs::path& run_folder) {
@@ -153,7 +153,7 @@ bool remove_model_of_run(const std::string& prefix, int64_t iteration, const Own
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {
-  std::vector<std::pair<SavingRun, std::string>> runs;  // with the iterations of their models
+  std::vector<std::pair<SavingRun, std::string>> runs;  // runs, each with the iterations of its models
   int64_t newest = -1;
   for (const ModelAtPrefix& model : models_at(prefix)) {
     if (model.delta) continue;

@@ -1,4 +1,4 @@
-// Paths of data files of which each host, or each rank, has a separate copy.
+// Paths of data files that differ by host or by rank.
 #pragma once
 
 #include <string>

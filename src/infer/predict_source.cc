@@ -21,7 +21,7 @@ Config config_for(const Config& of_model, const std::string& source) {
   return config;
 }
 
-/// Scores of rows, with NaN for skipped rows.
+/// Passes scores to the callback, with NaN for skipped rows.
 class RowsWithGaps {
  public:
   RowsWithGaps(const std::vector<ModelTensor>& outputs, const Model::ScoredRows& to) : outputs_(outputs), to_(to) {
@@ -29,7 +29,7 @@ class RowsWithGaps {
     with_gaps_.resize(outputs.size());
   }
   std::vector<OutputView> views(int64_t samples) { return views(scored_, samples); }
-  /// Passes the samples scored in the views on. `bad`: for each skipped row the number of samples before it.
+  /// Passes on the scores in views(). `bad`: for each skipped row, the number of samples before it.
   void pass_on(int64_t samples, const std::vector<int64_t>& bad) {
     skipped_ += static_cast<int64_t>(bad.size());
     if (bad.empty()) return to_(samples, views(scored_, samples));
@@ -62,7 +62,7 @@ class RowsWithGaps {
 
   const std::vector<ModelTensor>& outputs_;
   const Model::ScoredRows& to_;
-  std::vector<std::vector<float>> scored_, with_gaps_;  // of each output
+  std::vector<std::vector<float>> scored_, with_gaps_;  // by output
   int64_t skipped_ = 0;
 };
 

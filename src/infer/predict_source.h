@@ -1,4 +1,4 @@
-// Runs a model in memory on the samples of a source.
+// Scores or encodes the samples of a source with a model in memory.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The source of samples that are only scored.
+// The data source for prediction, where labels are not needed.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace hctr {
 
 /// The evaluation samples without the columns that only training and metrics read.
 Source prediction_source(const Config&);
-/// The same of the samples at a path.
+/// Like prediction_source(config), for the samples at a path.
 Source prediction_source(const Config&, const std::string& path);
 
 }  // namespace hctr

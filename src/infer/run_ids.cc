@@ -19,7 +19,8 @@ std::string run_in_about(const fs::path& about) try {
 
 std::string run_in_metrics(const fs::path& file) {
   std::ifstream metrics(file);
-  std::array<char, 1 << 14> line;  // far above the length of a first line; a garbage file may have no second line
+  // larger than any valid first line; bounds the read of an invalid file without newlines
+  std::array<char, 1 << 14> line;
   if (!metrics.getline(line.data(), line.size())) return {};
   try {
     const Json start = Json::parse(line.data(), kMetrics);

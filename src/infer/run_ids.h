@@ -9,7 +9,7 @@ namespace hctr {
 
 inline constexpr const char *kMetrics = "metrics.jsonl", *kAbout = "run.json";
 
-/// The id of the run in a run.json, or in the first line of a metrics.jsonl; empty if it has none.
+/// The run's id in a run.json, or in the first line of a metrics.jsonl; empty if the file has none.
 std::string run_in_about(const fs::path& run_json);
 std::string run_in_metrics(const fs::path& metrics);
 

@@ -21,30 +21,30 @@ struct SampleArrays {
     std::string name;
     int64_t slots = 0;
     std::vector<int64_t> keys, offsets;  ///< offsets: [samples * slots + 1]
-    bool one_each = true;                ///< every slot has one key
+    bool one_each = true;                ///< every bag has exactly one key
   };
   int64_t samples = 0, dense_dim = 0;
   std::string dense_name;
   std::vector<float> dense;  ///< [samples, dense_dim]
   std::vector<Keys> inputs;
 
-  /// Views of the samples from `first` on, valid while this object lives. Keys of slots with one key each have no
-  /// offsets.
+  /// Views of the samples from `first` on, valid during this object's lifetime. Inputs with `one_each` have no offsets.
   std::vector<InputView> views(int64_t first) const;
 };
 
-/// The arrays of a section, without samples yet.
+/// Empty arrays with the names and dimensions of a section.
 SampleArrays no_samples(const DataSection&);
 
-/// The samples of a source in its order, a batch at a time.
+/// Reads the samples of a source in order, one batch at a time.
 class SampleBatches {
  public:
-  /// Errors: those of reading, as next().
+  /// Errors: those of reading; next() has the same errors.
   SampleBatches(const Config&, const Source&, int64_t batch);
 
   SampleArrays none() const { return no_samples(config_.data); }
-  /// Appends the next samples, at most `most`, whose others are dropped then; nothing at the end of the source. Returns
-  /// of each bad record that was left out since the last call the samples of this one before it.
+  /// Reads the next batch, and appends its first `most` samples; the batch's remaining samples are dropped. Returns
+  /// none at the end of the source. Otherwise returns, for each bad record skipped since the last call, the number of
+  /// samples before it.
   std::optional<std::vector<int64_t>> next(SampleArrays&, int64_t most);
   /// The number of bad records skipped so far; complete at the end of the source.
   int64_t skipped_records() const { return reader_->skipped_records(); }
@@ -56,7 +56,7 @@ class SampleBatches {
   std::unique_ptr<Reader> reader_;
 };
 
-/// The first `most` samples of a source. Errors: those of reading.
+/// Reads the first `most` samples of a source. Errors: those of reading.
 SampleArrays read_sample_arrays(const Config&, const Source&, int64_t most);
 
 }  // namespace hctr

@@ -29,8 +29,8 @@ std::string list_of(const std::set<int64_t>& numbers) {
   return text;
 }
 
-/// Splits "<stem><mark><number><ending>" into stem and number, at most 18 digits. None for any other text.
-/// Hand-written: std::regex would take seconds to compile.
+/// Splits "<stem><mark><number><ending>" into stem and number, at most 18 digits. None for any other text. Written by
+/// hand, because std::regex would add seconds of compile time.
 std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
                                                             std::string_view ending) {
   const size_t at = text.rfind(mark);
@@ -40,7 +40,7 @@ std::optional<std::pair<std::string, int64_t>> split_number(std::string_view tex
   return std::pair(std::string(text.substr(0, at)), std::stoll(digits));
 }
 
-/// A prefix and the iterations of the models that have it.
+/// Maps a prefix to the iterations of its models.
 using Snapshots = std::map<std::string, std::set<int64_t>>;
 
 /// The models in a folder, by prefix.
@@ -69,7 +69,7 @@ std::string layer_name(const Json& layer) {
   return top && top->string() ? *top->string() : "";
 }
 
-/// Describes the layers in which a saved config differs from this one; empty if there are none.
+/// Describes the layers that differ between a saved config and this config; empty if there are none.
 std::string layer_differences(const Json* saved, const Config& config) {
   const Json *was = saved ? saved->find("layers") : nullptr, *is = config.effective.find("layers");
   if (!was || !was->array() || !is || !is->array()) return "";
@@ -105,14 +105,14 @@ std::string tables_of(const Config& config) {
                   "): it belongs to another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
-/// The numbering in the description of a model's training data.
+/// The field "numbering" of the description of a model's training data; empty if missing.
 std::string numbering_in(const Json* data) {
   const Json* numbering = data ? data->find("numbering") : nullptr;
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
-/// For a model with fewer tables than the config has. Errors: Error(io) naming a table file that was saved with the
-/// model, or that precedes an existing one, but is missing.
+/// Checks a model with fewer table files than the config has tables. Errors: Error(io) naming a missing table file that
+/// the manifest lists or, without a manifest, that precedes an existing one.
 void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
   const auto manifest = manifest_of(model.dense);
   const auto file_of = [&](size_t table) {
@@ -128,7 +128,7 @@ void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t
                       manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "", ": the file is missing"));
 }
 
-/// The model of an iteration at a prefix.
+/// Finds the model of an iteration at a prefix.
 SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config, bool with_tables) {
   SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
                    .iteration = iteration,
@@ -152,12 +152,13 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   return model;
 }
 
-/// Errors: Error(data) if another run has since overwritten the dense file that a run names as its own.
+/// Checks the dense file that a run's summary names. Errors: Error(data) if another run has since overwritten this
+/// file.
 void expect_own_model(const fs::path& folder, const std::string& dense) {
   const std::string run = run_in_metrics(folder / kMetrics);
   const auto manifest = manifest_of(dense);
   if (manifest && (run.empty() || manifest->run == run)) return;
-  if (!manifest && fs::path(dense).parent_path() == folder) return;  // saved by a version that wrote no manifest
+  if (!manifest && fs::path(dense).parent_path() == folder) return;  // older versions of this program wrote no manifest
   throw Error(Kind::data,
               cat("the run folder '", folder.string(), "' names '", dense, "' as its model, but that belongs to ",
                   manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
@@ -184,8 +185,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   return model;
 }
 
-/// The checkpoint that a stopped run left instead of a model. Errors: Error(io) if it does not exist; Error(data) if it
-/// is another run's.
+/// The checkpoint that a stopped run saved instead of a model. Errors: Error(io) if the checkpoint no longer exists;
+/// Error(data) if it belongs to another run.
 SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
                                    const Log& log) {
   const std::string stopped =
@@ -205,7 +206,7 @@ bool is_table_file(const std::string& file) {
   return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
 }
 
-/// The model that a run ended with: its best one where it kept that, else the last.
+/// The final model of a run: its best model if it kept one, otherwise its last model.
 SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log,
                         bool with_tables) {
   const Json summary = Json::read_file(folder / kSummaryFile);
@@ -252,7 +253,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   return model;
 }
 
-/// Throws with a description of a run folder that has no summary.
+/// Throws Error(io) for a run folder without a summary, and suggests saved models.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
   Snapshots there = snapshots_in(folder);
@@ -270,7 +271,8 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                             ": it is still running, or ended with an error", hint));
 }
 
-/// `config_prefix`: the snapshot_prefix of the config, where another model may be.
+/// Throws Error(io) that lists the models in nearby folders. `config_prefix`: the snapshot_prefix of the config, where
+/// another model may be.
 [[noreturn]] void fail_not_found(const std::string& given, const std::string& prefix,
                                  const std::string& config_prefix) {
   const fs::path path(given);
@@ -286,14 +288,15 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                             "_dense_<n>.model'", there));
 }
 
-/// Splits "out/a@20" into "out/a" and 20. Only digits after the last @ are an iteration.
+/// Splits "out/a@20" into "out/a" and 20, and a dense file's name into prefix and iteration. An @ must be followed by
+/// digits alone.
 std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
   if (const auto numbered = split_number(model, "@", "")) return *numbered;
   if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
   return {model, std::nullopt};
 }
 
-/// Prefix and iteration of the model files that `model` names. Errors: Error(io) if there are none.
+/// Finds the prefix and iteration of the model files that `model` names. Errors: Error(io) if there are none.
 std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
   auto [prefix, iteration] = split_iteration(model);
   std::set<int64_t> iterations = iterations_at(prefix);
@@ -396,7 +399,7 @@ void use_saved_model(const SavedModel& model, Config& config) {
   solver.sparse_opt_states_file.clear();
   solver.load_layers.clear();
   solver.pretrained.clear();
-  // A checkpoint without optimizer states: SGD has none.
+  // Use SGD, which has no optimizer states: states of a checkpoint are not loaded.
   config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
   for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }

@@ -13,21 +13,21 @@
 namespace hctr {
 namespace {
 
-// Minimum bytes per thread of the pool.
+// Minimum bytes that a thread copies.
 constexpr int64_t kBytesOfTask = int64_t{1} << 18;
-// A batch up to this size is uploaded whole, in the program that computes; a larger one in parts, as its data are
-// ready.
+// A batch up to this size is uploaded completely, inside the recorded program. A larger batch is uploaded in parts, as
+// soon as their data are ready.
 constexpr size_t kBytesAtOnce = size_t{1} << 18;
 constexpr int64_t kBytesOfPart = int64_t{1} << 22;
 
-/// Bytes from the first element to the last.
+/// Bytes from the start of the first element to the end of the last.
 size_t bytes_to_copy(const TensorSpec& spec) {
   return spec.rows() == 0
              ? 0
              : static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// The model's options, without memory for rows: a session has none.
+/// The model's options without memory for rows, because a session stores no rows.
 RuntimeOptions without_rows(RuntimeOptions options) {
   options.row_memory = {};
   return options;
@@ -76,7 +76,7 @@ ScoreSession::ScoreSession(LoadedModel& model, const StoreTables* tables, int64_
   }
   host_results_.emplace(runtime_.device(), bytes);
   const BatchView batch = ring_.on_host(0);
-  std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // predictions do not depend on it
+  std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // labels do not affect predictions
   ring_.upload(runtime_.compute_stream(), 0, ring_.layout().label, ring_.layout().dense);
   if (!copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
@@ -96,7 +96,7 @@ void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
                      from.row_bytes);
   if (from.stride_bytes == from.row_bytes && sends_parts_ && is_page_locked(runtime_.device(), from.data))
     return copy_bytes(stream, ring_.device_block(0) + at, from.data, bytes);
-  // One part is uploaded while the next one is copied.
+  // The upload of a part overlaps the copy of the next part.
   const int64_t rows_of_part =
       sends_parts_ ? std::max<int64_t>(1, kBytesOfPart / static_cast<int64_t>(from.row_bytes)) : from.rows;
   for (int64_t first = 0; first < from.rows; first += rows_of_part) {
@@ -150,7 +150,7 @@ void ScoreSession::bring(const ScoreRequest& request) {
   *batch.state = {};
   batch.state->valid_samples = batch.state->global_samples = static_cast<int32_t>(request.count);
   batch.state->samples = static_cast<int32_t>(shape.samples);
-  // Slots with one key each are copied unchanged; bags are rewritten in the order of slots.
+  // Inputs with one key per slot are copied unchanged; bags are reordered by slot.
   std::vector<KeyForm> forms;
   std::vector<std::optional<BagPacking>> bags(shape.tables.size());
   for (size_t t = 0; t < shape.tables.size(); ++t) {

@@ -1,4 +1,4 @@
-// The memory in which one call scores a batch: inputs, activations, results.
+// A session: the memory in which one call scores a batch, with inputs, activations and results.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of the caller's arrays, in the order of the model: the dense input, then the keys of
-/// each sparse input; and its outputs, null if not wanted.
+/// Rows [first, first + count) of the caller's arrays. Inputs are in the model's order: the dense input, then each keys
+/// input. An output is null if the caller does not want its scores.
 struct ScoreRequest {
   int64_t first = 0, count = 0;
   const InputView* dense = nullptr;
   std::vector<const InputView*> keys;
   std::vector<const OutputView*> outputs;
-  const StoreReading* tables = nullptr;  ///< where tables are in a store
+  const StoreReading* tables = nullptr;  ///< for a model whose tables are in a store
 };
 
-/// Shares weights and tables with other sessions; one thread at a time uses it.
+/// Shares weights and tables with other sessions. Used by one thread at a time.
 class ScoreSession {
  public:
-  /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
-  /// written the transposed copies of weights; otherwise this one does. `tables`, which may be null: of a model that
-  /// has none of its own. `inputs_on_device`: whether inputs may lie on the device.
+  /// For batches of up to `samples` samples. The model must outlive the session. `copies_written`: whether another
+  /// session has written the transposed copies of weights; if false, this session writes them. `tables`: the store of a
+  /// model without tables of its own; null otherwise. `inputs_on_device`: whether inputs may be in device memory.
   ScoreSession(LoadedModel&, const StoreTables* tables, int64_t samples, bool copies_written, bool inputs_on_device);
 
   int64_t capacity() const { return ring_.samples(); }
@@ -48,7 +48,7 @@ class ScoreSession {
     size_t row_bytes, stride_bytes;
     bool on_device;
   };
-  /// Work of the session comes after what callers queued on their streams.
+  /// Makes the session's stream wait for the work that callers have queued on their streams.
   void wait_for_callers(const ScoreRequest&);
   /// Copies the inputs to the device.
   void bring(const ScoreRequest&);
@@ -58,16 +58,17 @@ class ScoreSession {
   void bring_rows(const RowsOfCaller&, size_t at);
   void compute();
   void deliver(const ScoreRequest&) const;
-  /// Queues copies of results to memory of the device.
+  /// Queues copies of results to outputs in device memory.
   void send_results(const ScoreRequest&) const;
 
   const Config& config_;
   Runtime runtime_;
   BatchRing ring_;
-  const StoreReading* reading_ = nullptr;  // of the batch that is scored
+  const StoreReading* reading_ = nullptr;  // the store reading of the current batch
   SharedForward forward_;
   bool inputs_on_device_;
-  bool sends_parts_;  // each as soon as it is there: of a large batch, and around what is on the device already
+  // uploads parts as soon as they are ready: for a large batch, and if some inputs are already on the device
+  bool sends_parts_;
   BatchTensors batch_;
   Network::Binding binding_;
   struct Result {

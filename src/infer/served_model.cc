@@ -39,7 +39,7 @@ void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name
     throw Error(Kind::usage, cat("no ", what, " is named '", name, "'; ", names_of(tensors)));
 }
 
-/// Rows of a store are looked up by the host.
+/// Chooses the CPU for a model whose tables are in a store, because look-ups in a store run on the host.
 DeviceChoice device_of(const LoadOptions& from) {
   if (!from.tables) return from.device;
   if (from.device == DeviceChoice::cuda)
@@ -49,7 +49,7 @@ DeviceChoice device_of(const LoadOptions& from) {
 
 }  // namespace
 
-/// Holds a session for the duration of a batch.
+/// Borrows a session for the duration of a batch.
 class ServedModel::Lease {
  public:
   Lease(ServedModel& model, int64_t samples, bool inputs_on_device = false)
@@ -78,7 +78,7 @@ ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samp
   if (from.tables) tables_.emplace(from.tables, model_->config(), model_->replica());
   inputs_ = model_inputs(model_->config());
   outputs_ = model_outputs(model_->replica());
-  Lease(*this, 1);  // an error that every batch would get is thrown now
+  Lease(*this, 1);  // report errors that affect every batch now
 }
 
 void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
@@ -127,7 +127,7 @@ void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
     const std::lock_guard lock(mutex_);
     idle_[{session->capacity(), session->inputs_on_device()}].push_back(std::move(session));
   } catch (const std::bad_alloc&) {
-    // Memory is short: destroys the session.
+    // Out of memory: destroys the session.
   }
 }
 

@@ -1,4 +1,4 @@
-// A loaded model, and the sessions in which calls score with it.
+// A loaded model, and a pool of sessions that score with it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace hctr {
 
-/// Any number of threads may call score() concurrently.
+/// score() is thread-safe.
 class ServedModel {
  public:
   /// Errors: those of Model.
@@ -36,28 +36,28 @@ class ServedModel {
 
   /// Implements Model::score().
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>);
-  /// As Model::evaluate(): one thread after another.
+  /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);
 
  private:
   class Lease;
-  /// A session for a batch: one that is idle, or a new one.
+  /// Returns an idle session, or creates one.
   std::unique_ptr<ScoreSession> take(int64_t samples, bool inputs_on_device);
   void give_back(std::unique_ptr<ScoreSession>) noexcept;
-  /// Errors: Error(usage) for memory of a GPU that is not the model's.
+  /// Checks the device of a caller's memory. Errors: Error(usage) for a GPU that is not the model's GPU.
   void expect_reachable(int gpu, const std::string& what) const;
-  /// Finds what the caller gave by name. Errors: Error(usage).
+  /// Matches the caller's inputs and outputs by name. Errors: Error(usage).
   ScoreRequest request_of(std::span<const InputView>, std::span<const OutputView>) const;
 
   int64_t most_samples_;
   Log log_;
   SelfComm comm_;
   std::unique_ptr<LoadedModel> model_;
-  std::optional<StoreTables> tables_;  // nothing: the model has its own
+  std::optional<StoreTables> tables_;  // none: the model has its own tables
   std::vector<ModelTensor> inputs_, outputs_;
   std::mutex evaluating_;
-  std::mutex mutex_;  // guards what follows
-  /// By capacity and whether inputs may lie on the device.
+  std::mutex mutex_;  // guards the members below
+  /// Idle sessions by capacity, and by whether inputs may be in device memory.
   std::map<std::pair<int64_t, bool>, std::vector<std::unique_ptr<ScoreSession>>> idle_;
   bool copies_written_ = false;
 };

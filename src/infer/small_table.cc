@@ -9,10 +9,10 @@
 namespace hctr {
 namespace {
 
-/// From about here on several threads are faster.
+/// Above this number of rows, a reader with several threads is faster.
 constexpr int64_t kMostParsedHere = 512;
 
-/// The keys of slots [first, first + to.slots) of a record, as a batch keeps them.
+/// Appends the keys of slots [first, first + to.slots) of each record, limited to the bag sizes that a batch keeps.
 void add_bags(const SampleBlock& block, const BatchShape::Table& shape, int64_t first, SampleArrays::Keys& to) {
   for (int64_t row = 0; row < block.rows; ++row)
     for (int64_t slot = first; slot < first + to.slots; ++slot) {

@@ -1,4 +1,4 @@
-// Small tables in memory, without a reader.
+// Parses small tables in memory without a Reader.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// The samples of a table in memory with few rows, parsed by the calling thread: starting the threads of a reader takes
-/// longer. Nothing where a reader has to read them: other sources, more rows, and tables whose bad rows are left out.
-/// Errors: those of reading.
+/// Parses the samples of a small table in memory on the calling thread: starting a reader's threads would take longer.
+/// Returns none for other sources, larger tables, and the policy to skip bad records: these need a Reader. Errors:
+/// those of reading.
 std::optional<SampleArrays> parse_small_table(const DataSection&, const Source&);
 
 }  // namespace hctr

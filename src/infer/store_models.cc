@@ -28,7 +28,7 @@ StoreTableSource source_of(const StoreTableSection& from) {
   return source;
 }
 
-/// The rows of table e of a checkpoint.
+/// A function that passes the rows of table `e` of a checkpoint to a sink.
 std::function<void(const StoreRowSink&)> rows_of_checkpoint(std::shared_ptr<LoadedModel> model, size_t e) {
   return [model, e](const StoreRowSink& sink) {
     model->replica().embedding(e).export_rows(
@@ -36,7 +36,7 @@ std::function<void(const StoreRowSink&)> rows_of_checkpoint(std::shared_ptr<Load
   };
 }
 
-/// Members are destroyed in reverse order: the model last.
+/// The model must be destroyed before its communicator, so it is the last member.
 struct LoadedAlone {
   SelfComm comm;
   std::optional<LoadedModel> model;
@@ -94,7 +94,7 @@ StoreModel model_of_section(const StoreModelSection& from, const Surroundings& a
                    .tables = {}};
   for (const StoreTableSection& table : from.tables) {
     model.tables.push_back(source_of(table));
-    if (table.sources() == 0) model.iteration = 0;  // a delta that builds on a later one does not fit
+    if (table.sources() == 0) model.iteration = 0;  // deltas must build on iteration 0
   }
   if (!from.model.empty()) add_tables_of_model(from.model, around, log, loads, model);
   return model;
@@ -113,7 +113,8 @@ StoreModel store_model_unloaded(const StoreModelSection& from, const Surrounding
 void load_store_models(Store& store, const StoreConfig& config, const Surroundings& around) {
   const Log log(around.log);
   for (const StoreModelSection& section : config.models) {
-    if (!config.writable() && store.has(section.name)) continue;  // as the process that updates it has it
+    // only the process that updates this store loads models
+    if (!config.writable() && store.has(section.name)) continue;
     if (!store.has(section.name, section.version)) store.load(store_model(section, around, log));
     if (store.view(section.name).version() != section.version) store.activate(section.name, section.version);
     if (!section.updates.empty()) store.update(section.name, section.updates);

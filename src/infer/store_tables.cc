@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Gets the different rows of a batch from a store, in the type in which the model stores them, and pools them as the
-/// model's own table does.
+/// Reads the distinct rows of a batch from a store, converts them to the model's storage type, and pools them like the
+/// model's own table.
 class StoreTableReader : public TableReader {
  public:
   StoreTableReader(const TableSpec& spec, size_t table, int64_t samples, int64_t key_capacity,
@@ -64,10 +64,10 @@ class StoreTableReader : public TableReader {
   size_t table_;
   int64_t samples_, capacity_;
   const StoreReading* const& reading_;
-  std::vector<int32_t> first_columns_, slots_of_columns_;  // of vectors that are not pooled
-  std::vector<float> rows_;                                // of a batch; row 0 stands for none
+  std::vector<int32_t> first_columns_, slots_of_columns_;  // only for unpooled vectors
+  std::vector<float> rows_;                                // distinct rows of a batch; row 0 means "no row"
   std::vector<std::byte> stored_;
-  std::vector<int32_t> row_of_;  // of each key
+  std::vector<int32_t> row_of_;  // row number of each key
 };
 
 }  // namespace

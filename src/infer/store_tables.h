@@ -1,4 +1,4 @@
-// The tables of a model in a store.
+// A model's tables that are in a store.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,22 @@
 
 namespace hctr {
 
-/// A view, and which of its tables are those of a model.
+/// A view of a store, with the index of each embedding's table.
 class StoreTables {
  public:
-  /// `model`: without tables of its own. Errors: Error(config) naming a table that the view lacks or has otherwise, or
-  /// whose rows a store cannot have.
+  /// `model`: a model without tables of its own. Errors: Error(config) naming a table that the view lacks, that has
+  /// another shape there, or that a store cannot represent.
   StoreTables(std::shared_ptr<const StoreView>, const Config&, const Replica& model);
 
   StoreReading read() const { return StoreReading(*view_); }
-  /// A reader for batches of one size, on the CPU. `reading`: where the StoreReading of a batch is found while it is
-  /// looked up.
+  /// A reader for batches of one size, on the CPU. During a look-up, `reading` must point to the batch's StoreReading.
   std::unique_ptr<TableReader> reader(size_t embedding, int64_t samples, int64_t key_capacity,
                                       const StoreReading* const& reading) const;
 
  private:
   std::shared_ptr<const StoreView> view_;
   const Replica& model_;
-  std::vector<size_t> numbers_;  // of each embedding's table in the view
+  std::vector<size_t> numbers_;  // by embedding: index of its table in the view
 };
 
 }  // namespace hctr

@@ -13,7 +13,7 @@ namespace {
 const std::set<std::string> kEncodingFields = {"sparse", "slot_size_array", "csv",  "parquet",
                                                "criteo", "label",           "dense"};
 
-/// The config with another Data layer.
+/// The config with its Data layer replaced.
 Json with_data_layer(const Json& config, const Json& data) {
   Json layers(Json::Array{data});
   const Json::Array& all = *config.find("layers")->array();
@@ -70,7 +70,8 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     fields.insert({"format", "feature_spec"});
   else if (data_format_of(*before) != data_format_of(*now))
     return {config};
-  if (is_there(before->find("feature_spec"))) fields.erase("slot_size_array");  // the file of the cardinalities
+  // the feature_spec defines the cardinalities
+  if (is_there(before->find("feature_spec"))) fields.erase("slot_size_array");
   CompletedConfig completed{.config = {}};
   Json data = *now;
   for (const std::string& field : fields) {
@@ -80,7 +81,7 @@ CompletedConfig with_left_out_encoding_of(const Json& saved, const Json& config)
     completed.taken += cat(completed.taken.empty() ? "" : ", ", field);
   }
   if (leaves_all_out(*now) && !is_there(now->find("source")) && is_there(before->find("source")))
-    data.set("source", *before->find("source"));  // required, but not read
+    data.set("source", *before->find("source"));  // the field is required, but its data are not read
   completed.config = completed.taken.empty() ? config : with_data_layer(config, data);
   return completed;
 }

@@ -1,4 +1,4 @@
-// The messages of a restarted process to the process that restarts it.
+// The status that a restarted process reports to the keeper process that restarts it.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,14 @@ namespace hctr {
 
 class AgreedSecret;
 
-/// One of several attempts at a run, by a process that another one restarts when it fails. In memory that both
-/// processes share.
+/// One of several attempts at a run. The worker writes this struct, in memory shared with the keeper that restarts a
+/// failed worker.
 struct Attempt {
   int number = 0;                             ///< from 0
-  std::atomic<bool> joined{false};            ///< with the other processes, if any
-  std::atomic<int64_t> from = -1;             ///< the iteration after which it begins; -1: not reached
+  std::atomic<bool> joined{false};            ///< has joined the other processes, if any
+  std::atomic<int64_t> from = -1;             ///< the iteration that the attempt resumes after; -1: not known yet
   std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder belong to this run
-  AgreedSecret* secret = nullptr;             ///< authenticates the processes when they join again; also shared
+  AgreedSecret* secret = nullptr;             ///< authenticates the processes when they rejoin; also in shared memory
 };
 
 }  // namespace hctr

@@ -18,8 +18,8 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   return false;
 }
 
-/// The GPUs that "all" means for this process: one, by its index on the host, if several processes run there; otherwise
-/// all.
+/// The GPUs that "all" selects for this process. If several processes run on the host: one GPU, chosen by the process's
+/// index on the host. Otherwise all GPUs.
 std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
   const bool several = place.on_host ? place.on_host->count > 1 : place.processes > 1;
   if (!on_gpus) return {0};
@@ -48,7 +48,7 @@ std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_g
       cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
   if (place.processes > 1 && lists.size() == 1 && place.on_host)
     if (const auto here = static_cast<size_t>(place.on_host->count); lists[0].size() % here == 0) {
-      // The GPUs of each host, divided equally among its processes.
+      // Divides the GPUs of each host equally among its processes.
       const auto each = static_cast<int64_t>(lists[0].size() / here), first = each * place.on_host->process;
       return {lists[0].begin() + first, lists[0].begin() + first + each};
     }

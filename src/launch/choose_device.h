@@ -12,16 +12,16 @@
 
 namespace hctr {
 
-/// The index of this process among those that train together.
+/// The index of this process among the processes of the job.
 struct ProcessPlace {
   int process = 0, processes = 1;
   std::optional<Processes::OnHost> on_host = {};
 };
 
-/// The device of each rank of this process, for `choice` and the config's "gpu" list: the GPUs of the process, or as
-/// many ranks on the CPU. Logs the devices and, when the CPU replaces a GPU, the reason. Errors: Error(device) when
-/// `cuda` is requested but missing, or the config names a GPU that does not exist; Error(config) when the lists do not
-/// fit the processes.
+/// The device of each rank of this process, according to `choice` and the config's "gpu" list: the GPUs of the process,
+/// or the same number of ranks on the CPU. Logs the devices and, if the CPU replaces a GPU, the reason. Errors:
+/// Error(device) if `cuda` is requested but missing, or the config names a GPU that does not exist; Error(config) if
+/// the lists do not match the processes.
 std::vector<Device> choose_devices(DeviceChoice, const GpuLists&, ProcessPlace, const Log&);
 
 }  // namespace hctr

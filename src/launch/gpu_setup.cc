@@ -22,7 +22,7 @@ using Severity = SetupProblem::Severity;
 
 constexpr int64_t kSharedMemory = 32 << 20;  // bytes that NCCL may need for a rank
 
-/// "ranks 0, 1 and 5".
+/// Formats a list of ranks: "ranks 0, 1 and 5".
 std::string ranks_text(const std::vector<size_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text += cat(i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The facts that one rank knows about its machine.
+/// What one rank knows about its machine.
 struct RankSetup {
   std::string host, gpu, gpu_id;         ///< gpu: description; gpu_id: the name of gpu_links()
   std::vector<std::string> unreachable;  ///< ids of GPUs of this host whose memory this GPU cannot read

@@ -31,7 +31,7 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
 
 Job::~Job() {
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // the thread belongs to the caller
+    const CurrentDevice current(devices_[0]);  // run in the caller's thread, so its current device is restored
     communicators_.clear();
     return;
   }
@@ -50,7 +50,7 @@ std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, around_.environment, log_);
-    try {  // in_context() would need a lambda, which is also compiled without NCCL
+    try {  // in_context() needs a lambda, whose body is also compiled without NCCL
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
       throw error.with_context(found.empty() ? "connecting the GPUs"
@@ -98,7 +98,7 @@ void Job::end_with(const Error& error) {
 void Job::run(const Body& body) {
   if (const auto failure = group_.failure()) throw failure->error;
   if (ranks_here() == 1) {
-    const CurrentDevice current(devices_[0]);  // the thread belongs to the caller
+    const CurrentDevice current(devices_[0]);  // run in the caller's thread, so its current device is restored
     run_rank(0, body);
   } else {
     start_threads();
@@ -168,10 +168,10 @@ void Job::in_threads(const std::function<void(int)>& body, bool ends) {
       for_caller_ = nullptr;
       change_.notify_all();
     } else if (told || !group_.failure()) {
-      // A failure notifies nothing here; the end of the failed rank does.
+      // A failure does not notify `change_`; the end of the failed rank does.
       change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
     } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
-      told = true;  // a rank that waits for a disk, for example, does not notice
+      told = true;  // kToEnd has passed: some rank cannot notice the failure, for example because it waits for a disk
       const Error error = group_.failure()->error;
       lock.unlock();
       end_with(error);
@@ -189,7 +189,7 @@ void Job::in_callers_thread(const std::function<void()>& body) {
 }
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {
-  // Every process may get the same error, such as a mistake in the config: process 0 reports it and ends the others.
+  // All processes may have the same error, such as a mistake in the config: process 0 reports it and ends the others.
   if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
   if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));

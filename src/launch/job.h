@@ -18,9 +18,9 @@ namespace hctr {
 
 class Job {
  public:
-  /// One rank per device. `others`: the other processes, null for a single one; outlives the job. `log`: of rank 0, for
-  /// warnings about the set-up of the GPUs. `doing`: the activity of the ranks, for messages. Uses the environment and
-  /// the end of a job of the surroundings.
+  /// Creates one rank per device. `others`: the other processes, or null; must outlive the job. `log`: rank 0's log,
+  /// for warnings about the GPU set-up. `doing`: the activity of the ranks, for messages. `around`: the environment and
+  /// end_process() are used.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent(),
       std::string doing = "training", Surroundings around = {});
   /// Ends the threads of the ranks.
@@ -34,14 +34,14 @@ class Job {
   int ranks() const { return group_.local_ranks().total; }
 
   using Body = std::function<void(Communicator&, Device)>;
-  /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
-  /// error of any rank. When a rank has failed and another does not end in time, ends the other processes, and the
-  /// surroundings end this one; if they cannot, waits for that rank.
+  /// Calls body(communicator, device) for every rank of this process, and returns when all ranks have returned. Throws
+  /// the first error of any rank. If a rank has failed and another one does not return in time, ends the other
+  /// processes, and the surroundings end this process. If the surroundings cannot end it, waits for that rank.
   ///
-  /// May be called again: each rank keeps its communicator and its thread (the caller's, if this process has one rank).
-  /// Once a rank has failed, later calls throw that error without calling body.
+  /// May be called repeatedly: each rank keeps its communicator and its thread, which is the caller's thread if this
+  /// process has one rank. After a rank has failed, later calls throw the same error without calling body.
   void run(const Body& body);
-  /// Like run(), but calls body even after a rank has failed: for destroying the ranks' objects. Ignores its errors.
+  /// Like run(), but also calls body after a rank has failed, to destroy the ranks' objects. Ignores errors of body.
   void clean_up(const Body& body) noexcept;
   /// Called by a rank in run(): runs body() in the thread that called run(), and waits for it. An exception of body()
   /// is a bug.
@@ -51,14 +51,14 @@ class Job {
   /// The communicator of a rank of this process, created at its first run.
   Communicator& communicator(int rank, Device);
   std::unique_ptr<Communicator> make_communicator(int rank, Device);
-  /// After an error, while a rank still runs.
+  /// Ends the job after an error, while some rank still runs.
   void end_with(const Error&);
   void run_rank(int local_rank, const Body& body);
-  /// Errors: Error(device) when the system refuses a thread; it counts as a failure of that rank.
+  /// Errors: Error(device) if the system refuses a thread, which counts as a failure of that rank.
   void start_threads();
   void work(int local_rank);
-  /// Calls body(local rank) in the thread of each rank. Returns when all have ended. `ends`: whether ranks must end
-  /// soon after a failure.
+  /// Calls body(local rank) in the thread of each rank. Returns when all ranks have returned. `ends`: whether ranks
+  /// must return soon after a failure.
   void in_threads(const std::function<void(int)>& body, bool ends);
 
   std::vector<Device> devices_;
@@ -73,8 +73,8 @@ class Job {
   std::mutex mutex_;
   std::condition_variable change_;
   std::vector<std::thread> threads_;
-  const std::function<void(int)>* work_ = nullptr;  // null: they end
-  uint64_t round_ = 0;                              // of work
+  const std::function<void(int)>* work_ = nullptr;  // null: the threads end
+  uint64_t round_ = 0;                              // number of the current round of work
   int ended_ = 0;                                   // threads that have finished the current round
   const std::function<void()>* for_caller_ = nullptr;
 };

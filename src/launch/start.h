@@ -1,4 +1,4 @@
-// The start of every command that uses a model: its processes, devices and ranks.
+// Starts a command that uses a model: joins processes, chooses devices and creates ranks.
 #pragma once
 
 #include <functional>
@@ -17,36 +17,38 @@ namespace hctr {
 /// A log that passes only errors on, for ranks other than 0.
 Log errors_only(const Log&);
 
-/// Calls body(others): null, or the other processes if several were started together (mpirun). An error ends all of
-/// them; it is thrown if the surroundings do not end this process.
+/// Calls body(others). `others`: the other processes if several were started together (mpirun), or null. An error ends
+/// all processes; if the surroundings do not end this process, the error is thrown.
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
 
-// The same in two parts, for callers that stay joined longer.
-/// The other processes; null if this one is alone. Errors: Error(comm).
+/// Joins the other processes of the job, for callers that stay joined longer than run_in_processes(). Returns null if
+/// this process is the only one. Errors: Error(comm).
 std::unique_ptr<Processes> join_processes(const JobOptions&);
-/// Calls body(). An error ends all processes, if there are `others`.
+/// Calls body(). An error ends all processes of the job, if `others` is not null.
 void or_end_job(const JobOptions&, Processes* others, const std::function<void()>& body);
 
 inline ProcessPlace place_of(const Processes* others) {
   return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};
 }
 
-/// The same with the launcher's numbering, to which the lists of "gpu" refer.
+/// Like place_of(), with the launcher's numbering, which the lists of "gpu" refer to.
 inline ProcessPlace launched_place_of(const Processes* others) {
   return others ? ProcessPlace{others->launched().process, others->launched().count, others->on_host()}
                 : ProcessPlace{};
 }
 
-/// The number of threads of each of `ranks` ranks of a process that may use `usable` of the `all` cores of its host,
-/// shared by `processes` processes. Cores that the launcher has assigned to this process alone are not divided again.
+/// The number of threads per rank for `ranks` ranks of a process. `usable`: the cores that this process may use, of the
+/// `all` cores of the host, which `processes` processes share. Cores that the launcher has assigned to this process
+/// alone are not divided again.
 int threads_of_rank(int usable, int all, int processes, int ranks);
 
-/// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".
+/// The ranks of this process, on the devices chosen by options and config. `doing`: an activity for messages, such as
+/// "training".
 struct Ranks {
   Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);
 
   std::vector<Device> devices;
-  int threads;  ///< per rank, for operators on a CPU
+  int threads;  ///< CPU threads per rank, for operators
   Job job;
 };
 

@@ -11,7 +11,7 @@ namespace hctr {
 
 namespace {
 
-/// Iterates over every `labels`-th number from `label` on.
+/// The scores of label `label`. Both spans have shape [samples, labels].
 BestPossible best_of_label(std::span<const double> probability, std::span<const bool> positive, size_t label,
                            size_t labels) {
   BestPossible best;
@@ -54,7 +54,7 @@ double number(const Json* in, const char* key, const fs::path& path) {
   return value->number();
 }
 
-/// `scores` as scores_of() wrote them, `share` the object that holds "positive_share".
+/// Parses `scores`, which scores_of() wrote. `share`: the object with "positive_share".
 BestPossible read_scores(const Json* scores, const Json* share, const fs::path& path) {
   return {.auc = number(scores, "AUC", path),
           .average_loss = number(scores, "AverageLoss", path),

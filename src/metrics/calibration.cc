@@ -1,4 +1,4 @@
-// Calibration: the mean prediction over the mean label.
+// Calibration: the mean prediction divided by the mean label.
 #include <limits>
 
 #include "metrics/sums_measure.h"

@@ -1,4 +1,4 @@
-// Every metric, in the order of the manual.
+// The catalog of all metrics, in manual order.
 #include <algorithm>
 
 #include "metrics/metrics.h"
@@ -15,7 +15,7 @@ MetricType smape();
 
 namespace {
 
-/// The loss is measured by the model itself.
+/// AverageLoss has no Measure, because the model itself computes the loss.
 MetricType average_loss() {
   return {.name = "AverageLoss",
           .aliases = {"LogLoss"},

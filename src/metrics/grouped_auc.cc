@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Whether `halvings` halvings leave what has this hash.
+/// Whether an item with this hash is kept after `halvings` halvings.
 bool survives(uint64_t hash, int halvings) { return halvings == 0 || hash >> (64 - halvings) == 0; }
 
 }  // namespace

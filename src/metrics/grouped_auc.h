@@ -1,4 +1,4 @@
-// The mean of the areas under the ROC curve of groups of samples (a user's, say).
+// GroupedAUC: the mean AUC over groups of samples, such as the samples of one user.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace hctr {
 
-/// Collects samples, 16 bytes each, `most` at most. When there are more, it keeps half of the groups, chosen by a hash
-/// of the group, so that the value is that of a random share of them. Once fewer than kFewGroups would be left, it
-/// keeps half of the samples instead, chosen by a hash of their place.
+/// Collects up to `most` samples of 16 bytes. If there are more, half of the groups are dropped, chosen by a hash of
+/// the group, so the value is computed on a random subset of groups. If fewer than kFewGroups groups would remain, half
+/// of the samples are dropped instead, chosen by a hash of their index.
 class GroupedAuc {
  public:
   static constexpr size_t kMost = size_t{1} << 23;
   static constexpr size_t kFewGroups = 4096;
   explicit GroupedAuc(size_t most = kMost) : most_(most) {}
 
-  /// A label above 0.5 is a positive; samples without a group are skipped. Sizes are equal.
+  /// Adds samples; all spans have the same size. A label above 0.5 is a positive. Samples without a group are skipped.
   void add(std::span<const float> scores, std::span<const float> labels,
            std::span<const std::optional<int64_t>> groups);
-  /// The state as bytes.
+  /// Serializes the state.
   std::string state() const;
-  /// Adds the samples of another with the same `most`, from its state(). The result is sampled as sparsely as the
-  /// sparser of both.
+  /// Adds the samples of another object with the same `most`, from its state(). The result has the lower sampling rate
+  /// of both.
   void merge(std::string_view state);
-  /// Weighted by the samples of each group; groups without negatives or positives are skipped. NaN when that leaves
-  /// none, or when a score is NaN. Cost: a sort.
+  /// The mean AUC, weighted by the number of samples in each group. Groups without negatives or without positives are
+  /// skipped. NaN if no group remains, or if a score is NaN. Cost: sorts the samples.
   double value();
 
  private:

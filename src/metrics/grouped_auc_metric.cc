@@ -1,4 +1,4 @@
-// GroupedAUC: the mean of the AUCs inside groups of samples.
+// GroupedAUC: the mean AUC over groups of samples.
 #include "metrics/grouped_auc.h"
 #include "metrics/metrics.h"
 

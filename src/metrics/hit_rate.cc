@@ -11,7 +11,7 @@ struct HitRate {
   double chosen = 0, hits = 0;
   void add(double p, double y) {
     if (std::isnan(p)) hits = std::numeric_limits<double>::quiet_NaN();
-    if (p <= static_cast<double>(0.8f)) return;  // predictions are float
+    if (p <= static_cast<double>(0.8f)) return;  // compares with 0.8f, because predictions are floats
     chosen += 1;
     hits += y > 0.5 ? 1 : 0;
   }

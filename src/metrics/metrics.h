@@ -1,5 +1,5 @@
-// Metrics of predictions against labels. Each is a MetricType with its name, its better direction and its measure; the
-// catalog lists them. docs/add_a_metric.md shows how to add one.
+// Metrics of predictions against labels. Each metric is a MetricType with its name, its better direction and its
+// Measure; the catalog lists all. docs/add_a_metric.md shows how to add a metric.
 #pragma once
 
 #include <cmath>
@@ -14,22 +14,21 @@
 
 namespace hctr {
 
-/// Computes a metric of one label from samples that arrive batch by batch, in bounded memory. Sums are in double and in
-/// the order of the samples.
+/// Computes a metric of one label from batches of samples, in bounded memory. Sums are double and in sample order.
 class Measure {
  public:
   struct Samples {
     std::span<const float> predictions, labels;  ///< spans of equal size
     std::span<const std::optional<int64_t>>
-        groups{};  ///< of equal size, for metrics of groups alone; an empty optional is a sample without a group
+        groups{};  ///< only for metrics of groups; same size; an empty optional: no group
   };
   virtual ~Measure() = default;
   virtual void add(const Samples&) = 0;
-  /// NaN where the metric is not defined, and where a prediction is NaN.
+  /// The metric's value; NaN if undefined, or if a prediction is NaN.
   virtual double value() = 0;
-  /// The state as bytes, for another rank.
+  /// Serializes the state for another rank.
   virtual std::string state() = 0;
-  /// Adds the samples of another measure of the same metric, from its state().
+  /// Adds the samples of another Measure of the same metric, from its state().
   virtual void merge(std::string_view state) = 0;
 };
 
@@ -40,18 +39,19 @@ struct MetricType {
   std::vector<std::string> aliases;
   Better better;
   double largest = std::numeric_limits<double>::infinity();  ///< the largest possible value
-  std::string text;                                          ///< text of the manual
+  std::string text;                                          ///< text for the manual
   bool of_groups = false;                                    ///< whether samples need groups
-  bool of_labels = true;                                     ///< whether it may need labels of both classes
-  /// Why it has no value, if neither labels nor predictions explain it.
+  /// whether the metric may be undefined if all labels are of one class
+  bool of_labels = true;
+  /// Why the value is undefined, if neither labels nor predictions are the reason.
   std::string undefined = {};
-  std::unique_ptr<Measure> (*measure)();  ///< null: the mean of the model's own loss, which needs no predictions
+  std::unique_ptr<Measure> (*measure)();  ///< null for the mean of the model's own loss, which needs no predictions
 
-  /// Whether `value` is `threshold` or better. NaN is not.
+  /// Whether `value` is at least as good as `threshold`; false for NaN.
   bool reached(double value, double threshold) const {
     return better == Better::higher ? value >= threshold : value <= threshold;
   }
-  /// Whether `value` is better than the best one so far, if any. NaN and infinity are not.
+  /// Whether `value` is better than `best`, the best value so far; false for NaN and infinity.
   bool improves(double value, const std::optional<double>& best) const {
     if (!std::isfinite(value)) return false;
     if (!best) return true;
@@ -65,9 +65,9 @@ std::unique_ptr<Measure> make_measure() {
   return std::make_unique<M>();
 }
 
-/// All metrics, in the order of the manual.
+/// All metrics, in manual order.
 const std::vector<MetricType>& metric_types();
-/// By name or alias; null when there is none.
+/// Finds a metric by name or alias; null if unknown.
 const MetricType* find_metric_type(const std::string& word);
 
 }  // namespace hctr

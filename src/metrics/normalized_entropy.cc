@@ -1,4 +1,4 @@
-// NormalizedEntropy: the log loss over that of a constant prediction.
+// NormalizedEntropy: the log loss divided by the log loss of a constant prediction.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,8 @@ namespace {
 
 double entropy(double p, double y) { return -(y * std::log(p) + (1 - y) * std::log(1 - p)); }
 
-/// The log loss over that of always predicting the mean label; predictions are kept 1e-15 away from 0 and 1.
+/// The log loss divided by the log loss of predicting the mean label for all samples. Predictions are clamped to
+/// [1e-15, 1 - 1e-15].
 struct NormalizedEntropy {
   double loss = 0, labels = 0, samples = 0;
   void add(double p, double y) {

@@ -19,7 +19,7 @@ void join(Step& step, const Step& with) {
   step.positives += with.positives;
 }
 
-/// Sum of the discounts of places first, first + 1, ..., last - 1, counted from 0.
+/// Sum of the discounts 1 / log2(place + 2) for places [first, last), counted from 0.
 double discounts(int64_t first, int64_t last) {
   double sum = 0;
   for (int64_t place = first; place < last; ++place) sum += 1 / std::log2(static_cast<double>(place) + 2);
@@ -63,8 +63,8 @@ void Ranking::merge(std::string_view state) {
   size_t next = 0;
   for (Step step : others) {
     while (next < steps_.size() && steps_[next].high < step.low) append(all, steps_[next++]);
-    // A step that overlaps others would merge its neighbours on both sides, and those theirs: it moves to its middle
-    // instead.
+    // A step that overlaps other steps would merge with both neighbors, and then with their neighbors. Moving the step
+    // to its middle avoids that.
     if (next < steps_.size() && steps_[next].low <= step.high) {
       const float middle = step.low + (step.high - step.low) / 2;
       step.low = step.high = std::isfinite(middle) ? middle : step.low;
@@ -77,7 +77,7 @@ void Ranking::merge(std::string_view state) {
   if (steps_.size() > most_) coarsen();
 }
 
-/// Moves what is pending into steps.
+/// Merges pending samples into steps_.
 void Ranking::fold() {
   std::sort(pending_.begin(), pending_.end());
   std::vector<Step> all;
@@ -93,9 +93,9 @@ void Ranking::fold() {
   if (steps_.size() > most_) coarsen();
 }
 
-/// Joins neighbours while they hold little; leaves at most half as many steps as are allowed. Two adjacent steps
-/// then hold more than 8 / most of the 2 that all shares sum up to; and steps of shares a of the negatives and c of the
-/// positives misplace at most a c / 2.
+/// Merges neighboring steps while their combined share is at most 8 / most. Afterward two neighbors have a combined
+/// share above 8 / most. All shares sum to 2, so at most half of the allowed steps remain. A step with shares a of the
+/// negatives and c of the positives changes the area by at most a c / 2.
 void Ranking::coarsen() {
   const double all_negatives = std::max(1.0, static_cast<double>(negatives())),
                all_positives = std::max(1.0, static_cast<double>(positives()));

@@ -1,4 +1,4 @@
-// AUC and NDCG: metrics read from samples ranked by their predictions.
+// AUC and NDCG: metrics of samples ranked by prediction.
 #include "metrics/metrics.h"
 #include "metrics/ranking.h"
 

@@ -1,4 +1,4 @@
-// Metrics that are a function of a few sums over the samples.
+// Metrics that are a function of a few sums over all samples.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace hctr {
 
-/// `Sums` has members of type double alone, all sums over the samples; add(prediction, label) adds a sample, value() is
-/// the metric. Measures are merged by adding their sums.
+/// A Measure that adds up samples in `Sums`. Every member of `Sums` is a double, a sum over the samples.
+/// add(prediction, label) adds a sample; value() is the metric. Measures are merged by adding their members.
 template <class Sums>
 class SumsMeasure : public Measure {
  public:

@@ -26,7 +26,7 @@ void SampleFacts::merge(const SampleFacts& other) {
 }
 
 std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
-  constexpr float kPositive = 0.5f;  // a label above is of the second class
+  constexpr float kPositive = 0.5f;  // labels above 0.5 are positive
   if (facts.samples == 0) return "no evaluation sample has a label";
   if (facts.not_numbers > 0)
     return cat(facts.not_numbers, " of ", facts.samples,

@@ -1,4 +1,4 @@
-// Why a metric has no value: the property that its samples lack.
+// Explains why a metric is undefined for a set of samples.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace hctr {
 
-/// Facts that decide whether metrics of these samples are defined.
+/// Properties of samples that decide whether their metrics are defined.
 struct SampleFacts {
   int64_t samples = 0, not_numbers = 0;                                      ///< not_numbers: predictions that are NaN
-  int64_t without_group = 0;                                                 ///< where groups are wanted
+  int64_t without_group = 0;                                                 ///< counted if a metric needs groups
   float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;  ///< range of the labels
 
   void add(const Measure::Samples&);
   void merge(const SampleFacts&);
 };
 
-/// "all 100 evaluation samples have label 0", of a metric whose value is NaN.
+/// The reason why a metric is NaN, such as "all 100 evaluation samples have label 0".
 std::string why_undefined(const MetricType&, const SampleFacts&);
 
-/// The value of a metric for people: "0.712345", or "not defined: " with the reason, by name, where one is known.
+/// A metric's value as text: "0.712345", or "not defined: " with the reason from `undefined`, if known.
 std::string metric_text(const std::string& name, double value, const std::map<std::string, std::string>& undefined);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Malformed rows of text: the policy for them, their count, and the first one.
+// Malformed rows of text: what to do with them, their number, and the first one.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@ namespace hctr {
 struct TextBlock;
 
 struct BadRows {
-  bool skip = false;                                   ///< skip and count them; otherwise the first one is an error
-  int64_t most = std::numeric_limits<int64_t>::max();  ///< more skipped rows than this are an error
+  /// true: malformed rows are skipped and counted; false: the first one is an error
+  bool skip = false;
+  int64_t most = std::numeric_limits<int64_t>::max();  ///< maximum number of skipped rows; more are an error
 };
 
-/// Rows skipped in a block, or in all blocks so far.
+/// The rows skipped in a block, or in all blocks so far.
 struct BadRowsFound {
   int64_t count = 0;
-  std::string first;  ///< place and problem of the first bad row
+  std::string first;  ///< position and problem of the first bad row
 
-  /// Adds the row that starts at `row` in line `line` of the block. Errors: Error(data) naming file, line, byte and
-  /// problem, unless bad rows are skipped.
+  /// Adds the bad row that starts at `row` in line `line` of the block. Errors: if bad rows are not skipped,
+  /// Error(data) with file, line, byte and problem.
   void add(const BadRows&, const TextBlock&, int64_t line, const char* row, const std::string& problem);
-  /// Adds the counts of the next block. Errors: Error(data) when there are too many bad rows.
+  /// Adds the counts of the next block. Errors: Error(data) if the total exceeds BadRows::most.
   void add(const BadRows&, const BadRowsFound& more);
-  /// Logs the count as a warning if it is not 0.
+  /// Logs the count as a warning if it is nonzero.
   void report(const Log&) const;
 };
 

@@ -1,5 +1,5 @@
 // Counts how often each value of a column occurs. Each thread has its own table. The tables are merged at the end, so
-// the counts do not depend on the number of threads.
+// that the counts do not depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ class CodeCounts {
  public:
   struct Entry {
     uint64_t code = 0;
-    uint64_t count = 0;  ///< 0: the entry is free
+    uint64_t count = 0;  ///< 0: free entry
   };
 
   void add(uint64_t code, uint64_t times = 1);
   void add(std::span<const uint64_t> codes);
-  /// Adds the counts of `other`, and frees its memory.
+  /// Adds the counts of `other` and frees its memory.
   void merge(CodeCounts& other);
 
   uint64_t of(uint64_t code) const { return entries_[place(code)].count; }
   int64_t distinct() const { return static_cast<int64_t>(used_); }
-  /// The codes and counts, in unspecified order.
+  /// Calls visit(code, count) for each code, in unspecified order.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Entry& entry : entries_)

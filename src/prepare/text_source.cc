@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBlock = 1 << 20;  // bytes read at a time, and the longest allowed line
+constexpr size_t kBlock = 1 << 20;  // number of bytes read at a time, and maximum line length
 
-/// Appends up to `count` bytes; returns false at the end of the file.
+/// Appends up to `count` bytes. Returns false at the end of the file.
 bool append(ByteStream& stream, std::string& to, size_t count) {
   const size_t before = to.size();
   to.resize(before + count);
@@ -21,7 +21,7 @@ bool append(ByteStream& stream, std::string& to, size_t count) {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// The end of the first record of `text` that is not blank, after its line end.
+/// The position after the first non-blank record of `text` and its line end.
 size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
   RecordSplitter splitter(grammar);
   const char *p = text.data(), *const end = p + text.size();
@@ -32,7 +32,7 @@ size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
   return static_cast<size_t>(p - text.data());
 }
 
-/// Without blank lines before it and its line end.
+/// The record without preceding blank lines and without its line end.
 std::string_view bare(std::string_view record) {
   record.remove_prefix(std::min(record.find_first_not_of("\r\n"), record.size()));
   if (record.ends_with('\n')) record.remove_suffix(1);
@@ -58,7 +58,7 @@ bool TextSource::open_next() {
   return true;
 }
 
-/// Errors: Error(data) for a file that is not a text. A byte order mark is dropped.
+/// Removes a byte order mark. Errors: Error(data) if the file is not a text.
 void TextSource::look_at_start(std::string& text) {
   if (const std::string why = why_no_rows(text); !why.empty())
     throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "': ", why));
@@ -94,13 +94,13 @@ bool TextSource::next(TextBlock& block) {
     block.bytes_done = bytes_before_ + stream_->consumed();
     if (byte_ == 0) look_at_start(block.text);
     if (more) {
-      const size_t end = end_of_last_record(block.text, grammar_);  // 0 when there is none
+      const size_t end = end_of_last_record(block.text, grammar_);  // 0 if the block contains no complete record
       partial_ = block.text.substr(end);
       block.text.resize(end);
       if (partial_.size() > kBlock) fail_long();
     } else {
       stream_.reset();
-      if (!block.text.empty()) block.text += '\n';  // the last line may have no newline
+      if (!block.text.empty()) block.text += '\n';  // adds a newline that the last line lacks
     }
     if (block.text.empty()) continue;
     if (header_ && line_ == 1) remove_header(block.text);

@@ -13,36 +13,36 @@
 
 namespace hctr {
 
-/// Lines without quotes.
+/// Lines separated by tabs, without quotes.
 inline const TextGrammar kPlainLines{.delimiter = '\t', .quote = '\0'};
 
-/// Whole records, each ending in '\n'.
+/// A block of complete records, each ending with '\n'.
 struct TextBlock {
   std::string text;
-  std::string file;        ///< the name that messages give the file
+  std::string file;        ///< name of the file in messages
   int64_t first_line = 0;  ///< number of this block's first line in its file, from 1
-  int64_t first_byte = 0;  ///< offset of this block in the decompressed content of its file
-  int64_t first_row = 0;   ///< non-blank records before this block, over all files
-  int64_t bytes_done = 0;  ///< bytes of the files, compressed or not, read up to this block
+  int64_t first_byte = 0;  ///< offset of this block in the decompressed file
+  int64_t first_row = 0;   ///< number of non-blank records before this block, in all files
+  int64_t bytes_done = 0;  ///< number of bytes read up to this block, compressed or not, in all files
 };
 
-/// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines are
-/// numbered, but are not rows; a byte order mark is not part of a file's text.
+/// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines have
+/// line numbers but are not rows. A byte order mark is removed.
 class TextSource {
  public:
-  /// With `header`, the first record of each file must equal `header`. It is not part of a block, and not a row.
-  /// `grammar`: whose quotes may hold line ends.
+  /// `header`: must equal the first record of each file; the header is not part of blocks and not a row. `grammar`:
+  /// quoted cells may contain line ends.
   explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {},
                       TextGrammar grammar = kPlainLines);
 
-  /// Opens every file once to check it. Errors: Error(io) naming the first file that cannot be opened.
+  /// Checks that every file can be opened. Errors: Error(io) with the first file that cannot.
   void expect_readable() const;
-  /// Reads the next block; returns false at the end. Errors: Error(io) for files that cannot be opened or read;
+  /// Reads the next block. Returns false at the end. Errors: Error(io) for files that cannot be opened or read;
   /// Error(data) for a damaged file, a record of more than a megabyte, or a different header.
   bool next(TextBlock& block);
-  /// Returns the number of non-blank records in all blocks so far.
+  /// The number of non-blank records in all blocks so far.
   int64_t rows() const { return row_; }
-  /// Returns the total size of all files, for progress; 0 if one is unknown.
+  /// The total size of all files, for progress; 0 if a size is unknown.
   int64_t bytes() const;
 
  private:
@@ -56,19 +56,19 @@ class TextSource {
   TextGrammar grammar_;
   size_t next_file_ = 0;
   std::unique_ptr<ByteStream> stream_;
-  std::string partial_;  // the start of a record whose end is not read yet
+  std::string partial_;  // the start of a record that is not complete yet
   int64_t line_ = 1, byte_ = 0, row_ = 0;
   int64_t bytes_before_ = 0;  // bytes of finished files
 };
 
-/// Returns the first record of a file but blank lines, without its line end and byte order mark; empty for an empty
-/// file. Errors: those of TextSource.
+/// The first non-blank record of a file, without line end and byte order mark; empty for an empty file. Errors: those
+/// of TextSource.
 std::string first_record_of(const std::string& file, const TextGrammar&);
 
-/// Returns the number of non-blank records in `text`.
+/// The number of non-blank records in `text`.
 int64_t count_rows(std::string_view text, const TextGrammar& = kPlainLines);
 
-/// Calls visit(line, line number) for each non-blank line, without its line end.
+/// Calls visit(line, line number) for each non-blank line. `line` has no line end.
 template <class Visit>
 void for_each_line(const TextBlock& block, Visit&& visit) {
   std::string_view text = block.text;

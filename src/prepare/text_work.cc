@@ -10,12 +10,11 @@
 namespace hctr {
 namespace {
 
-/// The work unit of one thread: bytes [begin, end) of a plain file, or a whole file that is read in order, where end is
-/// 0.
+/// A unit of work for a thread: bytes [begin, end) of a plain file. end 0: the whole file, read in order.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
-  bool last = false;  // the last piece of its file
+  bool last = false;  // whether this is the last piece of its file
 };
 
 struct Counting {
@@ -37,11 +36,11 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, bool quotes,
   return pieces;
 }
 
-/// Bytes before a piece that show whether its first line is blank: a line feed, and carriage returns or a byte order
-/// mark.
+/// Number of bytes before a piece that decide whether the piece's first line is blank: line feeds, carriage returns and
+/// a byte order mark.
 constexpr int64_t kBytesBefore = 64;
 
-/// Counts the non-blank lines that end in the piece.
+/// Counts the non-blank lines whose end is in the piece.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
   const int64_t from = std::max<int64_t>(piece.begin - kBytesBefore, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));
@@ -61,7 +60,7 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
     if (!p) break;
     rows += !blank(p);
   }
-  if (piece.last && end[-1] != '\n' && end != mark) rows += !blank(end);  // the last line may have no newline
+  if (piece.last && end[-1] != '\n' && end != mark) rows += !blank(end);  // counts a last line without a newline
   return rows;
 }
 

@@ -1,5 +1,4 @@
-// Processes a text with many threads: blocks are processed concurrently, results are delivered in order, and progress
-// is shown.
+// Processes the blocks of a text in many threads, and delivers the results in order with a progress display.
 #pragma once
 
 #include <deque>
@@ -13,8 +12,8 @@
 
 namespace hctr {
 
-/// Calls work() for every block of `source` concurrently, and sink() for every result in order. `Item` is the state
-/// that a thread keeps from block to block; it has a member `TextBlock block`. `show`: for the progress of `what`.
+/// Calls work() concurrently for each block of `source`, and sink() for each result in order. `Item`: state that a
+/// thread reuses between blocks; has a member `TextBlock block`. `show`, `what`: the progress display and its label.
 template <class Item, class Result>
 void for_each_block(TextSource& source, int threads, const ShowProgress& show, const std::string& what,
                     const std::function<Result(Item&)>& work, const std::function<void(Result&)>& sink) {
@@ -40,7 +39,7 @@ void for_each_block(TextSource& source, int threads, const ShowProgress& show, c
 template <class T>
 class PerThread {
  public:
-  /// Returns the calling thread's object, creating it on the first call. `mine` caches the pointer.
+  /// The calling thread's object, created by the first call. `mine`: caches the pointer.
   T& get(T*& mine) {
     if (!mine) {
       const std::lock_guard lock(mutex_);
@@ -48,7 +47,7 @@ class PerThread {
     }
     return *mine;
   }
-  /// Returns all objects. Call after the threads have finished.
+  /// All objects. Call after the threads have finished.
   std::deque<T>& all() { return all_; }
 
  private:
@@ -56,8 +55,8 @@ class PerThread {
   std::deque<T> all_;
 };
 
-/// Counts the rows of all files, as TextSource defines them. Plain files without quotes are counted by all threads in
-/// pieces of `piece` bytes; each other file is counted by one thread.
+/// Counts the rows of all files, with the definition of TextSource. All threads count plain files without quotes in
+/// pieces of `piece` bytes. Each other file is counted by one thread.
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
                    const TextGrammar& grammar, int threads, const ShowProgress& show = {}, int64_t piece = 4 << 20);
 

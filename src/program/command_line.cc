@@ -19,7 +19,7 @@
 namespace hctr {
 namespace {
 
-/// Checks that a value is one of the words; the message lists them, and the nearest.
+/// Checks that a value is one of the words. The error message lists the words and suggests the nearest one.
 CLI::Validator check_word(const std::vector<std::string>& words) {
   std::string listed;  // for --help
   for (const std::string& word : words) listed += cat(listed.empty() ? "{" : ",", word);
@@ -31,7 +31,7 @@ CLI::Validator check_word(const std::vector<std::string>& words) {
       listed + "}");
 }
 
-/// The text without a plus sign and leading zeros: CLI11 would read 010 as octal.
+/// Removes a plus sign and leading zeros: CLI11 would read 010 as octal.
 std::string plain_digits(std::string_view text) {
   const bool negative = text.starts_with('-'), positive = text.starts_with('+');
   if (positive && (text.size() < 2 || text[1] < '0' || text[1] > '9')) return std::string(text);
@@ -88,7 +88,8 @@ CommandOption add_number(CLI::App& app, const std::string& name, Values& values,
   return CommandOption(option);
 }
 
-/// "; did you mean \"--train\"?" for the first argument that is not an option of a program or of its subcommands.
+/// Returns "; did you mean \"--train\"?" for the first argument that is not an option of a program or of its
+/// subcommands.
 std::string option_meant(const CLI::App& app) {
   std::vector<std::string> names;
   const auto add_names = [&](const CLI::App& of) {
@@ -157,7 +158,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
-  CLI::App* const app = app_.get();  // lists options that are added later, too
+  CLI::App* const app = app_.get();  // the help lists options that are added later, too
   const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
          "--completion",
@@ -206,7 +207,8 @@ CommandOption CommandLine::add_option(const std::string& name, std::vector<std::
   return CommandOption(app_->add_option(name, values, text));
 }
 void CommandLine::add_flag(const std::string& name, bool& value, const std::string& text) {
-  app_->add_flag(name, value, text)->check([](const std::string& word) {  // CLI11 would accept any number
+  // CLI11 would accept any number as a flag's value
+  app_->add_flag(name, value, text)->check([](const std::string& word) {
     return word == "true" || word == "false" ? std::string()
                                              : cat("expected no value, or true or false, found \"", word, "\"");
   });

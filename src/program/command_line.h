@@ -1,4 +1,5 @@
-// Command lines of the programs. Only two files include the parser (CLI11), which spares every main() its templates.
+// Command lines of the programs. Only two files include the parser (CLI11), which keeps its templates out of every
+// main().
 #pragma once
 
 #include <cstdint>
@@ -61,7 +62,7 @@ class CommandLine {
   CommandOption add_option(const std::string& name, std::vector<int64_t>& values, const std::string& text);
   CommandOption add_option(const std::string& name, std::vector<std::string>& values, const std::string& text);
   void add_flag(const std::string& name, bool& value, const std::string& text);
-  /// An option whose value is one of these words, each of which stands for a value.
+  /// Adds an option whose value is one of these words. Each word stands for a value.
   template <class E>
   void add_word(const std::string& name, E& value, const std::map<std::string, E>& words, const std::string& text) {
     std::vector<std::string> choices;
@@ -69,23 +70,23 @@ class CommandLine {
     add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
   }
 
-  /// Commands whose options belong to the program itself. parse() accepts the name of one as the first word; with
-  /// --help it prints its page.
+  /// Adds commands whose options belong to the program itself. parse() accepts a command's name as the first word; with
+  /// --help it prints the command's page.
   void set_verbs(std::vector<Verb> verbs);
-  /// The command that was given; null: none.
+  /// The given command; null: none.
   const Verb* verb() const;
   const std::vector<Verb>& verbs() const;
-  /// A subcommand: "program name ...". One of them must be given.
+  /// Adds a subcommand, "program name ...". One subcommand must be given.
   CommandLine add_subcommand(const std::string& name, const std::string& text);
   /// Whether this subcommand was given.
   bool parsed() const;
   /// How often the option was given.
   size_t count(const std::string& name) const;
-  /// The options that were given, by their first names.
+  /// The given options, by their first names.
   std::vector<std::string> given() const;
 
-  /// Fills the variables. Returns false when the command line asked for --help, --version, --completion or --man, which
-  /// it has printed. Errors: Error(usage).
+  /// Parses the command line and fills the variables. Returns false after printing --help, --version, --completion or
+  /// --man. Errors: Error(usage).
   bool parse(int argc, char** argv);
 
  private:
@@ -97,12 +98,12 @@ class CommandLine {
     std::vector<Verb> all;
     const Verb* given = nullptr;
   };
-  std::shared_ptr<CLI::App> app_;  // shared, since a subcommand belongs to its program's
+  std::shared_ptr<CLI::App> app_;  // shared by a program and its subcommands
   std::shared_ptr<Verbs> verbs_ = std::make_shared<Verbs>();
 };
 
-/// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h). Closed
-/// standard streams become /dev/null; output that could not be written is an Error(io).
+/// Calls work(), reports an exception on the standard error stream, and returns the exit code (hctr/error.h). Closed
+/// standard streams are opened as /dev/null. Output that could not be written is an Error(io).
 int run_program(const std::function<int()>& work);
 
 /// The main() of a tool: parses the command line and calls work(). Returns the exit code.

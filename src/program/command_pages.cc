@@ -11,14 +11,14 @@
 namespace hctr {
 namespace {
 
-/// An option as these pages describe it.
+/// An option, as described in the generated pages.
 struct OptionPage {
   std::vector<std::string> names;  // "--threads"; empty: a positional argument
   std::string value, text;         // value: its placeholder in --help; empty for a flag
   std::vector<std::string> words;  // valid values; empty: any
 };
 
-/// "{a,b}" in the name of a type: the valid words.
+/// The valid words of an option: "{a,b}" in the name of its type.
 std::vector<std::string> words_in(const std::string& type) {
   const size_t begin = type.find('{'), end = type.find('}');
   std::vector<std::string> words;
@@ -46,7 +46,7 @@ std::vector<OptionPage> pages_of(const CLI::App& app) {
   return pages;
 }
 
-/// The options of the program and of its commands, each name once.
+/// The options of the program and of its commands; each name once.
 std::vector<OptionPage> all_pages(const CLI::App& app) {
   std::vector<OptionPage> pages = pages_of(app);
   for (const CLI::App* command : app.get_subcommands(nullptr))
@@ -92,7 +92,7 @@ std::string bash_script(const CLI::App& app, const std::vector<Verb>& verbs) {
              program, "\n");
 }
 
-/// A text in single quotes, for _arguments of zsh, with brackets and colons escaped.
+/// Quotes a text for zsh's _arguments: single quotes, with escaped brackets and colons.
 std::string in_zsh(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -122,7 +122,7 @@ std::string zsh_script(const CLI::App& app, const std::vector<Verb>& verbs) {
              " --completion zsh\n_arguments -s", lines, " \\\n  '*:file:_files'\n");
 }
 
-/// A text for man, escaped so that no line is a command.
+/// Escapes a text for a man page, so that no line is a command.
 std::string in_man(const std::string& text) {
   std::string out;
   bool starts = true;

@@ -12,9 +12,9 @@ class App;
 
 namespace hctr {
 
-/// A completion script for the options of the program, their words and files. `shell`: "bash" or "zsh".
+/// A completion script for the program's options, their words, and files. `shell`: "bash" or "zsh".
 std::string completion_script(const CLI::App&, const std::vector<Verb>&, const std::string& shell);
-/// The page of section 1, in the markup of man, from the texts of --help.
+/// The man page (section 1) in man's markup, made from the texts of --help.
 std::string man_page(const CLI::App&, const std::vector<Verb>&);
 
 }  // namespace hctr

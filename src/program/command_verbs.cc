@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTextColumn = 30, kWidth = 100;
 
-/// `left`, with `text` next to it in lines of kWidth.
+/// Formats `left` and, in a column to its right, `text`, in lines of kWidth.
 std::string entry(const std::string& left, const std::string& text) {
   std::string out = "  " + left;
   size_t column = out.size();

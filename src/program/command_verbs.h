@@ -14,7 +14,7 @@ namespace hctr {
 struct Verb {
   struct Option {
     std::string name;    ///< "--seed", the program's option
-    std::string text{};  ///< replaces the option's own text if this command needs less
+    std::string text{};  ///< replaces the option's help text, if this command needs a shorter one
   };
   struct Heading {
     std::string title;
@@ -28,11 +28,11 @@ struct Verb {
   bool has(const std::string& option) const;
 };
 
-/// The output of "program --help": a line for each command.
+/// The output of "program --help", with a line for each command.
 std::string program_help(const CLI::App&, const std::vector<Verb>&);
-/// The pages of all commands, and the commands as options.
+/// The help of all commands, and the commands in option form.
 std::string all_help(const CLI::App&, const std::vector<Verb>&);
-/// The output of "program verb --help": its options under their headings.
+/// The output of "program verb --help": the command's options, under headings.
 std::string verb_help(const CLI::App&, const Verb&);
 
 }  // namespace hctr

@@ -12,8 +12,8 @@ Environment system_environment();
 /// Writes to the standard error stream: "line", "warning: line", "error: line".
 Log log_to_stderr();
 
-/// All of them: log and progress go to the standard error stream, and a lost peer ends the process with its exit code,
-/// at once and without exit handlers.
+/// The complete surroundings: log and progress go to the standard error stream. A lost peer ends the process
+/// immediately with the given exit code, without exit handlers.
 Surroundings program_surroundings();
 
 }  // namespace hctr

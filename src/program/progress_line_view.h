@@ -1,4 +1,5 @@
-// A progress line with rate and time left: redrawn in place on a terminal, else a new line every few seconds.
+// A progress line with rate and remaining time. On a terminal it is redrawn in place; otherwise a new line is printed
+// every few seconds.
 #pragma once
 
 #include "hctr/surroundings.h"

@@ -13,7 +13,8 @@ namespace hctr {
 
 void open_closed_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor)
-    if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);  // open() returns the lowest free number
+    // open() returns the lowest free descriptor
+    if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
 }
 
 void flush_standard_output() {

@@ -1,4 +1,4 @@
-// Where the configs of several runs differ.
+// Finds the differences between the configs of several runs.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 namespace hctr {
 
 struct ConfigDifference {
-  std::string place;                ///< "/optimizer/adam_hparam/learning_rate"; layers by their first top
+  /// JSON pointer, such as "/optimizer/adam_hparam/learning_rate"; layers are named by their first top
+  std::string place;
   std::vector<std::string> values;  ///< value in each config, as JSON; empty: missing
 };
 
-/// The places whose values differ between configs, in the order of the first config that has them. A null config is
-/// unknown and not compared.
+/// The fields whose values differ between configs, in the order of the first config that has them. A null config is
+/// unknown and is not compared.
 std::vector<ConfigDifference> config_differences(const std::vector<Json>& configs);
 
 }  // namespace hctr

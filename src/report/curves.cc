@@ -15,7 +15,7 @@ struct Row {
   float label;
 };
 
-/// Rows with labels, by falling score.
+/// Rows with labels, by descending score.
 std::vector<Row> sorted_rows(std::span<const float> scores, std::span<const float> labels) {
   HCTR_EXPECT(scores.size() == labels.size(), scores.size(), " scores for ", labels.size(), " labels");
   std::vector<Row> rows;
@@ -42,7 +42,8 @@ RocCurve roc_curve(std::span<const float> scores, std::span<const float> labels,
     all.push_back({above_n / negatives, above_p / positives});
   }
   RocCurve curve{{}, area / positives / negatives};
-  // Kept by the length along x + y, which grows from 0 to 2: steep and flat parts get as many points.
+  // Select points by distance along x + y, which grows from 0 to 2: steep and flat parts of the curve then get equally
+  // many points.
   for (size_t i = 0; i < all.size(); ++i) {
     const double along = all[i].x + all[i].y;
     const double last = curve.points.empty() ? -1 : curve.points.back().x + curve.points.back().y;
@@ -71,7 +72,7 @@ std::vector<CalibrationBucket> calibration(std::span<const float> scores, std::s
     bucket.mean_score /= static_cast<double>(bucket.rows);
     bucket.mean_label /= static_cast<double>(bucket.rows);
     all.push_back(bucket);
-    while (b < buckets && count * (b + 1) / buckets <= i) ++b;  // skips buckets that equal scores have filled
+    while (b < buckets && count * (b + 1) / buckets <= i) ++b;  // skips buckets that are already filled by equal scores
   }
   return all;
 }

@@ -9,29 +9,30 @@
 
 namespace hctr {
 
-/// Rows whose label is below -0.5 have none and are skipped everywhere. A label above 0.5 is a positive.
+/// A label below -0.5 means "no label": such rows are skipped in all functions here. A label above 0.5 is a positive.
 struct RocCurve {
-  Series points;    ///< x: share of the negatives at or above a score, y: of the positives; from (0, 0) to (1, 1)
-  double area = 0;  ///< area by trapezoids over all scores; NaN if labels are of one class, and then points is empty
+  /// x, y: fractions of negatives and of positives with at least this score; from (0, 0) to (1, 1)
+  Series points;
+  double area = 0;  ///< trapezoid area over all scores; NaN, with `points` empty, if all labels are of one class
 };
-/// Cost: a sort. `most`: points to keep.
+/// Sorts the rows. `most`: approximate maximum of points in the result.
 RocCurve roc_curve(std::span<const float> scores, std::span<const float> labels, size_t most);
 
-/// Rows of neighbouring scores.
+/// A bucket of rows with similar scores.
 struct CalibrationBucket {
   int64_t rows = 0;
   double mean_score = 0, mean_label = 0;
 };
-/// Buckets of nearly equally many rows, by score. Equal scores are in one bucket, so that there may be fewer.
+/// Buckets by score, with nearly equal numbers of rows. Equal scores are in one bucket, so there may be fewer buckets.
 std::vector<CalibrationBucket> calibration(std::span<const float> scores, std::span<const float> labels,
                                            int64_t buckets);
 
-/// Rows by score, in equal steps from `low` to `high`.
+/// Numbers of rows by score, in bins of equal width from `low` to `high`.
 struct ScoreHistogram {
   double low = 0, high = 1;
   std::vector<int64_t> positives, negatives;
 };
-/// The range is [0, 1], or that of the scores if some lie outside. Scores that are NaN are skipped.
+/// The range is [0, 1], or the range of the scores if some are outside. NaN scores are skipped.
 ScoreHistogram score_histogram(std::span<const float> scores, std::span<const float> labels, size_t bins);
 
 }  // namespace hctr

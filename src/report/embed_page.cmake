@@ -1,5 +1,5 @@
-# Writes the files of the report's page as texts of C++ to the header OUTPUT.
-# Usage: cmake -DSOURCE=<folder page> -DOUTPUT=... -P embed_page.cmake
+# Writes the files of the report page as C++ string literals to the header OUTPUT. Usage: cmake -DSOURCE=<folder page>
+# -DOUTPUT=... -P embed_page.cmake
 set(text "#include <string_view>\n\nnamespace hctr::page_files {\n\n")
 foreach(part IN ITEMS "kPage page.html" "kStyle style.css" "kChart chart.js" "kSections sections.js")
   separate_arguments(part)

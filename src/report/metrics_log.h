@@ -1,4 +1,4 @@
-// metrics.jsonl of a run as series of numbers.
+// Reads the metrics.jsonl of a run as series of numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,23 @@
 namespace hctr {
 
 struct MetricsLog {
-  std::optional<Json> start, end;  ///< the lines of these kinds
-  /// Numbers of "train" lines by name: over iterations, those named in kOverSeconds over seconds of training.
+  std::optional<Json> start, end;  ///< the "start" and the "end" line
+  /// Numbers of "train" lines by name. The x axis is the iteration, or the seconds of training for names in
+  /// kOverSeconds.
   std::map<std::string, Series> training;
-  std::map<std::string, Series> metrics;         ///< metrics of "eval" lines, over iterations
-  std::map<std::string, int64_t> not_numbers;    ///< metrics of "eval" lines without a value, and how often
+  std::map<std::string, Series> metrics;         ///< metrics of "eval" lines, by iteration
+  std::map<std::string, int64_t> not_numbers;    ///< for each metric: number of "eval" lines without a value
   std::map<std::string, std::string> undefined;  ///< the last reason, if a line states one
-  std::map<std::string, std::map<std::string, Series>> tables;  ///< counts by table and name, over iterations
-  std::vector<int64_t> resumed;                                 ///< iterations from which the run resumed
-  int64_t lines = 0;                                            ///< whole ones
+  /// counts of table lines, by table and name; x: iteration
+  std::map<std::string, std::map<std::string, Series>> tables;
+  std::vector<int64_t> resumed;  ///< iterations at which the run was resumed
+  int64_t lines = 0;             ///< number of valid lines
   int64_t last_iteration = 0;
-  std::string first_time, last_time;  ///< times of the lines
-  std::vector<std::string> notes;     ///< lines that are broken, with their numbers
+  std::string first_time, last_time;  ///< time range of the lines
+  std::vector<std::string> notes;     ///< descriptions of invalid lines, with line numbers
 };
 
-/// Reads a file. Broken lines are skipped and noted. Errors: Error(io).
+/// Reads a file. Invalid lines are skipped and listed. Errors: Error(io).
 MetricsLog read_metrics_log(const std::filesystem::path&);
 
 }  // namespace hctr

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/base/expect.h"
-#include "page_files.h"  // generated: the files in page/
+#include "page_files.h"  // generated from the files in page/
 
 namespace hctr {
 namespace {
 
-/// The page with each mark "{{name}}" replaced by its text, in one pass: inserted text is not searched for marks.
+/// Replaces each mark "{{name}}" of the page by its text, in one pass: inserted text is not searched for marks.
 std::string filled(std::string_view page, std::initializer_list<std::pair<std::string_view, std::string_view>> texts) {
   std::string whole;
   size_t at = 0;
@@ -50,7 +50,7 @@ std::string html_escaped(std::string_view text) {
 }
 
 std::string script_json(const Json& data) {
-  // Outside of strings JSON has none of these characters, and within one an escape means the same.
+  // Valid because JSON has these characters only inside strings, where an escape sequence has the same meaning.
   std::string safe;
   const std::string text = data.text();
   for (size_t i = 0; i < text.size(); ++i) {

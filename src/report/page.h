@@ -1,4 +1,4 @@
-// The page of a report: HTML with its style, script and numbers in one text.
+// Builds the page of a report: HTML with style, script and data in one text.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace hctr {
 
-/// The page that draws `data`. The parts are the files in page/. Texts of `title` and `data` cannot end their element
-/// or be read as HTML.
+/// Returns the page that draws `data`, made from the files in page/. Texts in `title` and `data` cannot close their
+/// element or be parsed as HTML.
 std::string page_html(const std::string& title, const Json& data);
 
-/// The text with & < > " ' as entities.
+/// Replaces & < > " ' in a text by entities.
 std::string html_escaped(std::string_view text);
-/// JSON text that may stand in a <script> element: without <, >, & and the line separators of JavaScript.
+/// JSON text that is safe inside a <script> element: without <, >, & and JavaScript's line separators.
 std::string script_json(const Json&);
 
 }  // namespace hctr

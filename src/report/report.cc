@@ -1,4 +1,4 @@
-// --report: reads the runs, scores with their models and writes the page.
+// --report: reads the runs, scores samples with their models, and writes the page.
 #include "hctr/report.h"
 
 #include <set>
@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-/// Names runs with equal names by their paths.
+/// Renames runs with equal names to their paths.
 void name_runs(std::vector<RunData>& runs) {
   std::multiset<std::string> names;
   for (const RunData& run : runs) names.insert(run.name);
@@ -60,7 +60,7 @@ RunReportSummary report_runs(const RunReportOptions& options) {
   name_runs(runs);
   expect_no_input(options.out, "--out", [&] { return files_of_runs(runs); });
   create_parent_folder(options.out);
-  AtomicFile file(options.out);  // an error here must come before slow work
+  AtomicFile file(options.out);  // report an unwritable file before the slow work
   for (RunData& run : runs)
     if (options.scores && !score_run(run, options)) {
       summary.interrupted = true;

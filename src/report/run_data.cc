@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kMetricsName = "metrics.jsonl";
 
-/// A file of the run; null and a note if it is missing or broken.
+/// Reads a JSON file of the run. Returns null and adds a note if the file is missing or invalid.
 template <class Read>
 Json read_part(const RunData& run, const char* name, const char* without, std::vector<std::string>& notes,
                const Read& read) {

@@ -1,4 +1,4 @@
-// One run of a report: the contents of its folder, and its model's scores of the evaluation set.
+// One run of a report: the contents of its folder, and the scores of its model.
 #pragma once
 
 #include <filesystem>
@@ -16,21 +16,21 @@ struct RunData {
   std::filesystem::path folder;
   std::string name;  ///< unique on the page
   MetricsLog log;
-  Json summary, config, about, profile;  ///< null where the file is missing or broken
+  Json summary, config, about, profile;  ///< null if the file is missing or invalid
   std::optional<ScoredSample> scored;
   std::vector<std::string> notes;
 };
 
-/// Errors: Error(usage) when the folder holds no metrics.jsonl.
+/// Reads a run folder. Errors: Error(usage) if the folder has no metrics.jsonl.
 RunData read_run(const std::filesystem::path&, const Environment&);
-/// Scores evaluation samples with the final model. On failure the notes state why. Returns false when a stop was
+/// Scores evaluation samples with the final model. A failure is described in the notes. Returns false if a stop was
 /// requested.
 bool score_run(RunData&, const RunReportOptions&);
 
-/// "finished", "stopped early", "stopped on request", or what else is known of the end.
+/// How the run ended: "finished", "stopped early", "stopped on request", or another description.
 std::string end_of(const RunData&);
 
-/// The data of the page.
+/// The run's data for the page.
 Json page_json(const RunData&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The page's data of a run, as JSON.
+// Converts a run to the JSON data of the page.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBuckets = 400;  // points of a line; a drawing is at most 1400 pixels wide
+constexpr size_t kBuckets = 400;  // points per line; a drawing is at most 1400 pixels wide
 constexpr size_t kRocPoints = 300, kHistogramBins = 50;
 constexpr int64_t kCalibrationBuckets = 20;
 
@@ -62,7 +62,7 @@ Json scores_json(const ScoredSample& scored) {
   Json hottest(Json::Array{});
   for (const HottestKeys& table : scored.hottest) {
     Json keys(Json::Array{});
-    // As text: a browser's numbers have 53 bits.
+    // Keys are text, because JavaScript's numbers have 53 bits.
     for (const HottestKeys::One& one : table.keys)
       keys.add(Json(Json::Array{one.feature, std::to_string(one.key), one.times}));
     hottest.add(Json(Json::Object{{"table", table.table},
@@ -80,7 +80,7 @@ Json scores_json(const ScoredSample& scored) {
                            {"hottest", std::move(hottest)}});
 }
 
-/// Pairs of words for the table of runs.
+/// Name-value pairs for the table of runs.
 class Facts {
  public:
   void add(const char* name, const std::string& value) {

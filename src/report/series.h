@@ -1,4 +1,4 @@
-// Numbers over time, reduced to the resolution of a drawing.
+// Series of numbers over time, reduced to the resolution of a drawing.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct Point {
 };
 using Series = std::vector<Point>;
 
-/// The minimum and the maximum of each of `buckets` equally long pieces of the series, in order, and its ends: no
-/// extreme is lost. A short series is unchanged. Cost: one pass.
+/// Keeps the first and last point, and the minimum and maximum of each of `buckets` equally long parts, in order: no
+/// extreme value is lost. A short series is unchanged. One pass.
 Series downsample(const Series&, size_t buckets);
 
-/// {"x": [...], "y": [...]}, with seven significant digits.
+/// JSON {"x": [...], "y": [...]}, with seven significant digits.
 Json to_json(const Series&);
 /// A number with seven significant digits.
 double rounded_for_page(double);

@@ -22,7 +22,7 @@ constexpr LabelRule kLabelRules[] = {
     {"MultiCrossEntropyLoss", 0, 1, true, "0 to 1, or less than -0.5 for a missing label"},
 };
 
-/// Whether the format itself refuses keys that are wider than "input_key_type".
+/// Whether the format's reader rejects keys wider than "input_key_type".
 bool checks_keys(DataFormat format) {
   return format.name == "Norm" || format.name == "Raw" || format.name == "RawAsync" || format.name == "Parquet";
 }
@@ -54,7 +54,7 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
                                    [&](const LabelRule& one) { return loss.entry->type->name() == one.loss; });
     if (!first || rule == std::end(kLabelRules)) continue;
     const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
-    const bool sampled = config.data.negative_sampling < 1;  // the correction is right for labels that are 0 or 1
+    const bool sampled = config.data.negative_sampling < 1;  // the correction requires labels that are 0 or 1
     for (size_t c = *first; c < *first + count; ++c)
       columns_.push_back({c, rule->low, rule->high, rule->may_be_missing, sampled && rule->low == 0,
                           sampled && rule->low == 0

@@ -1,4 +1,4 @@
-// Conditions on the values of a batch that the format cannot check, tested before a step computes with them.
+// Checks the values of a batch that the data format cannot check, before a step computes with them.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,27 @@
 
 namespace hctr {
 
-/// The first of the label's columns that a tensor holds: that of the label, or of a Slice of it.
+/// The index of the first label column that a tensor contains. The tensor may be the label or a Slice of the label.
+/// Empty if the tensor contains no label columns.
 std::optional<size_t> first_label_column(const Graph&, TensorId);
 
 class BatchCheck {
  public:
-  /// `source`: the set, for messages. `labels`: whether labels are checked.
+  /// `source`: name of the set, for messages. `labels`: whether to check labels.
   BatchCheck(const Config&, const Graph&, std::string source, bool labels = true);
 
-  /// Errors: Error(data) naming sample, column and value of a label that its loss does not accept, or of a key wider
-  /// than "input_key_type" if the format reads any key. `samples_in_set`: so that the sample's number is that in the
-  /// set; 0 if unknown.
+  /// Checks a batch. `samples_in_set`: number of samples, from which messages compute the sample's index in the set; 0:
+  /// unknown. Errors: Error(data) naming sample, column and value of a label that its loss rejects, or of a key wider
+  /// than "input_key_type" if the format's reader does not check keys.
   void expect(const BatchView&, int64_t samples_in_set) const;
 
  private:
   struct Column {
-    size_t index;  ///< index of the label
+    size_t index;  ///< label index
     float low, high;
-    bool may_be_missing;  ///< a value below -0.5
-    bool binary;          ///< only 0 and 1
-    std::string takes;    ///< for messages: what the model takes
+    bool may_be_missing;  ///< values below -0.5 are allowed and mean missing
+    bool binary;          ///< only 0 and 1 are allowed
+    std::string takes;    ///< describes the allowed values, for messages
   };
   std::string source_;
   int64_t label_dim_;

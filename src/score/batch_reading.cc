@@ -12,8 +12,8 @@ KeyWidth key_width(const SolverSection& solver) {
   return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }
 
-/// Threads of a reader. One GPU trains on more samples than eight threads can parse; the readers of several share the
-/// cores.
+/// Number of reader threads. One GPU can train on samples faster than eight threads parse them. Several ranks share the
+/// cores, so each has fewer threads.
 int64_t reader_workers(const Config& config, int ranks) {
   const int cores = usable_cores();
   return config.data.num_workers.value_or(ranks == 1 ? std::clamp(cores * 3 / 4, 1, 12) : std::clamp(cores / 2, 1, 8));
@@ -36,7 +36,7 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
 }
 
 Waited wait_for_batch(Reader& reader, const std::atomic<int>* stop, std::chrono::milliseconds limit) {
-  constexpr std::chrono::milliseconds kLook(50);  // maximum time until a signal is noticed
+  constexpr std::chrono::milliseconds kLook(50);  // maximum delay until a stop signal is noticed
   for (auto left = limit; !reader.wait(kLook); left -= kLook) {
     if (stop && *stop != 0) return Waited::stopped;
     if (left <= kLook) return Waited::limit;

@@ -1,4 +1,4 @@
-// Reader options and batch tensors, used in training and evaluation.
+// Reader options and batch tensors, for training and evaluation.
 #pragma once
 
 #include <atomic>
@@ -11,23 +11,23 @@
 
 namespace hctr {
 
-/// Options of a single rank that reads the set once.
+/// Options for a single rank that reads the set once.
 ReaderOptions reader_options(const Config&, int64_t batch);
-/// Options of this rank for batches of `batch` samples over all ranks.
+/// Options for this rank; `batch`: batch size over all ranks.
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
 
-/// Waits for the next batch, or until `stop`, which may be null, is other than 0, or for so long.
+/// Waits until the next batch is ready, `limit` has passed, or `*stop` is nonzero. `stop` may be null.
 enum class Waited { batch, stopped, limit };
 Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
                       std::chrono::milliseconds limit = std::chrono::milliseconds::max());
-/// How long a rank waits for its data before it notifies the others that it is alive.
+/// Maximum time that a rank waits for data before it sends a heartbeat to the other ranks.
 constexpr std::chrono::milliseconds kToWaitForData(1000);
-/// For a reader whose batch was abandoned by a stop. If its threads still wait, for instance for a disk that does not
-/// answer, they cannot be joined. They then keep the reader and the buffers they may write to, and the process ends
-/// without them.
+/// For a reader that was abandoned by a stop. If its threads are blocked, for example on a disk that does not respond,
+/// they cannot be joined. The reader and its buffers are then leaked, and the process exits without joining the
+/// threads.
 void leave_behind_if_stuck(std::unique_ptr<Reader>&, BatchRing&);
 
-/// The tensors of one buffer.
+/// The tensors of one batch buffer.
 BatchTensors batch_tensors(const BatchRing&, int buffer, size_t sparse_inputs);
 
 }  // namespace hctr

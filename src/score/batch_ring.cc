@@ -72,7 +72,7 @@ Tensor BatchRing::keys(int buffer, size_t table) const {
 
 void BatchRing::unpack(Context& ctx, int buffer) const {
   std::byte* const block = device_block(buffer);
-  const BatchView view(layout_, block);  // addresses on the device
+  const BatchView view(layout_, block);  // device addresses
   std::vector<ops::UnpackedKeys> inputs;
   for (size_t t = 0; t < layout_.tables.size(); ++t)
     inputs.push_back({view.packed + t, keys(buffer, t), offsets(buffer, t)});

@@ -1,4 +1,5 @@
-// A ring of batch buffers: page-locked memory that the reader fills, a device copy of each, and its keys unpacked.
+// A ring of batch buffers: page-locked host memory that the reader fills, a device copy of each buffer, and the
+// unpacked keys.
 #pragma once
 
 #include <optional>
@@ -16,33 +17,33 @@ class BatchRing {
   BatchRing(const BatchLayout&, int buffers, Device);
 
   int buffers() const { return static_cast<int>(host_.size()); }
-  /// Rows of a batch on this rank.
+  /// Row capacity of a batch on this rank.
   int64_t samples() const { return layout_.shape.samples; }
   const BatchShape& shape() const { return layout_.shape; }
   const BatchLayout& layout() const { return layout_; }
-  /// The host memory that the reader fills.
+  /// The host memory of each buffer, which the reader fills.
   std::vector<std::byte*> host_blocks() const;
   BatchView on_host(int buffer) const { return {layout_, host_[static_cast<size_t>(buffer)].data()}; }
-  /// The scalars of a batch on the host; upload() copies them too.
+  /// The StepState of a batch on the host. upload() copies it, too.
   StepState& state(int buffer) const;
-  /// Bytes of the batch in a buffer, which upload() copies.
+  /// Number of bytes of a batch that upload() copies.
   size_t used_bytes(int buffer) const { return on_host(buffer).bytes(); }
-  /// Copies the batch in a buffer to the device, in stream order: as many bytes as it has, so the copy is not recorded.
-  /// On the CPU host and device buffer are the same memory.
+  /// Queues the copy of a batch to the device. The number of bytes varies per batch, so the copy cannot be recorded in
+  /// a CUDA graph. On the CPU, host and device buffer are the same memory.
   void upload(StreamRef, int buffer) const;
-  /// Copies bytes [begin, end) of that buffer.
+  /// Queues the copy of bytes [begin, end) of a buffer.
   void upload(StreamRef, int buffer, size_t begin, size_t end) const;
-  /// Copies the StepState alone.
+  /// Queues the copy of only the StepState.
   void upload_state(StreamRef, int buffer) const;
-  /// Writes keys() and offsets() of the batch in the device copy of a buffer, and dense() if the layout unpacks it, on
-  /// the context's stream.
+  /// Queues the unpacking of a batch on the context's stream: writes keys() and offsets(), and dense() if the layout
+  /// unpacks dense values.
   void unpack(Context&, int buffer) const;
-  /// The device copy of a buffer; on the CPU the memory that the reader fills.
+  /// The device copy of a buffer; on the CPU, the host memory.
   std::byte* device_block(int buffer) const;
 
   StepState* device_state(int buffer) const;
   Tensor label(int buffer) const;
-  std::optional<Tensor> dense(int buffer) const;  ///< none when dense_dim is 0
+  std::optional<Tensor> dense(int buffer) const;  ///< empty if dense_dim is 0
   Tensor offsets(int buffer, size_t table) const;
   Tensor keys(int buffer, size_t table) const;
 

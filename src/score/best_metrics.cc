@@ -12,13 +12,13 @@ struct LossMetrics {
   double auc = 0, loss = 0;
 };
 
-/// The metrics of the truth on one loss: means over its labels.
+/// The metrics of the true probabilities for one loss, averaged over its labels. Empty if unknown.
 std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, const BestPossible& best) {
   const auto first = first_label_column(graph, loss.in[1]);
   if (!first) return std::nullopt;
   if (best.labels.empty()) return LossMetrics{best.auc, best.average_loss};
   const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
-  if (*first + count > best.labels.size()) return std::nullopt;  // this truth belongs to other data
+  if (*first + count > best.labels.size()) return std::nullopt;  // the truth file belongs to other data
   LossMetrics mean;
   for (size_t label = *first; label < *first + count; ++label) {
     mean.auc += best.labels[label].auc / static_cast<double>(count);
@@ -30,7 +30,7 @@ std::optional<LossMetrics> metrics_of(const Graph& graph, const Node& loss, cons
 }  // namespace
 
 std::map<std::string, double> best_metrics(const Config& config, const BestPossible& best) {
-  Problems none;  // the config has been checked before
+  Problems none;  // the config was checked before
   const Graph graph = wire(config, config.solver.batchsize, none);
   std::map<std::string, double> named;
   std::optional<double> sum = 0;

@@ -1,4 +1,4 @@
-// The metrics that the known truth of generated data reaches in an evaluation.
+// The metrics that the true probabilities of generated data reach in an evaluation.
 #pragma once
 
 #include <map>
@@ -9,12 +9,13 @@
 
 namespace hctr {
 
-/// The metrics of the truth, by the names of Evaluator::Result: AUC of the first loss, AUC/<top> of each other loss,
-/// AverageLoss of the weighted sum and, with several losses, AverageLoss/<top> of each. A loss is measured on the
-/// labels that it reads, which may be columns of a Slice. A loss that reads the label in another way has no known best,
-/// and then neither has the sum. Penalties and target weights are not included.
+/// The metrics of the true probabilities, named as in Evaluator::Result: AUC of the first loss, AUC/<top> of each
+/// further loss, AverageLoss of the weighted sum and, with several losses, AverageLoss/<top> of each. A loss is
+/// evaluated on the labels that it reads, which may be columns of a Slice. If a loss reads the label in another way,
+/// its best value is unknown, and so is the sum. Penalties and target weights are not included.
 std::map<std::string, double> best_metrics(const Config&, const BestPossible&);
-/// Those of eval_metrics, of the truth next to eval_source; none where there is none.
+/// The best values of the metrics in "eval_metrics", from the truth file next to eval_source. Empty if there is no such
+/// file.
 std::map<std::string, double> best_metrics(const Config&);
 
 }  // namespace hctr

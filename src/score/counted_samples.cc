@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr float kLeastLabel = -0.5f;  // a label below is missing
+constexpr float kLeastLabel = -0.5f;  // smaller labels count as missing
 
 }  // namespace
 

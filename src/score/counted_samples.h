@@ -1,4 +1,4 @@
-// Counts for each loss the samples that contribute: those with a label and a weight above 0.
+// Determines for each loss whether any sample contributes, which requires a label and a weight above 0.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ class CountedSamples {
  public:
   CountedSamples(const Config&, const Graph&);
 
-  /// Looks at the rows of a batch. Costs nothing once each loss has had a sample that counts.
+  /// Examines the rows of a batch. Free of cost once every loss has a contributing sample.
   void add(const BatchView&);
 
   struct Loss {
     std::string top;
-    bool label = false, weight = false;  ///< a sample had a label; one had a weight above 0
-    bool counted = false;                ///< one had both
+    bool label = false, weight = false;  ///< some sample has a label; some sample has a weight above 0
+    bool counted = false;                ///< some sample has both
   };
-  /// Counts of this rank. A loss whose labels are not columns of the data counts every sample.
+  /// Results of this rank. For a loss whose labels are not data columns, every sample counts.
   const std::vector<Loss>& losses() const { return losses_; }
 
  private:
@@ -34,14 +34,15 @@ class CountedSamples {
   };
   int64_t label_dim_;
   std::vector<Loss> losses_;
-  std::vector<std::optional<Columns>> columns_;  // columns of each loss; none: every sample counts
+  std::vector<std::optional<Columns>> columns_;  // [losses] label and weight columns; empty: every sample counts
   bool all_counted_ = false;
 };
 
-/// Collective. The same over all ranks.
+/// Combines a result over all ranks. Collective.
 CountedSamples::Loss over_all_ranks(CountedSamples::Loss, Communicator&);
 
-/// Why no sample counts in a loss, "every label is missing". `weight_column`: for messages; may be empty.
+/// The reason why no sample contributes to a loss, such as "every label is missing". `weight_column`: for messages; may
+/// be empty.
 std::string why_none_counts(const CountedSamples::Loss&, const std::string& weight_column);
 
 }  // namespace hctr

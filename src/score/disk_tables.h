@@ -1,4 +1,4 @@
-// Which tables of a model may have rows on a disk.
+// Finds the tables of a model that may have rows on disk.
 #pragma once
 
 #include <set>
@@ -8,7 +8,8 @@
 
 namespace hctr {
 
-/// The folders for their rows. If there are any, hosts look keys up too, outside the recording.
+/// The disk folders of all tables. If there are any, the host takes part in lookups, so forward passes cannot be
+/// recorded as CUDA graphs.
 inline std::set<std::string> disk_folders(Runtime& runtime, const Replica& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {

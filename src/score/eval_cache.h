@@ -1,4 +1,4 @@
-// Evaluation batches kept in device memory, so that later evaluations need not read them again.
+// Caches evaluation batches in device memory, so that later evaluations need not read them again.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,21 @@ namespace hctr {
 
 class EvalCache {
  public:
-  using Groups = std::vector<std::optional<int64_t>>;  // the group of each sample; empty unless a metric needs it
+  using Groups = std::vector<std::optional<int64_t>>;  // group of each sample; empty if no metric needs groups
 
-  /// Keeps up to `most` batches, each as it was uploaded.
+  /// Caches up to `most` batches as uploaded, with packed keys.
   EvalCache(Device device, int64_t most) : device_(device), most_(most) {}
 
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }
   bool has_capacity() const { return size() < most_; }
-  /// Adds a copy of the batch in `buffer`, which the stream has uploaded. `behind`: the position of the reader after
-  /// it.
+  /// Adds a copy of the batch in `buffer`, whose upload was queued on the stream. `behind`: the reader's position after
+  /// the batch.
   void keep(StreamRef, const BatchRing&, int buffer, Groups, const ReaderPosition& behind);
-  /// Copies batch `index` into `buffer` of the device, in stream order, and its StepState into that of the host.
+  /// Queues the copy of cached batch `index` to the device memory of `buffer`. Copies its StepState to the host memory
+  /// of `buffer`.
   void restore(StreamRef, const BatchRing&, int buffer, int64_t index) const;
   const Groups& groups(int64_t index) const { return batches_[static_cast<size_t>(index)].groups; }
-  /// The position of the reader after the last batch kept.
+  /// The reader's position after the last cached batch.
   const ReaderPosition& behind() const { return behind_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// The files read for both training and evaluation; files that do not exist yet are unknown.
+/// Files that are read for both training and evaluation. Empty if the files cannot be listed.
 std::vector<std::string> shared_files(const DataSection& data) {
   if (data.eval_source.empty() || data.follow) return {};
   const FormatType& format = format_type(data.format);
@@ -25,7 +25,7 @@ std::vector<std::string> shared_files(const DataSection& data) {
     for (const fs::path& file : format.files(data.eval_source, Log::silent()))
       if (trained.contains(fs::weakly_canonical(file))) shared.push_back(file.string());
   } catch (const Error&) {
-    return {};  // their reader reports why
+    return {};  // the data reader reports the error
   }
   return shared;
 }

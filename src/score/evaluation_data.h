@@ -1,4 +1,4 @@
-// Checks of evaluation data before they are scored.
+// Checks evaluation data before scoring.
 #pragma once
 
 #include "config/sections/config.h"
@@ -6,10 +6,10 @@
 
 namespace hctr {
 
-/// check_positives() of the evaluation data. KeyMatches counts values that their vocabularies lack.
+/// Runs check_positives() on the evaluation data. Values missing in vocabularies are counted by KeyMatches.
 void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
 
-/// Notes files that are read for training and for evaluation.
+/// Logs a note if files are read for both training and evaluation.
 void note_shared_files(const Config&, const Log&);
 
 }  // namespace hctr

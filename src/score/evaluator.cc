@@ -124,7 +124,7 @@ void Evaluator::add_losses(Result& result) {
     if (counts && std::isfinite(value)) continue;
     result.undefined[name] = counts ? cat("the loss of a batch is ", std::isnan(value) ? "not a number" : "infinite")
                                     : why_none_counts(loss, sample_weight_);
-    value = std::numeric_limits<double>::quiet_NaN();  // none counts: there is no mean
+    value = std::numeric_limits<double>::quiet_NaN();  // no sample contributes, or the sum is not finite: no mean
   }
 }
 

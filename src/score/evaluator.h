@@ -1,4 +1,4 @@
-// Evaluation: the metrics of the model after the finished steps, on the evaluation set from its start.
+// Evaluates the model after the finished steps: computes metrics on the evaluation set.
 #pragma once
 
 #include <atomic>
@@ -15,66 +15,68 @@ namespace hctr {
 
 class Evaluator {
  public:
-  /// `from`: where evaluations continue, if each continues where the previous one ended. Errors: those of the Reader
-  /// for config.data.eval_source.
+  /// `from`: start position, used if each evaluation continues where the previous one ended. Errors: those of the
+  /// Reader for config.data.eval_source.
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
-  /// In memory of its own, on one rank: ScorerOptions::beside.
+  /// Selects a constructor whose evaluator has its own activation memory, on one rank; see ScorerOptions::beside.
   struct InOwnMemory {};
   Evaluator(InOwnMemory, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
-  /// Evaluates given samples: without the config's eval_source, its limits on batches and its exports.
+  /// Selects a constructor that evaluates samples of give(). Ignores the config's eval_source, batch limits and
+  /// prediction exports.
   struct OfGiven {};
   Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
 
   struct Result {
-    /// The metrics of eval_metrics, by name. With several losses, a metric of predictions has its own name for the
-    /// first loss and <name>/<top> for each other one; AverageLoss is the weighted sum, AverageLoss/<top> that of each
+    /// The values of "eval_metrics" by name. With several losses, a metric of predictions is named <name> for the first
+    /// loss and <name>/<top> for each further loss. AverageLoss is the weighted sum, AverageLoss/<top> the mean of each
     /// loss.
     std::map<std::string, double> metrics;
-    /// Reasons of undefined metrics, on rank 0.
+    /// The reasons of undefined metrics; only on rank 0.
     std::map<std::string, std::string> undefined;
     int64_t samples = 0;
-    std::vector<SlotMatches> matches;  ///< how many keys have rows
+    std::vector<SlotMatches> matches;  ///< number of keys with rows, per slot
   };
-  /// `steps`: training steps done so far. Waits for queued training steps. When `stop` becomes other than 0 on a rank,
-  /// all leave the evaluation, and the result is empty; it may be null. With export_predictions_prefix also writes the
-  /// files of predictions; where the file system fails, warns. Errors: those of a rank's reader on every rank.
+  /// Evaluates once. `steps`: number of finished training steps. Waits for queued training steps. If `*stop` becomes
+  /// nonzero on any rank, all ranks stop and the result is empty; `stop` may be null. If export_predictions_prefix is
+  /// set, also writes prediction files; a file system error is only a warning. Errors: an error of any rank's reader is
+  /// thrown on all ranks.
   std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
 
   /// Scorer::give().
   void give(const GivenSamples& samples) { scorer_.give(samples); }
   /// Scorer::record_again().
   void record_again() { scorer_.record_again(); }
-  /// Where the next evaluation starts.
+  /// The start position of the next evaluation.
   ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
   DataFingerprint data_fingerprint() const { return scorer_.reader().fingerprint(); }
-  /// Bad records that the last evaluation skipped.
+  /// Number of bad records that the last evaluation skipped.
   int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 
  private:
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&, const ScorerOptions&);
   void add(const ScoredBatch&, Result&);
-  /// Calls body() unless the export has failed, and warns when it fails now.
+  /// Calls body() unless the export has failed before. Warns if body() fails.
   void export_or_warn(const std::function<void()>& body);
-  /// Adds the mean of each loss, on every rank.
+  /// Adds the mean of each loss to the result. Collective.
   void add_losses(Result&);
-  /// Once; on rank 0.
+  /// Logs the note once, on rank 0.
   void note_samples_without_group();
-  /// Adds the metrics over all ranks, on every rank.
+  /// Adds the metrics over all ranks to the result. Collective.
   void add_merged_values(Result&);
 
   Communicator& comm_;
   const Log& log_;
-  std::string export_prefix_;               // empty: nothing is exported
-  std::optional<PredictionExport> export_;  // export of the running evaluation, on rank 0
+  std::string export_prefix_;               // empty: no export
+  std::optional<PredictionExport> export_;  // the running evaluation's export, on rank 0
   std::vector<std::string> tasks_;
   MetricList metrics_;
   std::string sample_weight_;  // the column
   ScorerOptions options_;
   bool noted_groups_ = false;
   Scorer scorer_;
-  std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation
-  std::vector<double> loss_sums_;  // losses as in ScoredBatch::losses
+  std::vector<Scores> scores_;     // [losses] over this rank's samples of the running evaluation
+  std::vector<double> loss_sums_;  // sums of ScoredBatch::losses
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Names of a sample's features.
+// Names of dense features and slots.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The name of each dense value, and of each slot of each sparse input: the columns of Csv, Criteo and Parquet data
-/// where the config names them, else the input's top and an index, as "keys[3]".
+/// The name of each dense value and of each slot. For Csv, Criteo and Parquet data with named columns, the column's
+/// name; otherwise the input's top and an index, such as "keys[3]".
 struct FeatureNames {
   std::vector<std::string> dense;
   std::vector<std::vector<std::string>> slots;  ///< [sparse inputs][slots]

@@ -1,4 +1,4 @@
-// What a Scorer computes for a batch: losses, predictions and labels.
+// The forward pass that a Scorer runs for each batch: losses, predictions and labels.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,22 @@ class ForwardPass {
   virtual ~ForwardPass() = default;
   virtual Network::Binding bind(const BatchTensors&) const = 0;
   virtual void run(Context&, const BatchTensors&, const Network::Binding&) = 0;
-  /// First the weighted sum of all losses and the penalties; of several losses then each. Over all ranks.
+  /// The losses over all ranks: the weighted sum including penalties and, with several losses, each loss.
   virtual std::vector<Tensor> losses() const = 0;
   virtual std::vector<Tensor> predictions() const = 0;
   virtual std::vector<Tensor> labels(const Network::Binding&) const = 0;
-  /// Errors: Error(data) naming a key of a batch on the host that is outside the ranges of a table with direct keys,
-  /// where check_keys() does not find it.
+  /// Checks the keys of a batch on the host for tables with direct keys, unless check_keys() does so on the device.
+  /// Errors: Error(data) naming a key outside the key ranges.
   virtual void expect_keys(const BatchView&) const {}
-  /// Errors: Error(data) naming such a key of the batches computed so far.
+  /// Reports invalid keys of the batches computed so far. Errors: Error(data) naming a key outside the key ranges.
   virtual void check_keys() const {}
 };
 
-/// The evaluation of a replica, in its memory. The replica outlives it.
+/// A forward pass that uses the replica's evaluation network and memory. The replica must outlive it.
 std::unique_ptr<ForwardPass> forward_pass_of(Replica&);
-/// In memory of its own, on one rank: others use weights and rows concurrently, but not the penalties, if the model has
-/// some. The transposed copies of weights have been written. The arguments outlive it, but for the shape.
+/// A forward pass with its own activation memory, on one rank. Other threads may use the model's weights and rows
+/// concurrently, but not its penalties. The transposed weight copies must be up to date. All arguments except the shape
+/// must outlive it.
 std::unique_ptr<ForwardPass> forward_pass_beside(Replica&, const Config&, Runtime&, Communicator&, const BatchShape&);
 
 }  // namespace hctr

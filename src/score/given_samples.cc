@@ -85,7 +85,7 @@ void GivenSamples::expect_one_place(const DataSection& section) const {
 
 GivenSamples::Floats GivenSamples::on_host(Floats from) {
   if (!from.on_gpu) return from;
-  const StreamRef stream{{DeviceKind::cuda, *gpu_}, from.stream};  // behind what the caller has queued
+  const StreamRef stream{{DeviceKind::cuda, *gpu_}, from.stream};  // ordered after the caller's queued work
   std::vector<float>& to = copies_.emplace_back(static_cast<size_t>(samples_ * from.columns));
   const size_t row = static_cast<size_t>(from.columns) * sizeof(float);
   copy_rows(stream, {reinterpret_cast<std::byte*>(to.data()), row},
@@ -117,7 +117,7 @@ void GivenSamples::expect_limits(const DataSection& section) const {
   const RecordShape shape = record_shape(section);
   if (std::ranges::all_of(keys_, [](const Keys& keys) { return keys.bags.one_each(); }) && shape.allows_one_hot())
     return;
-  std::vector<std::pair<const Keys*, int64_t>> slots;  // slots of a record
+  std::vector<std::pair<const Keys*, int64_t>> slots;  // all slots of a record
   for (const Keys& keys : keys_)
     for (int64_t s = 0; s < keys.slots; ++s) slots.emplace_back(&keys, s);
   for (int64_t b = 0; b < samples_; ++b) {

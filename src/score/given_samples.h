@@ -1,4 +1,4 @@
-// Batches of samples in memory of a caller, as a Reader makes them of files.
+// Builds batches from samples in the caller's memory, as a Reader does from files.
 #pragma once
 
 #include <optional>
@@ -17,51 +17,50 @@
 
 namespace hctr {
 
-/// The parts of samples in memory, by the names of the section.
+/// The tensors that make up samples in memory, named as in the section.
 std::vector<ModelTensor> tensors_of_samples(const DataSection&);
 
-/// Views of samples that have been found to fit a section.
+/// Views of the caller's samples, checked against a section.
 class GivenSamples {
  public:
   GivenSamples() = default;
-  /// `gpu`: the one whose memory may hold the samples; else only the host's may. Dense values and keys lie all on the
-  /// GPU or all on the host, and bags on the host; labels are copied to the host, to be checked.
-  /// Errors: Error(usage) for a missing or unknown name, a type that does not fit, memory elsewhere, and offsets that
-  /// decrease; Error(data) naming sample, slot and limit for more keys than the section allows. Cost: reads all
-  /// offsets.
+  /// `gpu`: samples may be in the memory of this GPU; empty: only in host memory. Dense values and keys must all be on
+  /// the GPU or all on the host; bags must be on the host. Labels are copied to the host for checks. Cost: reads all
+  /// offsets. Errors: Error(usage) for a missing or unknown name, a wrong type, memory of another device, and
+  /// decreasing offsets; Error(data) naming sample, slot and limit if a sample has more keys than the section allows.
   GivenSamples(const DataSection&, const SamplesView&, std::optional<int> gpu = {});
   GivenSamples(GivenSamples&&) = default;
   GivenSamples& operator=(GivenSamples&&) = default;
 
   int64_t samples() const { return samples_; }
-  /// Whether dense values and keys lie on a GPU.
+  /// Whether dense values and keys are in GPU memory.
   bool on_gpu() const { return on_gpu_; }
-  /// Bytes that the keys fit: 4 or 8.
+  /// Bytes per key, 4 or 8, that suffice for all keys.
   int key_bytes() const { return key_bytes_; }
-  /// Fills `block` with samples [first, first + count).
+  /// Copies samples [first, first + count) to `block`.
   void read(int64_t first, int64_t count, SampleBlock& block, ThreadPool&) const;
-  // In place of read() where they lie on a GPU.
-  /// Writes their labels to a batch on the host, and where their keys will lie.
+  // For samples on a GPU, instead of read(): writes the labels to a batch on the host, and assigns the buffer ranges of
+  // the keys.
   void place(int64_t first, int64_t count, const BatchView&) const;
-  /// Queues copies of dense values and keys to the buffer of the ring that they were placed in.
+  /// Queues copies of dense values and keys from GPU memory to the device buffer, at the ranges that place() assigned.
   void copy(int64_t first, int64_t count, StreamRef, const BatchRing&, int buffer) const;
 
  private:
   struct Floats {
-    const float* data = nullptr;  // null: there are none
+    const float* data = nullptr;  // null: the input does not exist
     int64_t columns = 0, stride = 0;
     bool on_gpu = false;
-    void* stream = nullptr;  // of the caller
+    void* stream = nullptr;  // the caller's stream
   };
   struct Keys {
     InputView view;
     int64_t slots;
     KeyBags bags;
   };
-  /// The view of an input that there is once, in memory that is reachable.
+  /// Finds the view of an input by name. Checks that it occurs once and is in accessible memory.
   const InputView& view_of(const DataSection&, const SamplesView&, const std::string& name);
   Floats floats(const DataSection&, const SamplesView&, const std::string& name);
-  /// Of labels and weights: copied where they lie on the GPU.
+  /// Copies labels or weights to the host if they are on the GPU.
   Floats on_host(Floats);
   Keys keys(const DataSection&, const SamplesView&, const SparseInput&);
   void expect_limits(const DataSection&) const;
@@ -69,30 +68,31 @@ class GivenSamples {
 
   std::optional<int> gpu_;
   bool on_gpu_ = false;
-  std::vector<std::pair<void*, CallerStream>> callers_;  // each stream after whose work data are there
+  std::vector<std::pair<void*, CallerStream>> callers_;  // caller's streams whose queued work produces the data
   std::vector<std::vector<float>> copies_;
   int64_t samples_ = 0;
   int key_bytes_ = 4;
   Floats label_, weight_, dense_;
-  std::vector<Keys> keys_;  // keys of each sparse input
+  std::vector<Keys> keys_;  // [sparse inputs]
 };
 
-/// Batches of given samples on one rank, in a ring of buffers. It has no threads: next() fills a buffer.
+/// Batches of given samples on one rank, in a ring of buffers. There are no threads: next() fills a buffer
+/// synchronously.
 class GivenBatches {
  public:
-  /// This rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch, as of a Reader. `buffers`:
-  /// layout.bytes each. `keep_last_partial`: whether a batch may be smaller than `batch`.
+  /// Like a Reader, this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch. `buffers`:
+  /// layout.bytes each. `keep_last_partial`: whether to deliver a smaller last batch.
   GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, int64_t batch, int rank, int ranks,
                bool keep_last_partial, ThreadPool&);
 
-  /// Sets the samples that next() reads from now on; they must outlive that. `samples_before`: samples in earlier
-  /// batches, for numbering.
+  /// Sets the samples that next() reads. The samples must outlive their batches. `samples_before`: number of samples in
+  /// earlier batches, added to sample indices.
   void give(const GivenSamples&, int64_t samples_before);
-  /// Fills the next buffer, which must no longer be in use, and returns its index; nothing after the last sample.
+  /// Fills the next buffer, which must not be in use, and returns its index. Returns nothing after the last sample.
   std::optional<int> next();
-  /// Brings the batch in a buffer that next() has filled to the device of the ring whose host memory the buffers are.
+  /// Queues the copy of a batch to the device memory of `ring`, whose host memory must be this object's buffers.
   void upload(StreamRef, const BatchRing&, int buffer) const;
-  /// Whether upload() reads memory of the caller.
+  /// Whether upload() reads the caller's memory.
   bool reads_later() const { return reads_later_; }
   int key_bytes() const { return key_bytes_; }
 
@@ -104,12 +104,12 @@ class GivenBatches {
   ThreadPool& pool_;
   SampleBlock block_;
   const GivenSamples* given_ = nullptr;
-  int64_t at_ = 0;       // the next of the given samples
-  int64_t samples_ = 0;  // samples of the batches before
+  int64_t at_ = 0;       // index of the next given sample
+  int64_t samples_ = 0;  // number of samples in earlier batches
   int key_bytes_ = 4;
   size_t next_ = 0;  // the buffer
   struct Placed {
-    const GivenSamples* samples = nullptr;  // null: they are in the buffer
+    const GivenSamples* samples = nullptr;  // null: the batch is in the host buffer
     int64_t first = 0, count = 0;
   };
   std::vector<Placed> placed_;  // per buffer

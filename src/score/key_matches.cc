@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// A key of a slot and how often it occurs; sent between ranks as bytes.
+/// A key of a slot and its number of occurrences. Ranks exchange it as raw bytes.
 struct CountedKey {
   int64_t key = 0, times = 0;
   int32_t slot = 0, unused = 0;
@@ -24,7 +24,7 @@ void append(const std::string& bytes, std::vector<CountedKey>& to) {
   if (!bytes.empty()) std::memcpy(to.data() + before, bytes.data(), bytes.size());
 }
 
-/// Sorts by slot and key, and makes one of equal ones.
+/// Sorts by slot and key, and merges equal entries.
 void unite(std::vector<CountedKey>& keys) {
   std::sort(keys.begin(), keys.end(), [](const CountedKey& a, const CountedKey& b) {
     return std::pair(a.slot, a.key) < std::pair(b.slot, b.key);

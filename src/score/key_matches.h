@@ -1,4 +1,4 @@
-// Which keys of evaluation batches have no row in the tables: the model has not seen them in training.
+// Counts keys of evaluation batches without a row in the tables, which the model has not seen in training.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,34 @@
 
 namespace hctr {
 
-/// Collects keys of batches on the host, and asks the tables for their rows afterwards. One per rank. Once it has
-/// kMostKeys of them on all ranks together, it looks at every second batch, then at every fourth, and so on.
+/// Collects keys of batches on the host and looks up their rows afterward. One object per rank. After kMostKeys keys
+/// over all ranks, only every second batch is collected, then every fourth, and so on.
 class KeyMatches {
  public:
   static constexpr int64_t kMostKeys = int64_t{1} << 20;
-  /// `groups`: the sparse input and its slot that metrics take groups from.
+  /// `groups`: sparse input and slot of the groups that metrics use.
   KeyMatches(const Config&, Communicator&, Replica&, std::optional<std::pair<size_t, int64_t>> groups = {});
 
   void clear();
-  /// The first `rows` rows of a batch of this rank.
+  /// Collects the first `rows` rows of this rank's batch.
   void add(const BatchView&, int64_t rows);
-  /// Collective. The slots that tables read whose rows come with their keys, those with vocabularies, and that of
-  /// groups, in order; on every rank. Values and groups of all batches are counted.
+  /// Returns the counts of all relevant slots, in order, on every rank: slots with rows that are created during
+  /// training, slots with vocabularies, and the slot of groups. Vocabulary values and groups are counted in all
+  /// batches. Collective.
   std::vector<SlotMatches> count();
 
  private:
   struct Input {
     size_t index;                // index of the sparse input
-    std::vector<size_t> tables;  // tables that read it
+    std::vector<size_t> tables;  // indices of the tables that read the input
     std::vector<SlotMatches> slots;
-    std::vector<std::optional<int64_t>> unlisted;  // [slots]: the key of values that a vocabulary lacks
-    std::vector<std::vector<int64_t>> keys;        // [slots], where they have rows
+    std::vector<std::optional<int64_t>> unlisted;  // [slots] key of all values that the vocabulary lacks
+    std::vector<std::vector<int64_t>> keys;        // [slots] collected keys, if some table reads the input
   };
-  /// Counts what needs no look-up.
+  /// Updates the counts that need no row lookup.
   static void count_values(const BatchView&, const BatchView::Table&, int64_t rows, Input&);
   std::vector<SlotMatches> count(const Input&);
-  /// Collective. Adds up what ranks have counted without a look-up.
+  /// Sums over all ranks the counts that need no row lookup. Collective.
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;
@@ -51,24 +52,25 @@ class KeyMatches {
   int64_t kept_ = 0, most_ = 0, batches_ = 0, every_ = 1;
 };
 
-/// A larger share of unmatched keys is a warning.
+/// A slot with a larger fraction of unmatched keys causes a warning.
 inline constexpr double kUnmatchedToWarn = 0.5;
 
-/// "user_id 37.5 %, city 2 %": the slots with unmatched keys, those with the largest share first, at most `most`.
+/// The text "user_id 37.5 %, city 2 %": slots with unmatched keys by descending fraction, at most `most` slots.
 std::string describe(const std::vector<SlotMatches>&, size_t most = 6);
-/// The same of values that vocabularies lack.
+/// The same text for values that vocabularies lack.
 std::string describe_unlisted(const std::vector<SlotMatches>&, size_t most = 6);
-/// Lines of all that matches nothing: of keys, values and groups, each where there are such slots.
+/// One line each about unmatched keys, values missing in vocabularies, and samples without a group, if there are such
+/// slots.
 std::vector<std::string> lines_of(const std::vector<SlotMatches>&);
-/// Shares by the names of slots: "unmatched_keys", and where there are such slots "unlisted_values" and
+/// Adds fractions per slot to a JSON object: "unmatched_keys" and, if there are such slots, "unlisted_values" and
 /// "without_group".
 void add_matches(const std::vector<SlotMatches>&, Json& object);
-/// Warns of each slot whose share is above kUnmatchedToWarn. `of`: "the evaluation samples".
+/// Warns if a slot's fraction exceeds kUnmatchedToWarn. `of`: describes the samples, such as "the evaluation samples".
 void warn_of_unmatched(const std::vector<SlotMatches>&, const std::string& of, const Log&);
-/// Logs lines_of() and warns of what matches little. `data`: where the samples are.
+/// Logs lines_of() and calls warn_of_unmatched(). `data`: the path of the samples.
 void report_unmatched(const std::vector<SlotMatches>&, const std::string& data, const Log&);
-/// Errors: Error(data) naming the slots with kUnmatchedToFail keys or more that match no row at all, and those with as
-/// many values of which a vocabulary has none.
+/// Errors: Error(data) naming slots with at least kUnmatchedToFail keys, none of which has a row, and slots with at
+/// least kUnmatchedToFail values, none of which is in the vocabulary.
 void expect_matches(const std::vector<SlotMatches>&, const std::string& data);
 
 }  // namespace hctr

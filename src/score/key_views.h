@@ -1,4 +1,4 @@
-// Keys in memory of a caller.
+// Accesses keys in the caller's memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Calls body(pointer) with the elements of their type.
+/// Calls body(typed pointer to the keys).
 template <class Body>
 void with_keys(const InputView& view, const Body& body) {
   switch (view.type) {
@@ -20,21 +20,21 @@ void with_keys(const InputView& view, const Body& body) {
       return body(static_cast<const uint32_t*>(view.data));
     case ElementType::i64:
     case ElementType::u64:
-      return body(static_cast<const int64_t*>(view.data));  // a key is its 64 bits
+      return body(static_cast<const int64_t*>(view.data));  // u64 keys are reinterpreted as i64
     case ElementType::f32:
       break;
   }
   throw Error(Kind::usage, cat("input '", view.name, "': keys must be integers of 32 or 64 bits"));
 }
 
-/// Bytes of a key.
+/// Bytes per key.
 inline size_t key_width(const InputView& view) {
   size_t width = 0;
   with_keys(view, [&](const auto* keys) { width = sizeof *keys; });
   return width;
 }
 
-/// Keys of one each as a batch takes them, where they lie by sample: as they are.
+/// The KeyForm of the caller's keys copied unchanged: one key per slot, ordered by sample.
 inline KeyForm form_of_ones(const InputView& view, int64_t rows, int64_t slots) {
   return {.count = rows * slots,
           .fits_32 = view.type == ElementType::u32,
@@ -44,7 +44,7 @@ inline KeyForm form_of_ones(const InputView& view, int64_t rows, int64_t slots) 
           .sign_extends = view.type == ElementType::i32};
 }
 
-/// Where the bags of a caller begin and end.
+/// The offsets of the caller's bags.
 class KeyBags {
  public:
   KeyBags(const InputView& view, int64_t slots)

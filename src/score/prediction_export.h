@@ -1,9 +1,9 @@
-// export_predictions_prefix: the predictions and labels of each evaluation, in files as HugeCTR 3.0 writes them.
+// Writes the predictions and labels of each evaluation (export_predictions_prefix) to files in HugeCTR 3.0's format.
 //
-//   <prefix>_prediction_<iteration>, <prefix>_label_<iteration>     of the only loss, or of the first
-//   <prefix>_<top>_prediction_<iteration>, ..._label_...            of each other loss
+//   <prefix>_prediction_<iteration>, <prefix>_label_<iteration>                  first loss
+//   <prefix>_<top>_prediction_<iteration>, <prefix>_<top>_label_<iteration>      each further loss
 //
-// Texts: the numbers of all samples in the order of the evaluation, with single blanks between them and no line end.
+// Text files: the values of all samples in evaluation order, separated by single blanks, without a line end.
 #pragma once
 
 #include <deque>
@@ -15,17 +15,17 @@
 
 namespace hctr {
 
-/// One evaluation, on rank 0. Errors of all members: Error(io).
+/// The export of one evaluation, on rank 0. Errors of all members: Error(io).
 class PredictionExport {
  public:
   PredictionExport(const std::string& prefix, int64_t iteration, const std::vector<std::string>& losses);
   void add(const ScoredRows&);
-  /// The files get their names.
+  /// Completes the files and gives them their final names.
   void finish();
 
  private:
   FileSet set_;
-  std::vector<AtomicFile*> predictions_, labels_;  // files of each loss
+  std::vector<AtomicFile*> predictions_, labels_;  // [losses] output files
   bool empty_ = true;
 };
 

@@ -25,7 +25,7 @@ ScoredRows rows_of(ScoredBatch& batch) {
   return rows;
 }
 
-/// Lists of numbers and a text as bytes, and back.
+/// Serializes lists of numbers and text to a byte string, and reads them back.
 class Packed {
  public:
   Packed() = default;

@@ -1,4 +1,4 @@
-// Scores, labels and passed-on cells of the rows of all ranks, brought together for files.
+// Gathers scores, labels and kept cells of all ranks' rows on rank 0, for output files.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace hctr {
 
-/// Consecutive rows in the order of the set.
+/// Consecutive rows in set order.
 struct ScoredRows {
   int64_t rows = 0;
   std::vector<std::vector<float>> predictions, labels;  ///< [losses][rows * columns]
-  PassedOn passed_on;                                   ///< cells of all ranks
+  PassedOn passed_on;                                   ///< kept cells of all ranks
 };
 
-/// Collective. The rows of the batch on rank 0; none on the others.
+/// Gathers the rows of a batch on rank 0; returns no rows on other ranks. Collective.
 ScoredRows rows_on_rank_0(Communicator&, ScoredBatch&);
 
-/// A number with as many digits as a float needs to be read back as it was: nine.
+/// Appends a number with nine significant digits, which reproduce any float exactly.
 void append_score(float, std::string& text);
-/// With as few digits as that takes: 0, 1, 0.25.
+/// Appends a number with the fewest digits that reproduce it exactly: 0, 1, 0.25.
 void append_label(float, std::string& text);
 
 }  // namespace hctr

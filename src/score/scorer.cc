@@ -10,13 +10,15 @@
 namespace hctr {
 namespace {
 
-/// Bytes from the first element to the last; the padding after the last row may belong to another tensor.
+/// Bytes from the first to the last element. Excludes the padding after the last row, which may belong to another
+/// tensor.
 size_t extent(const TensorSpec& spec) {
   if (spec.rows() == 0) return 0;
   return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
-/// Options whose groups are keys that no two values share, from a slot that is added to the data where it takes one.
+/// Makes sure that no two values of the group slot have the same key. If necessary, adds a slot to `data` and selects
+/// it for groups.
 ScorerOptions with_own_groups(ScorerOptions options, DataSection& data) {
   if (!options.groups || options.given) return options;
   const auto [input, slot] = *options.groups;
@@ -127,10 +129,10 @@ Scorer::Buffer Scorer::make_buffer(int buffer) {
 bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {
   if (reader_ && !fresh_ && !options_.continues) reader_->reset(cache_.behind());
   fresh_ = false;
-  matching_ = matches_ && cache_.size() == 0;  // batches of the cache were seen in the first pass
+  matching_ = matches_ && cache_.size() == 0;  // cached batches were counted in the first pass
   if (matching_) matches_->clear();
   std::optional<Running> running, next;
-  bool fetched = false;  // the next one, or that there is none
+  bool fetched = false;  // `next` is set, or the set has ended
   std::optional<Error> failed;
   const auto note_error = [&](const auto& body) {
     try {
@@ -140,12 +142,13 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
     }
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
-    if (!failed) note_error([&] { pass_->check_keys(); });  // errors of the batches before: a pass may be long
-    if (!failed && !fetched)                                // after an error some buffer may still be in use
+    // errors of earlier batches, checked here because a pass may be long
+    if (!failed) note_error([&] { pass_->check_keys(); });
+    if (!failed && !fetched)  // after an error some buffer may still be in use
       note_error([&] { fetched = fetch(batch, stop, next); });
     const bool ends = failed || (stop && *stop != 0);
-    if (comm_.any(ends || !fetched)) {  // also keeps ranks together, and finds one that hangs
-      if (!comm_.any(ends)) continue;   // a rank waits for its data
+    if (comm_.any(ends || !fetched)) {  // also synchronizes the ranks and detects a rank that hangs
+      if (!comm_.any(ends)) continue;   // some rank is still waiting for data
       throw_on_all_ranks(comm_, failed);
       runtime_.compute_stream().synchronize();
       return false;

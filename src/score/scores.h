@@ -1,4 +1,4 @@
-// The metrics of one loss's predictions.
+// Computes the metrics of one loss's predictions.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ namespace hctr {
 
 class Scores {
  public:
-  /// Computes those of `metrics` that need predictions, for each of `columns` labels.
+  /// Computes those of `metrics` that need predictions. `columns`: number of labels.
   Scores(const MetricList& metrics, int64_t columns);
 
   bool empty() const { return measures_.empty(); }
-  /// Adds the first `rows` rows. Labels below -0.5 mean "missing" and are skipped with their predictions. `groups`: one
-  /// per row, or empty when no metric needs groups.
+  /// Adds the first `rows` rows. A label below -0.5 is missing: the label and its prediction are skipped. `groups`: one
+  /// per row; empty if no metric needs groups.
   void add(View<const float, 2> predictions, View<const float, 2> labels,
            std::span<const std::optional<int64_t>> groups, int64_t rows);
-  /// The state so far as bytes, and adding the state of another rank for the same loss.
+  /// Serializes the state. merge() adds the state of another rank for the same loss.
   std::string state();
   void merge(std::string_view state);
-  /// By metric name. With several labels, the mean over those where the metric is defined; NaN when there are none.
+  /// Values by metric name. With several labels, the mean over all labels with a defined metric; NaN if there are none.
   std::map<std::string, double> values();
-  /// Samples of the first label, merged ones included.
+  /// Properties of the first label's samples, including merged ones.
   const SampleFacts& facts() const { return facts_.front(); }
-  /// The reason of each metric that was NaN at the last values().
+  /// The reasons of metrics that were NaN in the last values().
   const std::map<std::string, std::string>& undefined() const { return undefined_; }
 
  private:

@@ -1,4 +1,4 @@
-// The forward pass of a model in memory of its own.
+// A forward pass with its own activation memory.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace hctr {
 
-/// Weights and rows are those of a replica on one rank, which others use concurrently; activations are its own.
+/// Uses the weights and rows of a replica on one rank concurrently with other threads. Activations are separate.
 class SharedForward {
  public:
-  /// For batches of this shape. The arguments outlive it, but for the shape.
-  /// `reader_of`: looks up in place of the replica's table, where it is given and gives one.
+  /// For batches of this shape. All arguments except the shape must outlive this object. `reader_of` (optional):
+  /// returns a TableReader that replaces the replica's table in lookups, or null for the replica's table.
   using ReaderOf = std::function<std::unique_ptr<TableReader>(size_t embedding, int64_t key_capacity)>;
   SharedForward(Replica&, const Config&, Runtime&, Communicator&, const BatchShape&, const ReaderOf& reader_of = {});
   SharedForward(const SharedForward&) = delete;
   SharedForward& operator=(const SharedForward&) = delete;
 
   const Network& network() const { return network_; }
-  /// Look-ups and layers, in stream order.
+  /// Queues the lookups and layers on the context's stream.
   void run(Context&, const BatchTensors&, const Network::Binding&);
 
  private:

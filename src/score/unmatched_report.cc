@@ -1,4 +1,4 @@
-// Reports keys, values and groups of evaluation batches that match nothing.
+// Reports unmatched keys, vocabulary values and groups of evaluation batches.
 #include <algorithm>
 #include <cctype>
 
@@ -13,7 +13,7 @@ std::string share_text(double share) { return formatted("%.3g %%", 100 * share);
 
 using Share = double (SlotMatches::*)() const;
 
-/// "user_id 37.5 %, city 2 %", from the largest share on, without slots that have none.
+/// The text "user_id 37.5 %, city 2 %": slots by descending share; slots with share 0 are omitted.
 std::string text_of_shares(const std::vector<SlotMatches>& slots, Share share, size_t most) {
   std::vector<SlotMatches> some;
   for (const SlotMatches& slot : slots)

@@ -10,7 +10,7 @@
 namespace hctr::serve {
 namespace {
 
-/// The columns of an output that a request wants: "loss", or "loss.0" for one of them.
+/// The output columns that a request selects: "loss" selects all columns, "loss.0" selects one.
 struct Selected {
   size_t output = 0;
   int64_t first = 0, count = 0;
@@ -22,7 +22,7 @@ Selected select_output(const std::vector<ModelTensor>& outputs, const WantedOutp
     if (outputs[o].name == wanted.name) return {o, 0, outputs[o].shape[1]};
     names.push_back(outputs[o].name);
   }
-  if (wanted.name == "OUTPUT0") return {0, 0, outputs[0].shape[1]};  // of NVIDIA's backend
+  if (wanted.name == "OUTPUT0") return {0, 0, outputs[0].shape[1]};  // the output's name in NVIDIA's backend
   throw Refusal::invalid("unexpected inference output '", wanted.name, "' for model '", model, "'; outputs are ",
                          one_of(names));
 }
@@ -118,7 +118,7 @@ bool BatchScheduler::prepare(Job& job) {
 }
 
 void BatchScheduler::serve_batches() {
-  std::unique_ptr<Job> left_over;  // read, and too large for the batch before
+  std::unique_ptr<Job> left_over;  // already read, but too large for the previous batch
   for (;;) {
     std::unique_ptr<Job> next = left_over ? std::move(left_over) : take_first();
     if (!next) return;
@@ -186,7 +186,7 @@ void BatchScheduler::score(Jobs& jobs) {
   if (samples > 0) statistics_.add_batch(samples, joined - begin, scored - joined, Clock::now() - scored);
 }
 
-/// What is wrong with one of them is no fault of the others.
+/// Scores each request alone, after an error in a joint batch: one bad request must not fail the others.
 void BatchScheduler::score_alone(Jobs& jobs, const Status& status) {
   if (jobs.size() == 1) return fail(*jobs[0], status);
   for (std::unique_ptr<Job>& job : jobs) {

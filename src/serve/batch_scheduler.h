@@ -1,4 +1,4 @@
-// Joins requests for one version of a model into batches, and scores them.
+// Batches requests for one version of a model, and scores the batches.
 #pragma once
 
 #include <condition_variable>
@@ -18,26 +18,27 @@
 namespace hctr::serve {
 
 struct ScheduleOptions {
-  int instances = 1;                    ///< batches that are scored at a time
-  int64_t most_samples = 65536;         ///< of a batch; a larger request is a batch of its own
-  int64_t most_queued = 4096;           ///< requests that wait; another one is refused
-  std::chrono::microseconds delay{0};   ///< that a request waits for others, where no batch is being scored
-  std::chrono::microseconds timeout{};  ///< of requests that state none; 0: without
-  int64_t priority_levels = 3, default_priority = 2;  ///< 1: the first
+  int instances = 1;                    ///< number of batches scored concurrently
+  int64_t most_samples = 65536;         ///< samples per batch; a larger request becomes a batch of its own
+  int64_t most_queued = 4096;           ///< maximum queued requests; further requests are refused
+  std::chrono::microseconds delay{0};   ///< how long an incomplete batch waits for more requests
+  std::chrono::microseconds timeout{};  ///< timeout of requests without a timeout; 0: none
+  int64_t priority_levels = 3, default_priority = 2;  ///< level 1 is served first
 };
 
-/// A request alone and in any batch gets the same scores: bit for bit on a CPU. Requests of one priority are taken in
-/// their order, those of a smaller number first.
+/// The scores of a request do not depend on its batch; on a CPU they are the same bit for bit. Requests with a lower
+/// priority number are served first; requests of one priority are served in arrival order.
 class BatchScheduler {
  public:
-  /// All outlive it.
+  /// The arguments must outlive the scheduler.
   BatchScheduler(ServedModel&, const RequestSamples&, ModelStatistics&, const ScheduleOptions&);
-  /// Scores what waits, then ends.
+  /// Scores the queued requests, then ends.
   ~BatchScheduler();
   BatchScheduler(const BatchScheduler&) = delete;
   BatchScheduler& operator=(const BatchScheduler&) = delete;
 
-  /// Answers at once where the queue is full. `answer` is called by this thread or another.
+  /// Queues a request, or answers it immediately with an error if the queue is full. `answer` is called by this or
+  /// another thread.
   void submit(InferRequest, Answer);
   int64_t waiting() const;
 
@@ -51,10 +52,10 @@ class BatchScheduler {
   using Jobs = std::vector<std::unique_ptr<Job>>;
   void serve_batches();
   std::unique_ptr<Job> take_first();
-  /// The next request that waits, for a batch that has `samples`, until `until`.
+  /// Takes the next request for a batch that already has `samples` samples. Waits until the time `until`.
   std::unique_ptr<Job> take_more(int64_t samples, Clock::time_point until);
   std::unique_ptr<Job> pop();
-  /// Reads its inputs. Answers and returns false where it is refused, too late, or not wanted any more.
+  /// Reads the inputs of a request. If the request is invalid, late or cancelled, answers it and returns false.
   bool prepare(Job&);
   void score(Jobs&);
   void score_alone(Jobs&, const Status&);

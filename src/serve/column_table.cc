@@ -9,7 +9,7 @@
 namespace hctr::serve {
 namespace {
 
-/// An array with the memory of its buffers.
+/// An Arrow array that owns its buffers.
 struct OwnArray {
   ArrowArray array{};
   std::vector<std::string> buffers;
@@ -109,7 +109,8 @@ std::unique_ptr<OwnSchema> schema_of(const TableColumn& column) {
   return own;
 }
 
-/// Hands the memory over with the struct: releasing that frees it. Parts have no release of their own.
+/// Transfers ownership to an Arrow struct, whose release callback frees the memory. Child structs need no release
+/// callback.
 template <class Own, class Struct>
 Struct handed_over(std::unique_ptr<Own> own, Struct Own::*member) {
   Struct given = (*own).*member;

@@ -1,4 +1,4 @@
-// Columns of a request as a table in memory, which the reader of the model's data reads.
+// Turns columns of a request into an Arrow table in memory, which the model's data reader can read.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace hctr::serve {
 /// One column of `rows` rows.
 struct TableColumn {
   std::string name;
-  const NamedTensor* values = nullptr;  ///< null: no row has a value
-  /// Rows are lists where it is not empty: row r has the values [ends[r], ends[r + 1]).
+  const NamedTensor* values = nullptr;  ///< null: every row's value is missing
+  /// If not empty, rows are lists: row r has the values [ends[r], ends[r + 1]).
   std::vector<int32_t> ends{};
 };
 
-/// While it lives, `source()` names the table where a config has a path.
+/// During the object's lifetime, `source()` names the table, in place of a data path in a config.
 class ColumnTable {
  public:
   ColumnTable(int64_t rows, const std::vector<TableColumn>&);

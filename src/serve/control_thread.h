@@ -1,4 +1,4 @@
-// One thread for what takes long: loading and unloading models.
+// A thread for slow tasks: loading and unloading models.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace hctr::serve {
 
-/// Runs tasks in their order, and `idle` behind each and every `every` without one.
+/// Runs tasks in order. Calls `idle` after each task, and every `every` while there is no task.
 class ControlThread {
  public:
   ControlThread(std::function<void()> idle, std::chrono::milliseconds every);
-  /// Runs what was posted, then ends.
+  /// Runs the posted tasks, then ends.
   ~ControlThread();
   ControlThread(const ControlThread&) = delete;
   ControlThread& operator=(const ControlThread&) = delete;

@@ -20,7 +20,7 @@ void finish(GrpcCall& call, const Status& status, std::string_view response = {}
               {response.data(), static_cast<int64_t>(response.size())});
 }
 
-/// Texts of a message by their field numbers; "" where there is none.
+/// The text of the field `number` of a message; "" if the field is missing.
 std::string text_field(std::string_view message, int number) {
   std::string text;
   for (ProtoReader field(message); field.next();)
@@ -40,7 +40,7 @@ std::string flag_message(bool value) {
   return bytes;
 }
 
-/// ModelStreamInferResponse with what went wrong, or an answer.
+/// A ModelStreamInferResponse message that has `problem`, or `response` if `problem` is empty.
 std::string stream_message(const std::string& problem, const std::string& response) {
   std::string bytes;
   problem.empty() ? append_bytes_field(bytes, 2, response) : append_bytes_field(bytes, 1, problem);

@@ -1,4 +1,4 @@
-// The calls of KServe's v2 protocol, and Triton's extensions of it, by gRPC.
+// The gRPC calls of KServe's v2 protocol and of Triton's extensions.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace hctr::serve {
 
-/// Any thread.
+/// Thread-safe.
 class GrpcApi {
  public:
-  /// The core outlives it.
+  /// The core must outlive this object.
   explicit GrpcApi(ServeCore& core) : core_(core) {}
 
   GrpcHandler handler();
@@ -21,7 +21,7 @@ class GrpcApi {
 
  private:
   void infer(std::string bytes, int64_t left_us, bool in_stream, const std::shared_ptr<GrpcCall>&);
-  /// The answer of a call that is answered at once.
+  /// The response to a call that needs no waiting.
   std::string respond(std::string_view method, std::string_view request);
   bool handle_control(std::string_view method, std::string_view request, const std::shared_ptr<GrpcCall>&);
 

@@ -1,4 +1,4 @@
-// The front end of the service that speaks gRPC, and a client for measurements.
+// The gRPC front end of the service, and a gRPC client for measurements.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace hctr::serve {
 
-/// Loads the plug-in once. Errors: Error(io) that says what is missing.
+/// Loads the plug-in at the first call. Errors: Error(io) naming what is missing.
 const GrpcPlugin& grpc_plugin();
-/// Why there is none; empty: there is.
+/// Why the plug-in cannot be loaded; empty if it can.
 std::string why_no_grpc();
 
 /// Errors: Error(io) naming address and port.

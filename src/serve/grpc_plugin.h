@@ -1,7 +1,7 @@
-// The interface of the gRPC plug-in. Only plain types cross it: no exceptions, no containers.
+// The interface of the gRPC plug-in. It passes only plain types: no exceptions, no containers.
 //
-// The plug-in (src/plugins/grpc) is a library of its own: without gRPC everything else builds and runs. It carries the
-// bytes of messages; what they mean is known here (grpc_api.h), in the words of src/plugins/grpc/inference.proto.
+// The plug-in (src/plugins/grpc) is a separate library: without gRPC, everything else builds and runs. The plug-in
+// transports serialized messages. grpc_api.h parses them, according to src/plugins/grpc/inference.proto.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ struct GrpcBytes {
   int64_t size = 0;
 };
 
-/// A call of a client, until its answer. Any thread.
+/// A client's call until its answer. Thread-safe.
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;
   virtual bool cancelled() const = 0;
-  /// Answers; `status` and its message are those of gRPC. Called once, the last.
+  /// Answers the call with a gRPC status and its message. Called exactly once, and no other member afterwards.
   virtual void answer(int status, const char* message, GrpcBytes response) = 0;
 };
 
-/// Takes a call whose method is "/inference.GRPCInferenceService/ModelInfer", or another one. Called by threads of the
-/// plug-in; must not block. `left_us`: until the client's deadline; negative: it has none.
+/// Handles a call. `method`: "/inference.GRPCInferenceService/ModelInfer" or another method. Called by threads of the
+/// plug-in; must not block. `left_us`: time left until the client's deadline; negative: no deadline.
 struct GrpcHandler {
   void* self;
   void (*call)(void* self, const char* method, GrpcBytes request, int64_t left_us, GrpcCall* call);
@@ -31,33 +31,33 @@ struct GrpcHandler {
 
 class GrpcServer {
  public:
-  virtual ~GrpcServer() = default;  // calls are cancelled
+  virtual ~GrpcServer() = default;  // cancels running calls
   virtual int port() const = 0;
-  /// Takes no more calls, and waits for those that run for at most so long.
+  /// Accepts no more calls, and waits at most `ms` for running calls.
   virtual void drain(int64_t ms) = 0;
 };
 
-/// A connection to a server. Any thread.
+/// A connection to a server. Thread-safe.
 class GrpcClient {
  public:
   virtual ~GrpcClient() = default;
-  /// Calls and waits. take(self, ...) gets the status, its message and the bytes of the answer.
+  /// Calls a method and waits for its answer. take(self, ...) receives the status, its message and the response.
   virtual void call(const char* method, GrpcBytes request, int64_t timeout_us, void* self,
                     void (*take)(void* self, int status, const char* message, GrpcBytes response)) = 0;
 };
 
 struct GrpcPlugin {
-  int64_t version;    ///< kGrpcPlugin of the program that it was built with
+  int64_t version;    ///< the program's kGrpcPlugin when the plug-in was built
   const char* about;  ///< "gRPC 1.51.1"
-  /// Functions return what went wrong, or null. The text lives until the same thread calls the plug-in again. Messages
-  /// have up to `most_bytes`.
+  /// These functions return an error text, or null. The text is valid until the same thread calls the plug-in again.
+  /// `most_bytes`: maximum size of a message.
   const char* (*serve)(const char* address, int port, int64_t most_bytes, GrpcHandler, GrpcServer** server);
   const char* (*connect)(const char* address, GrpcClient** client);
 };
 
 inline constexpr int64_t kGrpcPlugin = 1;
 inline constexpr const char* kGrpcPluginFile = "libhuge_ctr_grpc.so";
-/// The plug-in's one symbol: const GrpcPlugin* ().
+/// The plug-in's only exported symbol: const GrpcPlugin* ().
 inline constexpr const char* kGrpcPluginEntry = "hctr_grpc_plugin";
 
 }  // namespace hctr::serve

@@ -1,4 +1,4 @@
-// Bodies of HTTP that are packed by gzip or deflate.
+// HTTP bodies compressed by gzip or deflate.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hctr::serve {
 
-/// Unpacks gzip and zlib's format. Errors: Refusal for other bytes, and where more than `most` come out.
+/// Decompresses gzip and zlib data. Errors: Refusal for invalid data, and for a result of more than `most` bytes.
 std::string unpacked(std::string_view bytes, int64_t most);
 std::string gzip_packed(std::string_view bytes);
 

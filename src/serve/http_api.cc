@@ -11,7 +11,7 @@
 namespace hctr::serve {
 namespace {
 
-/// Answers are packed from this size on, where the client takes that.
+/// Responses of at least this many bytes are compressed, if the client accepts that.
 constexpr size_t kPackedFrom = 1024;
 
 int hex_digit(char c) {
@@ -21,7 +21,7 @@ int hex_digit(char c) {
                                 : -1;
 }
 
-/// The parts of a path between its slashes, without what stands behind '?'.
+/// Splits a path at its slashes, without the query after '?'.
 std::vector<std::string> parts_of(std::string_view target) {
   target = target.substr(0, target.find('?'));
   std::vector<std::string> parts;
@@ -55,7 +55,7 @@ void expect_method(const HttpRequest& request, const char* method) {
   if (request.method != method) throw HttpResponse(http_error(405, "Method Not Allowed"));
 }
 
-/// The JSON of a body that may be empty.
+/// Parses the body as JSON; the body may be empty.
 Json json_body(const HttpRequest& request) {
   if (request.body.find_first_not_of(" \t\r\n") == std::string::npos) return Json(Json::Object{});
   Json json = Json::parse(request.body, "the request");
@@ -196,7 +196,7 @@ InferRequest HttpApi::read_request(HttpRequest& http, const std::string& model, 
       throw Refusal::invalid("Inference-Header-Content-Length is '", header, "'; the body has ", bytes.size(),
                              " bytes");
   }
-  if (!header.empty() && json_bytes == 0) {  // the body is the one input
+  if (!header.empty() && json_bytes == 0) {  // the body is the only input, as raw bytes
     InferRequest request{.model = model, .version = version};
     request.inputs.push_back(raw_input(found->config(), bytes));
     request.inputs.back().owner = body;
@@ -211,7 +211,7 @@ InferRequest HttpApi::read_request(HttpRequest& http, const std::string& model, 
 
 void HttpApi::infer(HttpRequest& http, const std::string& model, const std::string& version, const Respond& respond) {
   InferRequest request = read_request(http, model, version);
-  // What of the request the answer needs, without its tensors.
+  // The fields of the request that the answer needs, without the tensors.
   const auto asked = std::make_shared<InferRequest>(InferRequest{.model = model, .id = request.id});
   asked->parameters = request.parameters;
   asked->outputs = request.outputs;

@@ -1,4 +1,4 @@
-// The calls of KServe's v2 protocol, and Triton's extensions of it, by HTTP.
+// The HTTP calls of KServe's v2 protocol and of Triton's extensions.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace hctr::serve {
 
-/// Any thread.
+/// Thread-safe.
 class HttpApi {
  public:
-  /// The core outlives it.
+  /// The core must outlive this object.
   HttpApi(ServeCore& core, const HttpLimits& limits) : core_(core), limits_(limits) {}
 
-  /// Answers at once or later.
+  /// Responds within this call, or later from another thread.
   void handle(HttpRequest, Respond);
 
  private:

@@ -1,4 +1,4 @@
-// A client's connection to a service that speaks HTTP/1.1, for measurements and checks.
+// An HTTP/1.1 client connection, for measurements and checks of the service.
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ class HttpConnection {
     int status = 0;
     std::vector<std::pair<std::string, std::string>> headers{};  ///< names in lower case
     std::string body{};
-    /// Of the JSON in front of binary tensors; all of it where there are none.
+    /// Size of the JSON before the binary tensors; without binary tensors, size of the body.
     size_t json_bytes() const;
   };
-  /// Sends a request and waits for the answer, for at most a minute without progress. `json_bytes`: of the JSON in
-  /// front of binary tensors; 0: the body is JSON. Errors: Error(io).
+  /// Sends a request and waits for the answer. Times out after a minute without progress. `json_bytes`: size of the
+  /// JSON before the binary tensors; 0: the whole body is JSON. Errors: Error(io).
   Answer ask(const std::string& method, const std::string& path, const std::string& body = "", size_t json_bytes = 0);
 
  private:

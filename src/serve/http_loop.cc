@@ -93,7 +93,7 @@ void HttpLoop::accept_all() {
   while (listens_ && !drains_) {
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0) {
-      // No more descriptors: whoever waits is accepted once there are.
+      // No free file descriptors: pending connections are accepted later, when descriptors are free.
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     }
@@ -131,7 +131,7 @@ bool HttpLoop::serve(uint64_t id, uint32_t events) {
 
 void HttpLoop::receive(Connection& connection) {
   char bytes[kReadBytes];
-  // One turn for each connection: none keeps the others waiting.
+  // One recv() per event, so that one connection does not delay the others.
   const ssize_t count = ::recv(connection.socket, bytes, sizeof bytes, 0);
   if (count > 0) {
     if (!connection.parser.begun() && connection.input.empty()) connection.since = now();
@@ -189,7 +189,8 @@ bool HttpLoop::flush(Connection& connection) {
   connection.output.clear();
   connection.sent = 0;
   if (connection.closes) {
-    // What the client still sends is read no more; a reset would drop the answer that is under way.
+    // Discard further bytes of the client: closing a socket with unread bytes sends a reset, which would drop the
+    // response in flight.
     (void)::shutdown(connection.socket, SHUT_WR);
     char rest[4096];
     for (int i = 0; i < 16 && ::recv(connection.socket, rest, sizeof rest, MSG_DONTWAIT) > 0; ++i) {

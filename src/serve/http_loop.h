@@ -1,4 +1,4 @@
-// One thread of an HTTP server, with its connections.
+// A thread of an HTTP server, with its epoll loop and connections.
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,9 @@ class HttpLoop {
   HttpLoop(const HttpLoop&) = delete;
   HttpLoop& operator=(const HttpLoop&) = delete;
 
-  /// From now on: no new connections, and each is closed behind the answer that is due.
+  /// Stops accepting connections, and closes each connection after its pending response.
   void begin_drain();
-  /// Whether no connection is left.
+  /// Whether all connections are closed.
   bool drained() const { return own_connections_ == 0; }
 
  private:
@@ -35,23 +35,23 @@ class HttpLoop {
     explicit Connection(const HttpLimits& limits) : parser(limits) {}
     int socket = -1;
     HttpParser parser;
-    std::string input{}, output{};  // not yet parsed; not yet sent from `sent` on
+    std::string input{}, output{};  // input: not yet parsed; output: not yet sent from `sent` on
     size_t sent = 0;
     bool busy = false, keep_alive = true, closes = false, saw_end = false;
     uint32_t events = 0;
-    Time since{};  // of a request's first byte, of the last answer, or of progress in sending
+    Time since{};  // time of a request's first byte, of the last response, or of the last progress in sending
   };
-  /// Answers of handlers, which may come when the loop is gone.
+  /// Responses of handlers, which may arrive after the loop is destroyed.
   struct Mailbox {
     std::mutex mutex;
     std::vector<std::pair<uint64_t, HttpResponse>> answers;
-    int wake = -1;  // -1: the loop is gone
+    int wake = -1;  // eventfd; -1: the loop is destroyed
   };
 
   void run();
   void accept_all();
   void receive(Connection&);
-  /// Goes on with what is in `input`. False: the connection has to be closed.
+  /// Parses `input` and handles complete requests. False: the connection must be closed.
   bool advance(uint64_t id, Connection&);
   bool answer(Connection&, const HttpResponse&);
   bool flush(Connection&);

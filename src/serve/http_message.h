@@ -1,4 +1,4 @@
-// Requests and answers of HTTP/1.1.
+// Requests and responses of HTTP/1.1.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers{};  ///< names in lower case
   std::string body{};
 
-  /// Empty where there is none; of several the first.
+  /// The first header of this name; empty if there is none.
   std::string_view header(std::string_view name) const {
     for (const auto& [own, value] : headers)
       if (own == name) return value;
@@ -29,7 +29,7 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 
-/// Called once, by any thread.
+/// Receives the response. Called once, by any thread.
 using Respond = std::function<void(HttpResponse)>;
 using HttpHandler = std::function<void(HttpRequest, Respond)>;
 

@@ -1,4 +1,4 @@
-// Reads requests of HTTP/1.1 from bytes as they arrive (RFC 9112).
+// Parses HTTP/1.1 requests incrementally (RFC 9112).
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ class HttpParser {
  public:
   explicit HttpParser(const HttpLimits& limits) : limits_(limits) {}
 
-  /// Takes bytes up to the end of a request. Returns how many.
+  /// Consumes bytes up to the end of a request. Returns the number of consumed bytes.
   size_t feed(std::string_view bytes);
   bool complete() const { return state_ == State::complete; }
-  /// Whether a part of a request is there.
+  /// Whether the first bytes of a request have arrived.
   bool begun() const { return begun_; }
-  /// Whether the client waits for "100 Continue" before it sends the body. True once.
+  /// Whether the client waits for "100 Continue" before sending the body. Returns true once per request.
   bool takes_continue();
-  /// The status that refuses the request; 0: none. The connection has to be closed then.
+  /// The HTTP status of a refusal; 0: not refused. After a refusal, close the connection.
   int refused() const { return refused_; }
   const std::string& why() const { return why_; }
-  int64_t bytes() const { return bytes_; }  ///< of the request so far
-  /// The request that is complete; the next one begins.
+  int64_t bytes() const { return bytes_; }  ///< bytes of the current request so far
+  /// Returns the complete request, and starts the next one.
   HttpRequest take();
 
  private:
   enum class State { request_line, headers, body, chunk_size, chunk_data, chunk_end, trailers, complete, refused };
   void refuse(int status, std::string why);
-  /// Adds to a line up to its end. Whether it is whole.
+  /// Appends bytes to `line_` up to the line's end. Returns whether the line is complete.
   bool read_line(std::string_view bytes, size_t& at);
   void on_line();
   void on_request_line();

@@ -1,4 +1,4 @@
-// A server of HTTP/1.1 on epoll: a few threads, each with its share of the connections.
+// An HTTP/1.1 server on epoll: a few threads, each with a part of the connections.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ class HttpLoop;
 
 class HttpServer {
  public:
-  /// Listens at once. `port` 0: any that is free. `handler` is called by the threads of the server and must not block.
-  /// Errors: Error(io) naming address and port.
+  /// Starts listening. `port` 0: any free port. `handler` is called by the server's threads and must not block. Errors:
+  /// Error(io) naming address and port.
   HttpServer(const std::string& address, int port, int threads, const HttpLimits&, HttpHandler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -26,8 +26,8 @@ class HttpServer {
 
   int port() const { return port_; }
   int64_t connections() const { return *connections_; }
-  /// Accepts no more connections and closes those without a request; waits at most so long for the answers that are
-  /// due, then closes all. Whether every answer went out.
+  /// Accepts no more connections, closes idle ones, and waits at most this long for pending responses; then closes all
+  /// connections. Returns whether every response was sent.
   bool drain(std::chrono::milliseconds);
 
  private:

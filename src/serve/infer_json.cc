@@ -13,11 +13,11 @@
 namespace hctr::serve {
 namespace {
 
-/// Builds a request from the events of its JSON. What no field has is skipped.
+/// Builds a request from JSON parser events. Unknown fields are skipped.
 class RequestJson : public JsonEvents {
  public:
   InferRequest request;
-  std::vector<std::string> bytes;  // of the inputs, where they stand in the JSON
+  std::vector<std::string> bytes;  // JSON values of each input, as bytes
   bool has_inputs = false;
 
   bool null() override { return value_seen(); }

@@ -1,4 +1,4 @@
-// Requests for scores and their answers as JSON, with tensors in it or in bytes behind it.
+// Inference requests and responses as JSON, with tensors inside the JSON or as bytes after the JSON.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace hctr::serve {
 
-/// `tail`: the bytes behind the JSON, for tensors that state "binary_data_size". Both are parts of what `owner` owns.
-/// Errors: Refusal.
+/// `tail`: the bytes after the JSON, for tensors with "binary_data_size". `json` and `tail` are parts of the memory
+/// that `owner` owns. Errors: Refusal.
 InferRequest read_infer_json(std::string_view json, std::string_view tail, const std::shared_ptr<const void>& owner);
 
 struct InferAnswer {
   std::string body;
-  size_t json_bytes = 0;  ///< the rest are tensors
-  bool binary = false;    ///< whether there may be such a rest
+  size_t json_bytes = 0;  ///< the remaining bytes are tensors
+  bool binary = false;    ///< whether the body can have bytes after the JSON
 };
-/// The answer to a request. `written`: of each output, whether it stands in shared memory.
+/// Writes the response to a request. `written[i]`: output i is already in shared memory.
 InferAnswer write_infer_json(const InferRequest&, const InferResponse&, const std::vector<bool>& written);
 
 }  // namespace hctr::serve

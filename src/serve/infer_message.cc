@@ -8,7 +8,7 @@
 namespace hctr::serve {
 namespace {
 
-/// A field of a map from texts to InferParameter.
+/// Reads one entry of a map from names to InferParameter.
 void read_parameter(std::string_view entry, Parameters& to) {
   std::string key;
   Parameter value = false;
@@ -26,17 +26,17 @@ void read_parameter(std::string_view entry, Parameters& to) {
   to[key] = std::move(value);
 }
 
-/// The lowest bytes of a number, as a datatype has it.
+/// Appends the lowest `bytes` bytes of a number, the width of its datatype.
 void append_value_bits(std::string& to, uint64_t bits, size_t bytes) {
   to.append(reinterpret_cast<const char*>(&bits), bytes);
 }
 
-/// Values of InferTensorContents, as bytes of the datatype.
+/// Converts the values of an InferTensorContents message to bytes of the tensor's datatype.
 std::string read_contents(std::string_view contents, const NamedTensor& tensor) {
   std::string bytes;
   const size_t width = size_of(tensor.type);
   for (ProtoReader field(contents); field.next();) {
-    const int kind = field.number();  // bool, int32, int64, uint32, uint64, fp32, fp64, bytes
+    const int kind = field.number();  // field numbers 1 to 8: bool, int32, int64, uint32, uint64, fp32, fp64, bytes
     const bool fits = kind == 1   ? tensor.type == Datatype::boolean
                       : kind == 2 ? tensor.type >= Datatype::i8 && tensor.type <= Datatype::i32
                       : kind == 3 ? tensor.type == Datatype::i64
@@ -57,7 +57,8 @@ std::string read_contents(std::string_view contents, const NamedTensor& tensor) 
                : kind == 7 ? 8
                            : 0,
                [&](uint64_t bits) {
-                 if (width < 4 && tensor.type != Datatype::boolean) {  // travels as 32 bits
+                 // 8-bit and 16-bit integers are transmitted as 32 bits
+                 if (width < 4 && tensor.type != Datatype::boolean) {
                    const auto value =
                        static_cast<int64_t>(kind == 2 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits));
                    const int64_t high = int64_t{1} << (8 * width - (kind == 2 ? 1 : 0)), low = kind == 2 ? -high : 0;

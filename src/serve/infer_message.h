@@ -1,4 +1,4 @@
-// Requests for scores and their answers as messages of Protocol Buffers.
+// Inference requests and responses as Protocol Buffers messages.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace hctr::serve {
 
-/// ModelInferRequest. `owner`: of the bytes. Errors: Refusal.
+/// Parses a ModelInferRequest. `owner`: owner of `bytes`. Errors: Refusal.
 InferRequest read_infer_message(std::string_view bytes, const std::shared_ptr<const void>& owner);
 
-/// ModelInferResponse, with tensors as raw bytes. `written`: of each output, whether it stands in shared memory.
+/// Writes a ModelInferResponse, with tensors as raw bytes. `written[i]`: output i is already in shared memory.
 std::string write_infer_message(const InferRequest&, const InferResponse&, const std::vector<bool>& written);
 
 }  // namespace hctr::serve

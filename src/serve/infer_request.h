@@ -1,4 +1,4 @@
-// One request for scores and its answer, whatever front end it came by.
+// An inference request and its response, independent of the front end.
 #pragma once
 
 #include <chrono>
@@ -24,30 +24,31 @@ struct InferRequest {
   std::string model, version{}, id{};
   Parameters parameters{};
   std::vector<NamedTensor> inputs{};
-  std::vector<WantedOutput> outputs{};  ///< empty: all
+  std::vector<WantedOutput> outputs{};  ///< empty: all outputs
   Clock::time_point arrived = Clock::now();
   std::optional<Clock::time_point> deadline{};
-  std::function<bool()> cancelled{};  ///< null: nobody can cancel it
+  std::function<bool()> cancelled{};  ///< null: the request cannot be cancelled
 };
 
 struct InferResponse {
   Status status{};
   std::string model{}, version{}, id{};
-  std::vector<NamedTensor> outputs{};  ///< in the order of the request
+  std::vector<NamedTensor> outputs{};  ///< in the order of the requested outputs
 };
 
-/// An answer without outputs.
+/// Makes a response without outputs.
 InferResponse response_to(const InferRequest&, Status);
 
-/// Called once, by any thread.
+/// Receives the response. Called once, by any thread.
 using Answer = std::function<void(InferResponse)>;
 
-/// The value of an integer parameter that is not negative. Errors: Refusal for another type.
+/// The value of a non-negative integer parameter; none if missing. Errors: Refusal for another type or a negative
+/// value.
 std::optional<int64_t> count_parameter(const Parameters&, const std::string& name);
 std::optional<bool> flag_parameter(const Parameters&, const std::string& name);
 std::optional<std::string> text_parameter(const Parameters&, const std::string& name);
 
-/// Takes "timeout" (microseconds) as a deadline where that is earlier.
+/// Sets the deadline from the parameter "timeout" (microseconds), if that is earlier than the present deadline.
 void apply_timeout(InferRequest&);
 
 }  // namespace hctr::serve

@@ -1,4 +1,4 @@
-// The values of a tensor that stands in JSON, as bytes of its datatype.
+// Converts a tensor's JSON values to bytes of its datatype.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hctr::serve {
 
-/// Values may come before their datatype: they are kept then until it is known.
+/// Values may precede the datatype in the JSON: they are buffered until the datatype is known.
 class JsonValues {
  public:
   struct Fraction {
@@ -19,7 +19,7 @@ class JsonValues {
   };
   using Value = std::variant<bool, int64_t, uint64_t, Fraction, std::string>;
 
-  /// Errors: Refusal for a value that the datatype does not hold.
+  /// Errors: Refusal for a value that the datatype cannot represent.
   void add(Value);
   void set_type(Datatype);
   bool empty() const { return count_ == 0; }

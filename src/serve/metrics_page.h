@@ -1,4 +1,4 @@
-// The metrics of the service, as Prometheus reads them.
+// The metrics of the service, in Prometheus's text format.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 namespace hctr::serve {
 namespace {
 
-/// The fields of a message, by name. Errors name the field and where it is.
+/// The fields of a message by name. Error messages name the field and its location.
 class MessageFields {
  public:
   MessageFields(const Json& message, std::string where) : message_(message), where_(std::move(where)) {
@@ -35,7 +35,7 @@ class MessageFields {
     if (!value->string()) fail(field, "a text", *value);
     return *value->string();
   }
-  /// Of a repeated field: a value alone is a list of one.
+  /// The values of a repeated field; a single value is a list of length one.
   std::vector<const Json*> list(const std::string& field) const {
     std::vector<const Json*> values;
     const Json* value = find(field);
@@ -55,7 +55,7 @@ class MessageFields {
         throw Error(Kind::config, cat(where_, " has no field '", name, "'", did_you_mean(name, known)));
   }
   const std::string& where() const { return where_; }
-  /// Integers of 64 bits are texts in the JSON of Protocol Buffers.
+  /// Reads an integer; the JSON of Protocol Buffers writes 64-bit integers as strings.
   static std::optional<int64_t> integer_of(const Json& value) {
     if (value.integer()) return *value.integer();
     int64_t number = 0;
@@ -135,7 +135,7 @@ void read_parameters(const MessageFields& fields, ModelConfig& config) {
       fields.fail("parameters", "texts: { key: \"x\" value { string_value: \"y\" } }", value);
     config.parameters[key] = *text->string();
   };
-  if (given->object() && !given->find("key")) {  // as JSON has them
+  if (given->object() && !given->find("key")) {  // the JSON form of a map
     for (const auto& [key, value] : *given->object()) add(key, value);
     return;
   }

@@ -1,4 +1,4 @@
-// The configuration of a served model: what config.pbtxt says, or what is made where there is none.
+// The configuration of a served model, read from config.pbtxt or derived from the model.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,31 @@ namespace hctr::serve {
 
 struct ModelConfig {
   std::string name, platform = "huge_ctr", backend = "huge_ctr";
-  std::optional<int64_t> max_batch_size;           ///< none: the model decides
-  std::vector<TensorDescription> inputs, outputs;  ///< as stated, without the size of a batch; empty: the model decides
+  std::optional<int64_t> max_batch_size;  ///< none: the model decides
+  /// as configured, without the batch dimension; empty: derived from the model
+  std::vector<TensorDescription> inputs, outputs;
   std::map<std::string, std::string> parameters;
-  int64_t newest_versions = 1;       ///< version_policy; 0: all, or those of `versions`
-  std::vector<int64_t> versions;     ///< specific ones
-  std::optional<int64_t> instances;  ///< of instance_group
+  int64_t newest_versions = 1;       ///< version_policy: number of newest versions; 0: all, or `versions`
+  std::vector<int64_t> versions;     ///< version_policy: the selected versions
+  std::optional<int64_t> instances;  ///< number of instances in instance_group
   ScheduleOptions schedule;
-  std::vector<std::string> notes;  ///< fields that have no effect here
+  std::vector<std::string> notes;  ///< notes about ignored fields
 };
 
-/// The message ModelConfig, as read_proto_text() gives it, or as JSON. `where`: for messages. Errors: Error(config)
-/// naming the field.
+/// Reads a ModelConfig message, from the result of read_proto_text() or from JSON. `where`: the location in error
+/// messages. Errors: Error(config) naming the field.
 ModelConfig read_model_config(const Json&, const std::string& where, const ScheduleOptions& defaults);
 
-/// What the model itself states, where the config does not, and a check of what it does. Errors: Error(config).
+/// Fills fields that the config omits from the model, and checks the others against the model. Errors: Error(config).
 void complete_model_config(ModelConfig&, const RequestSamples&, const std::vector<ModelTensor>& outputs);
 
-/// The one input of a model as bytes alone, of one sample. Errors: Refusal for a model with several, and where a size
-/// does not follow from the bytes.
+/// Makes the input tensor of one sample from raw bytes, for a model with a single input. Errors: Refusal for a model
+/// with several inputs, and if the shape does not follow from the number of bytes.
 NamedTensor raw_input(const ModelConfig&, std::string_view bytes);
 
-/// The answer to a request for the configuration.
+/// The response to a configuration request.
 Json json_of(const ModelConfig&, int instances, bool on_gpu);
-/// Sizes of an input or output in metadata: with that of the batch.
+/// The shape of an input or output in metadata, including the batch dimension.
 std::vector<int64_t> shape_in_metadata(const ModelConfig&, const TensorDescription&);
 
 }  // namespace hctr::serve

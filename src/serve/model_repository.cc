@@ -239,7 +239,8 @@ void ModelRepository::drain() {
     retired.swap(retired_);
   }
   for (std::shared_ptr<ModelVersion>& version : retired) {
-    // Threads that hand over a request have it for as long as that takes. The last one to let go scores what waits.
+    // A thread that submits a request holds a reference during the submission. The destruction of the last reference
+    // scores the queued requests.
     while (version.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     version.reset();
   }

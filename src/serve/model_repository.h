@@ -1,4 +1,4 @@
-// The models of a service: what there is, what is loaded, and new versions in place of old ones.
+// The models of a service: discovers them, loads them, and replaces old versions by new ones.
 #pragma once
 
 #include <cstdint>
@@ -28,40 +28,41 @@ struct IndexRow {
   std::string reason{};
 };
 
-/// Where a model is: a folder with config.pbtxt and versions, or a model alone, whose version is its iteration.
+/// The location of a model: a folder with config.pbtxt and version folders (`versioned`), or a single saved model,
+/// whose iteration is its version.
 struct ModelSource {
   std::string path;
   bool versioned = false;
 };
 
-/// find(), index() and ready() are for any thread at any time; the others for one thread at a time.
+/// The const members are thread-safe; the others must be called by one thread at a time.
 class ModelRepository {
  public:
-  /// Errors: Error(config) for a source that is neither a folder of models nor a model, and for two of one name.
-  /// `store`, which may be null, outlives the repository.
+  /// `store`: the source of tables; null: none. It must outlive the repository. Errors: Error(config) for a source that
+  /// is neither a folder of models nor a model, and for two models of the same name.
   explicit ModelRepository(const ServeOptions&, const ServedStore* store = nullptr);
   ~ModelRepository();
 
-  /// Loads what the control mode says. Errors: those of the first model that fails.
+  /// Loads the models that the control mode selects at the start. Errors: those of the first model that fails.
   void load_first();
-  /// Loads the versions that there are now and that its version policy wants; those whose files have not changed stay.
-  /// The new set takes the place of the old one at once, when all are ready; after an error the old one stays.
-  /// `config`: JSON in place of config.pbtxt. Errors: Refusal, Error.
+  /// Loads the versions that exist now and match the version policy. Versions with unchanged files stay loaded. When
+  /// all versions are ready, the new set replaces the old set atomically; after an error the old set stays. `config`:
+  /// JSON that replaces config.pbtxt. Errors: Refusal, Error.
   void load(const std::string& model, const std::optional<std::string>& config = {});
-  /// Errors: Refusal where there is no such model.
+  /// Errors: Refusal if the model does not exist.
   void unload(const std::string& model);
-  /// Loads what is new or has changed, and unloads what is gone. What fails goes to the log.
+  /// Loads new and changed models, and unloads models whose files are gone. Failures are logged.
   void poll();
-  /// Waits for requests of versions that were replaced, and frees them.
+  /// Waits for the requests of replaced versions, then frees these versions.
   void drain();
 
-  /// A version, or the newest. Errors: Refusal(not_found).
+  /// Returns a version; an empty `version` means the newest. Errors: Refusal(not_found).
   std::shared_ptr<ModelVersion> find(const std::string& model, const std::string& version, int64_t* number) const;
   std::vector<IndexRow> index(bool ready_only) const;
-  /// The versions that are ready, by number.
+  /// The ready versions, by number.
   std::map<int64_t, std::shared_ptr<ModelVersion>> versions(const std::string& model) const;
   std::vector<std::string> models() const;
-  /// Whether every model that was to be loaded is.
+  /// Whether every requested model has a ready version.
   bool ready() const;
 
  private:
@@ -92,7 +93,7 @@ class ModelRepository {
   std::map<std::string, ModelSource> sources_;
   std::map<std::string, Entry> entries_;
   std::vector<std::shared_ptr<ModelVersion>> retired_;
-  std::map<std::string, std::string> polled_;  // state of the files at the last look
+  std::map<std::string, std::string> polled_;  // state of the files at the last poll()
 };
 
 }  // namespace hctr::serve

@@ -1,4 +1,4 @@
-// Counts and times of the requests for one version of a model.
+// Counters and times of requests for one version of a model.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct CountAndTime {
   }
 };
 
-/// Stages of one request.
+/// Times of the stages of one request.
 struct StageTimes {
   std::chrono::nanoseconds total{}, queue{}, input{}, infer{}, output{};
 };
@@ -31,10 +31,10 @@ struct StatisticsView {
   struct Batches {
     CountAndTime input, infer, output;
   };
-  std::map<int64_t, Batches> batches;  ///< by the power of two of samples that a batch fits in
+  std::map<int64_t, Batches> batches;  ///< by batch size, rounded up to a power of two
 };
 
-/// Any thread.
+/// Thread-safe.
 class ModelStatistics {
  public:
   void add_pending(int64_t change);

@@ -13,7 +13,7 @@
 namespace hctr::serve {
 namespace {
 
-/// The prefix of model files in a folder that is no run: "folder/final_" of "folder/final__dense_60.model".
+/// The prefix of model files in a folder that is not a run folder: "folder/final_" for "folder/final__dense_60.model".
 std::string model_in_folder(const fs::path& folder) {
   std::string found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -29,7 +29,7 @@ std::string model_in_folder(const fs::path& folder) {
   return found;
 }
 
-/// A run, a checkpoint or a prefix; or a folder with the files of a model, and its config.json where it has one.
+/// `path`: a run, a checkpoint or a prefix; or a folder with model files and an optional config.json.
 LoadOptions load_options(const std::string& path, const ServeOptions& options, int threads,
                          std::shared_ptr<const StoreView> tables, const Log& log) {
   LoadOptions load{.model = path,
@@ -57,7 +57,7 @@ int threads_of(const ServeOptions& options, int instances) {
   return options.threads.value_or(std::max(1, usable_cores() / instances));
 }
 
-/// One sample of zeros: a key 0 in each slot.
+/// `samples` samples with zeros as dense values and key 0 in each slot.
 SampleArrays zeros(const ServedModel& model, int64_t samples) {
   SampleArrays arrays{.samples = samples};
   for (const ModelTensor& input : model.inputs()) {

@@ -1,4 +1,4 @@
-// One version of a model, loaded, warm and ready for requests.
+// One loaded and warmed-up version of a model.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ModelVersion {
  public:
   /// Loads the model at `path` and scores once in each size of small batches, so that the first request takes no longer
   /// than the next. Errors: those of Model; Error(config).
-  /// `tables`: of the store that has the model; null: it has its own.
+  /// `tables`: the model's tables in a store; null: the tables are those of the model's files.
   ModelVersion(ModelConfig, const std::string& path, const ServeOptions&,
                std::shared_ptr<const StoreView> tables = nullptr);
 
@@ -30,9 +30,9 @@ class ModelVersion {
   const ModelStatistics& statistics() const { return statistics_; }
   const RequestSamples& reader() const { return reader_; }
   int64_t waiting() const { return scheduler_->waiting(); }
-  /// Any thread. `request.version` is the number of this one.
+  /// Thread-safe. `request.version` must be this version's number.
   void submit(InferRequest, Answer);
-  /// The scores of samples, of each output, past the scheduler.
+  /// Scores samples without the scheduler. Returns the scores of each output.
   std::vector<std::vector<float>> score_offline(const SampleArrays&);
 
  private:

@@ -15,7 +15,7 @@ struct ProtoField {
   const char* name;
   int number;
   Kind kind = text;
-  std::span<const ProtoField> of{};  ///< of a message, or of a map's values
+  std::span<const ProtoField> of{};  ///< fields of a message, or of a map's value type
 };
 using enum ProtoField::Kind;
 
@@ -77,7 +77,7 @@ constexpr ProtoField kRegions[] = {{"regions", 1, map, kRegion}};
 
 std::string message_of_fields(std::span<const ProtoField> fields, const Json& json);
 
-/// The type numbers of config.pbtxt, which the datatypes of requests have in another order.
+/// The number of a datatype in config.pbtxt, whose order differs from the datatypes of requests.
 uint64_t number_of_datatype(std::string_view word) {
   constexpr std::string_view kWords[] = {"TYPE_INVALID", "TYPE_BOOL", "TYPE_UINT8", "TYPE_UINT16", "TYPE_UINT32",
                                          "TYPE_UINT64",  "TYPE_INT8", "TYPE_INT16", "TYPE_INT32",  "TYPE_INT64",

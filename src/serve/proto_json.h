@@ -1,4 +1,4 @@
-// Answers of the protocol that are JSON, as messages of Protocol Buffers.
+// Converts JSON responses of the protocol to Protocol Buffers messages.
 #pragma once
 
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace hctr::serve {
 
-/// Of the messages ServerMetadataResponse, ModelMetadataResponse, ModelConfigResponse, ModelStatisticsResponse,
-/// RepositoryIndexResponse and SystemSharedMemoryStatusResponse. Fields of the JSON that the message lacks are left
-/// out.
+/// Supports ServerMetadataResponse, ModelMetadataResponse, ModelConfigResponse, ModelStatisticsResponse,
+/// RepositoryIndexResponse and SystemSharedMemoryStatusResponse. JSON fields that the message lacks are omitted.
 std::string proto_of_json(std::string_view message, const Json&);
 
 }  // namespace hctr::serve

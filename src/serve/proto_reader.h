@@ -11,12 +11,12 @@
 
 namespace hctr::serve {
 
-/// The fields of a message, in their order. Errors: Refusal for bytes that are none.
+/// Iterates over the fields of a message, in their order. Errors: Refusal for invalid bytes.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) : rest_(message) {}
 
-  /// Goes to the next field. False: there is none.
+  /// Moves to the next field. Returns false at the end.
   bool next() {
     if (rest_.empty()) return false;
     const uint64_t tag = varint();
@@ -47,7 +47,8 @@ class ProtoReader {
     std::memcpy(&number, &value_, 8);
     return number;
   }
-  /// Each value of a repeated field of numbers, packed or not: visit(bits). `width`: bytes of a fixed one, 0: varints.
+  /// Calls visit(bits) for each value of a repeated numeric field, packed or not. `width`: bytes of a fixed-width
+  /// value; 0: varints.
   template <class Visit>
   void each(int width, const Visit& visit) const {
     if (!is_bytes()) {

@@ -59,7 +59,7 @@ class ProtoText {
     return text_.substr(begin, at_ - begin);
   }
 
-  /// Fields up to a bracket that closes; '\0': to the end.
+  /// Reads fields up to the closing bracket `closes`; '\0': up to the end of the text.
   Json read_fields(char closes, int depth) {
     if (depth > kDeepest) fail(cat("messages are nested in more than ", kDeepest, " others"));
     Json message{Json::Object{}};
@@ -97,7 +97,7 @@ class ProtoText {
     }
   }
 
-  /// A second value makes an array of the first one.
+  /// Adds a field. A second value of the same field turns the first one into an array.
   static void add(Json& message, const std::string& field, Json value) {
     const Json* before = message.find(field);
     if (!before) {
@@ -152,7 +152,7 @@ class ProtoText {
     return Json(minus ? -value : value);
   }
 
-  /// Texts one behind the other are one.
+  /// Reads adjacent string literals and concatenates them.
   Json strings() {
     std::string value;
     for (char quote = peek(); quote == '"' || quote == '\''; quote = peek()) {

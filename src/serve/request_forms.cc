@@ -1,4 +1,4 @@
-// Requests with a tensor for each column, and in the form of NVIDIA's backend.
+// Reads requests with one tensor per column, and requests in the form of NVIDIA's backend.
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +22,7 @@ int64_t rows_of_column(const NamedTensor& values, const NamedTensor* counts) {
   return values.shape[0];
 }
 
-/// Ends of the rows' lists; empty: rows have one value each.
+/// List offsets of the rows, [rows + 1]; empty: each row has one value.
 std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* counts, int64_t rows) {
   std::vector<int32_t> ends;
   if (elements_of(values) > std::numeric_limits<int32_t>::max())
@@ -47,7 +47,7 @@ std::vector<int32_t> list_ends(const NamedTensor& values, const NamedTensor* cou
   return ends;
 }
 
-/// A message of the reader, which knows the request by the name of its table.
+/// Replaces the table's source name in an error message of the reader by "the request".
 std::string with_request_for(std::string message, const std::string& source) {
   for (const std::string& name : {cat("'", source, "'"), source})
     for (size_t at; (at = message.find(name)) != message.npos;) message.replace(at, name.size(), "the request");

@@ -25,7 +25,7 @@ const NamedTensor* find_counts(const InferRequest& request, std::string_view nam
   return find_input(request, cat(name, kCounts));
 }
 
-/// "clicks" of "clicks.counts".
+/// Returns "clicks" for "clicks.counts".
 std::string_view without_counts(std::string_view name) {
   return name.ends_with(kCounts) ? name.substr(0, name.size() - kCounts.size()) : name;
 }
@@ -34,7 +34,7 @@ std::string_view without_counts(std::string_view name) {
   throw Refusal::invalid("input '", tensor.name, "' has shape ", text_of_shape(tensor.shape), "; expected ", expected);
 }
 
-/// The samples of the request, which each of its inputs has.
+/// Checks that an input has the same number of samples as the inputs before.
 void agree_on_samples(int64_t samples, const NamedTensor& of, int64_t& all, std::string& said_by) {
   if (all < 0) {
     all = samples;
@@ -44,7 +44,7 @@ void agree_on_samples(int64_t samples, const NamedTensor& of, int64_t& all, std:
   }
 }
 
-/// Numbers of values in each bag, added up. Errors: Refusal for a negative one, and where they are other than `values`.
+/// Prefix sums of the bags' sizes. Errors: Refusal for a negative size, and if the sizes do not add up to `values`.
 std::vector<int64_t> ends_of(const NamedTensor& counts, int64_t values) {
   std::vector<int64_t> ends = integers_of(counts, false);
   int64_t sum = 0;
@@ -65,7 +65,7 @@ std::vector<RequestColumn> columns_of_config(const Config& config, const std::ve
   DataSection section = config.data;
   const auto stated = columns_of(section);
   if (!stated) return columns;
-  // A column may be read twice: as a number and as a category.
+  // A column may occur twice in the config: as a number and as a category.
   const auto add = [&](const RequestColumn& column) {
     const auto before = std::ranges::find(columns, column.name, &RequestColumn::name);
     if (before == columns.end()) {

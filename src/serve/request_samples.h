@@ -1,4 +1,4 @@
-// Samples of a request, in any of the forms in which a client may send them, as arrays that a model scores.
+// Reads the samples of a request, in any of the supported forms, into arrays that a model can score.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hctr::serve {
 
-/// An input as metadata describe it; -1: any size.
+/// An input as described by the model's metadata; -1: any size.
 struct TensorDescription {
   std::string name;
   Datatype type;
@@ -22,33 +22,33 @@ struct TensorDescription {
   bool operator==(const TensorDescription&) const = default;
 };
 
-/// A column that the model's config names, for requests with a tensor a column.
+/// A column of the model's config, for requests with one tensor per column.
 struct RequestColumn {
   enum class Use { dense, slot, ignored };
   std::string name;
   Use use;
-  bool has_default = false;  ///< the config states a value for what is missing
+  bool has_default = false;  ///< the config has a default for missing values
   bool optional = false;     ///< no layer reads it
 };
 
-/// Reads requests for one model. Inputs are found by name. Forms:
-///   packed   the dense input [n, columns]; each keys input [n, slots], or its keys one behind the other [keys] and
+/// Reads requests for one model. The names of the inputs decide the form of a request:
+///   packed   the dense input [n, columns]; each keys input [n, slots], or its keys concatenated, [keys], and
 ///            "<name>.counts" [n, slots]
 ///   columns  a tensor for each column of the data: [n] values, [n, k] lists, or values [any] and "<column>.counts" [n]
-///   DES      DES, CATCOLUMN and ROWINDEX, as NVIDIA's backend takes them
-/// Any thread.
+///   DES      DES, CATCOLUMN and ROWINDEX, as in NVIDIA's backend
+/// Thread-safe.
 class RequestSamples {
  public:
-  /// The config outlives it.
+  /// The config must outlive this object.
   RequestSamples(const Config&, std::vector<ModelTensor> inputs);
 
-  /// Inputs of the packed form.
+  /// The inputs of the packed form.
   const std::vector<TensorDescription>& inputs() const { return described_; }
   const std::vector<RequestColumn>& columns() const { return columns_; }
-  /// Whether a request's first sizes are its samples.
+  /// Whether the first dimension of every input is the number of samples.
   bool samples_lead() const { return samples_lead_; }
 
-  /// Errors: Refusal naming the input, the value and what is expected; Error(data) for a value that does not fit its
+  /// Errors: Refusal naming the input, its value and the expected value; Error(data) for a value that is invalid in its
   /// column.
   SampleArrays read(const InferRequest&) const;
 
@@ -61,10 +61,10 @@ class RequestSamples {
   SampleArrays read_backend_form(const InferRequest&) const;
   void read_dense(const NamedTensor&, SampleArrays&) const;
   void read_keys(const NamedTensor&, const NamedTensor* counts, size_t input, SampleArrays&) const;
-  /// Refuses a bag with more keys than its slot takes.
+  /// Throws a Refusal for a bag with more keys than its slot accepts.
   void expect_bags(const SampleArrays&) const;
 
-  Config config_;  // that of the model, but for how its data are read
+  Config config_;  // the model's config, except for data reading options
   Source source_;
   std::vector<ModelTensor> inputs_;
   std::vector<TensorDescription> described_;
@@ -72,11 +72,11 @@ class RequestSamples {
   bool samples_lead_ = true;
 };
 
-/// Refuses more samples than a request may have: of those whose lists are all empty a short request could have any
-/// number.
+/// Throws a Refusal for more samples than the limit. The limit is lower for tensors without data, because a short
+/// request could claim any number of samples with empty lists.
 void expect_few_samples(const NamedTensor&, int64_t samples);
 
-/// Appends the samples of one request to those of others for the same model.
+/// Appends the samples of one request to those of another request for the same model.
 void append_samples(SampleArrays& to, const SampleArrays& from);
 
 }  // namespace hctr::serve

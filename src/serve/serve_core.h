@@ -1,4 +1,4 @@
-// What the service does, whatever front end a call comes by.
+// The operations of the service, shared by all front ends.
 #pragma once
 
 #include <atomic>
@@ -16,31 +16,32 @@
 
 namespace hctr::serve {
 
-/// Any thread.
+/// Thread-safe.
 class ServeCore {
  public:
   /// Loads the models that the options name. Errors: those of ModelRepository.
   explicit ServeCore(const ServeOptions&);
-  /// After the front ends. Scores what waits.
+  /// Must be destroyed after the front ends. Scores the queued requests.
   ~ServeCore();
 
-  /// Answers as `answer` gets them; `done` of the control calls is called by another thread.
+  /// Scores a request; `answer` receives the response. The `done` callbacks of load() and unload() are called by
+  /// another thread.
   void infer(InferRequest, Answer);
   using Done = std::function<void(Status)>;
   void load(std::string model, std::optional<std::string> config, Done);
   void unload(std::string model, Done);
 
-  /// False once stop() was called, and while a model that is to be loaded is not.
+  /// Returns false after stop(), and until all requested models are loaded.
   bool ready() const;
-  /// From now on the service says that it is not ready.
+  /// Makes ready() return false.
   void stop() { stops_ = true; }
 
-  // The messages of the protocol. Errors: Refusal.
+  // Responses of the protocol as JSON. Errors: Refusal.
   Json server_metadata() const;
   Json model_metadata(const std::string& model, const std::string& version) const;
   Json model_config(const std::string& model, const std::string& version) const;
   bool model_ready(const std::string& model, const std::string& version) const;
-  /// Of one model, or of all where `model` is empty.
+  /// Statistics of one model, or of all models if `model` is empty.
   Json statistics(const std::string& model, const std::string& version) const;
   Json index(bool ready_only) const;
 
@@ -55,7 +56,7 @@ class ServeCore {
   SharedRegions regions_;
   std::atomic<bool> stops_ = false;
   Clock::time_point polled_ = Clock::now();
-  std::unique_ptr<ControlThread> control_;  // ends first
+  std::unique_ptr<ControlThread> control_;  // destroyed first
 };
 
 }  // namespace hctr::serve

@@ -1,4 +1,4 @@
-// What the service is told when it starts.
+// The options of the service.
 #pragma once
 
 #include <chrono>
@@ -13,26 +13,27 @@
 
 namespace hctr::serve {
 
-/// When models are loaded: all at the start and never again; all, and again where their files change; those that a
-/// client loads.
+/// When models are loaded. none: all models, once, at the start. poll: additionally whenever their files change.
+/// on_request: when a client requests it.
 enum class ModelControl { none, poll, on_request };
 
 struct HttpLimits {
   int64_t header_bytes = 64 << 10, body_bytes = 64 << 20;
-  int64_t connections = 1024;                     ///< at a time; another one is answered with 503
-  std::chrono::milliseconds request_time{30000};  ///< for a request to arrive, plus a second for each 16 KiB
-  std::chrono::milliseconds idle_time{75000};     ///< between requests of a connection
-  std::chrono::milliseconds write_time{30000};    ///< without progress of an answer
+  int64_t connections = 1024;                     ///< maximum open connections; further ones are answered with 503
+  std::chrono::milliseconds request_time{30000};  ///< time limit for receiving a request, plus a second for each 16 KiB
+  std::chrono::milliseconds idle_time{75000};     ///< limit for an idle connection
+  std::chrono::milliseconds write_time{30000};    ///< time limit for sending a response without progress
 };
 
 struct ServeOptions {
-  /// Folders of models as Triton has them, and models: a run folder, a checkpoint, a prefix, or NAME=one of these.
+  /// Model repositories in Triton's layout, and models: a run folder, a checkpoint or a prefix, optionally as
+  /// NAME=PATH.
   std::vector<std::string> sources;
   ModelControl control = ModelControl::none;
   std::vector<std::string> load{};  ///< with on_request: models to load at the start; "*": all
   std::chrono::milliseconds poll_time{15000};
   std::string address = "127.0.0.1";
-  int http_port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< 0: any free port; negative: no such service
+  int http_port = 8000, grpc_port = 8001, metrics_port = 8002;  ///< 0: any free port; negative: disabled
   int http_threads = 2;
   HttpLimits limits{};
   std::chrono::milliseconds drain_time{30000};  ///< for requests that run when the service ends
@@ -41,7 +42,7 @@ struct ServeOptions {
   std::string store{};
   bool shared_memory = false;  ///< clients may name regions of it
   DeviceChoice device = DeviceChoice::automatic;
-  std::optional<int> threads{};  ///< of a CPU, for each batch
+  std::optional<int> threads{};  ///< CPU threads per batch
   std::optional<int> instances{};
   ScheduleOptions schedule{};
   Surroundings surroundings{};

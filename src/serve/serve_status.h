@@ -1,4 +1,4 @@
-// How the service answers a request that it does not fulfil.
+// The status of a response, and the exception for refused requests.
 #pragma once
 
 #include <exception>
@@ -17,13 +17,13 @@ struct Status {
   bool ok() const { return code == Code::ok; }
 };
 
-/// The words of "reason" in metrics: REJECTED, CANCELED, BACKEND or OTHER.
+/// The value of the label "reason" in metrics: REJECTED, CANCELED, BACKEND or OTHER.
 std::string_view reason_word(Code);
 int http_status(Code);
-/// The number of a gRPC status.
+/// The corresponding gRPC status code.
 int grpc_status(Code);
 
-/// A request that is refused: what its sender can change.
+/// The exception for a request that is refused because of something that its sender can change.
 class Refusal : public std::exception {
  public:
   Refusal(Code code, std::string message) : status_{code, std::move(message)} {}

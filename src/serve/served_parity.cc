@@ -30,7 +30,7 @@ void append_tensor(PackedRequest& request, std::string& tail, const std::string&
   tail.append(reinterpret_cast<const char*>(values), count * sizeof(T));
 }
 
-/// The scores of all outputs in an answer, one behind the other.
+/// The scores of all outputs in a response, concatenated.
 std::vector<float> scores_of(const HttpConnection::Answer& answer, const std::string& model) {
   if (answer.status != 200)
     throw Error(Kind::io, cat("the service answered ", answer.status, " to samples of model '", model,
@@ -45,7 +45,7 @@ struct ParityRun {
   const Service& service;
   const std::string& model;
   const SampleArrays& samples;
-  const std::vector<std::vector<float>>& offline;  // of each output
+  const std::vector<std::vector<float>>& offline;  // by output
   std::mutex mutex{};
   int64_t next = 0;
   Parity result{};

@@ -1,4 +1,4 @@
-// Whether a service gives the scores that predict gives.
+// Checks that a service returns the same scores as `predict`.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hctr::serve {
 
-/// A request in the packed form, with binary tensors behind its JSON.
+/// A request in the packed form, with binary tensors after its JSON.
 struct PackedRequest {
   std::string body;
   size_t json_bytes = 0;
@@ -17,12 +17,12 @@ struct PackedRequest {
 PackedRequest packed_request(const SampleArrays&, int64_t first, int64_t count);
 
 struct Parity {
-  int64_t samples = 0, requests = 0, different = 0;  ///< different: scores
-  double largest = 0;                                ///< of the differences
+  int64_t samples = 0, requests = 0, different = 0;  ///< different: number of differing scores
+  double largest = 0;                                ///< largest difference
 };
-/// Sends the evaluation samples of a model's config to the service, in pieces of random sizes by several clients, and
-/// compares the answers with scores of the same samples computed at once. Errors: those of reading; Error(io), also
-/// where an answer is an error.
+/// Sends the evaluation samples of a model's config to the service, in requests of random sizes from several clients,
+/// and compares the responses with scores of the same samples computed in one batch. Errors: those of reading;
+/// Error(io), also if a response is an error.
 Parity compare_with_offline(const Service&, const std::string& model);
 
 }  // namespace hctr::serve

@@ -57,11 +57,11 @@ Service::Service(const ServeOptions& options) : options_(options) {
 }
 
 Service::~Service() {
-  // Front ends first: their threads call what is behind them. Answers that come later find them gone.
+  // Destroy the front ends first: their threads call the core. Responses that complete later are dropped.
   metrics_.reset();
   http_.reset();
   if (grpc_) grpc_->drain(0);
-  core_.reset();  // answers the calls that gRPC waits for
+  core_.reset();  // answers the pending gRPC calls
   grpc_.reset();
 }
 

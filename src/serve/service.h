@@ -1,4 +1,4 @@
-// The whole service: models, and the front ends that clients reach them by.
+// The complete service: models and front ends.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class Service {
   int http_port() const { return http_ ? http_->port() : -1; }
   int metrics_port() const { return metrics_ ? metrics_->port() : -1; }
   int grpc_port() const { return grpc_ ? grpc_->port() : -1; }
-  /// Says that it is not ready, answers the requests that there are, and closes. Whether all were answered in time.
+  /// Reports "not ready", answers the pending requests, and closes. Returns whether all were answered in time.
   bool drain();
 
  private:

@@ -1,4 +1,4 @@
-// Regions of the system's shared memory that clients have registered, for inputs and outputs.
+// System shared memory regions that clients have registered for inputs and outputs.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace hctr::serve {
 
-/// Any thread. Another process may change what is in a region, and its size, at any time: inputs are copied before they
-/// are checked, by reads, which fail where memory is gone; a mapping would end this process then.
+/// Thread-safe. Another process may change the content and size of a region at any time. Inputs are therefore copied
+/// before validation, and are copied by pread(), which fails if the memory is gone; access through a mapping would end
+/// this process.
 class SharedRegions {
  public:
   explicit SharedRegions(bool allowed) : allowed_(allowed) {}
 
-  /// `key`: the name of shm_open(). Errors: Refusal where the service does not allow it, for a name in use, and for
-  /// bytes that the region does not have.
+  /// Registers a region. `key`: the name for shm_open(). Errors: Refusal if shared memory is not enabled, for a name in
+  /// use, and for bytes outside the region.
   void add(const std::string& name, const std::string& key, int64_t offset, int64_t bytes);
-  /// Of an unknown name it does nothing; empty: all.
+  /// Unregisters a region; empty: all regions. An unknown name is ignored.
   void remove(const std::string& name);
-  /// One region, or all where `name` is empty. Errors: Refusal.
+  /// The status of one region, or of all regions if `name` is empty. Errors: Refusal.
   Json status(const std::string& name) const;
 
-  /// Gives inputs whose parameters name a region their data. Errors: Refusal for bytes outside of it.
+  /// Loads the data of inputs whose parameters name a region. Errors: Refusal for bytes outside the region.
   void attach(InferRequest&) const;
-  /// Writes an output where its parameters name a region. Returns whether they do. Errors: Refusal.
+  /// Writes an output to the region that its parameters name. Returns false if they name none. Errors: Refusal.
   bool deliver(const WantedOutput&, const NamedTensor&) const;
 
  private:
   struct Region;
-  /// The bytes that the parameters of a tensor name; null: they name no region.
+  /// The region that the parameters of a tensor name, and the range of bytes in it; null: no region is named.
   std::shared_ptr<Region> find(const std::string& tensor, const Parameters&, int64_t& begin, int64_t& bytes) const;
 
   bool allowed_;

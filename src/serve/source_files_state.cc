@@ -10,7 +10,7 @@
 namespace hctr::serve {
 namespace {
 
-/// The number that a name is, without leading zeros; 0: none.
+/// The number of a version folder's name, without leading zeros; 0: not a number.
 int64_t number_of(const std::string& name) {
   int64_t number = 0;
   const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -78,7 +78,7 @@ std::string state_of_path(const fs::path& path) {
   if (!problem) states.insert(real.string());
   if (fs::is_directory(path, problem)) {
     for (const auto& entry : fs::directory_iterator(path, problem)) states.insert(state_of_file(entry.path()));
-  } else if (!fs::exists(path, problem) && fs::is_directory(path.parent_path(), problem)) {  // a prefix
+  } else if (!fs::exists(path, problem) && fs::is_directory(path.parent_path(), problem)) {  // `path` is a prefix
     for (const auto& entry : fs::directory_iterator(path.parent_path(), problem))
       if (entry.path().filename().string().starts_with(path.filename().string()))
         states.insert(state_of_file(entry.path()));

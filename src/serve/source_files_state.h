@@ -1,4 +1,4 @@
-// What lies where models are: which folders are models and versions, and whether their files have changed.
+// Inspects model folders: which folders are models and versions, and whether their files have changed.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@
 
 namespace hctr::serve {
 
-/// Whether the folder has folders of models in it.
+/// Whether the folder contains model folders.
 bool is_repository(const fs::path& folder);
-/// Whether it has a config.pbtxt, or a folder whose name is a number and that holds a model.
+/// Whether the folder has a config.pbtxt, or a subfolder whose name is a number.
 bool is_model_folder(const fs::path& folder);
-/// The folders whose names are numbers.
+/// The subfolders whose names are numbers, by number.
 std::map<int64_t, std::string> versions_in(const fs::path& folder);
 
-/// The name for a model that has none: the last part of its path.
+/// The default name of a model: the last component of its path.
 std::string name_of_model(const std::string& path);
-/// Errors: Error(config) for a name that no request could have.
+/// Errors: Error(config) for a name that requests cannot contain.
 void expect_model_name(const std::string& name, const std::string& path);
 
-/// Changes when a file at this path, or directly in a folder at this path, is written anew or replaced.
+/// Returns a text that changes when a file at this path, or directly in a folder at this path, is rewritten or
+/// replaced.
 std::string state_of_path(const fs::path&);
-/// The same for the files of a model; with `versioned`, for its config and all of its versions.
+/// Like state_of_path(), for all files of a model; with `versioned`, for its config and all of its versions.
 std::string state_of_model(const fs::path&, bool versioned);
 
 }  // namespace hctr::serve

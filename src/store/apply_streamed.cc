@@ -1,4 +1,4 @@
-// Deltas of a stream as changes of the tables of a store.
+// Applies deltas of a stream as changes to the tables of a store.
 #include <unordered_set>
 
 #include "core/base/expect.h"
@@ -27,7 +27,7 @@ ChangesOfTable changes_of_streamed(const StreamedAbout::Table& about, const Stre
   return changes;
 }
 
-/// The keys that a table has and a whole model lacks.
+/// Adds to `changes`, as removed, the keys that the table has and the streamed full model lacks.
 void remove_others(const StoreTable& table, ChangesOfTable& changes) {
   std::map<int32_t, std::unordered_set<int64_t>> stays;
   for (const auto& [slot, change] : changes) stays[slot].insert(change.keys.begin(), change.keys.end());

@@ -83,7 +83,7 @@ void BoundVersion::make_pools() {
 void BoundVersion::warm(StoreTable& table, size_t number, BoundVersion& before) {
   for (const auto& [slot, name] : table.spaces()) {
     std::vector<int64_t> keys = before.hot_keys(table.name(), slot);
-    std::reverse(keys.begin(), keys.end());  // the last that come in are the last that go
+    std::reverse(keys.begin(), keys.end());  // add the most recently used keys last: the cache evicts them last
     for (size_t first = 0; first < keys.size(); first += kRowsOfCacheChange) {
       const std::span<const int64_t> some =
           std::span(keys).subspan(first, std::min<size_t>(kRowsOfCacheChange, keys.size() - first));
@@ -129,7 +129,8 @@ void BoundVersion::read(int32_t space, std::span<const int64_t> keys, float* row
             content->pending ? &content->pending->rows[place.first] : nullptr);
 }
 
-/// An update that the store shows. What fails here is thrown by requests from then on: their rows would be old.
+/// Applies an update that the store already shows. If this fails, all later requests throw the error, because the
+/// cached rows are out of date.
 void BoundVersion::take(const std::vector<ChangesOfTable>& changes, uint64_t number) {
   try {
     std::vector<DeviceCache::Update> updates;
@@ -204,7 +205,7 @@ StoreCache::Answer BoundVersion::read_all(std::span<const StoreCache::Part> part
   return answer;
 }
 
-/// Asks the store for the keys: it names the first without a row in its error.
+/// Looks the keys up in the store. The store's error names the first key without a row.
 void BoundVersion::name_missing(std::span<const StoreCache::Part> parts) const {
   const StoreReading reading(view_);
   std::vector<float> rows;

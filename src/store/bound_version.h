@@ -1,4 +1,4 @@
-// One version of a model in a cache of its own.
+// A device cache that is bound to one version of a model.
 #pragma once
 
 #include <exception>
@@ -17,16 +17,17 @@
 
 namespace hctr {
 
-/// Any thread calls any member but fill().
+/// Thread-safe, except fill().
 class HCTR_HIDDEN BoundVersion {
  public:
   using Version = StoreView::Version;
 
-  /// `device`: of the cache; null: there is none, and the store answers.
+  /// `device`: the cache's device; null: there is no cache, and the store answers requests.
   BoundVersion(StoreView, std::shared_ptr<const Version>, const StoreCacheOptions&, const Device* device);
 
-  /// Decides which tables are whole and loads them; of the others the keys that `before` used last, which may be null.
-  /// From then on updates of the version come in. Under the locks of Store::State. Errors: Error(device).
+  /// Chooses the tables to cache completely and loads them. For each other table, loads the keys that `before` used
+  /// most recently; `before` may be null. Subscribes to updates of the version. Call with the locks of Store::State
+  /// held. Errors: Error(device).
   void fill(BoundVersion* before);
 
   StoreCache::Answer lookup(std::span<const StoreCache::Part>, void* stream);
@@ -56,18 +57,19 @@ class HCTR_HIDDEN BoundVersion {
   std::vector<PoolOfTable> pools_;  // of tables
   std::vector<float> defaults_;     // likewise
   mutable std::shared_mutex spaces_lock_;
-  std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // of tables and slots
+  std::map<std::pair<size_t, int32_t>, int32_t> spaces_;  // [table, slot] space in the cache
   std::vector<std::pair<size_t, int32_t>> places_;        // of spaces
   std::mutex failure_lock_;
   std::exception_ptr failure_;
-  std::unique_ptr<DeviceCache> cache_;  // null: no GPU
+  std::unique_ptr<DeviceCache> cache_;  // null without a device
   std::shared_ptr<const Version::Listener> listener_;
 };
 
-/// A StoreCache on a device, which may be the CPU: the reference for that of a GPU. Null: without a cache.
+/// Creates a StoreCache on a device. The CPU is the reference implementation of the GPU's cache. `Device` null: no
+/// cache.
 StoreCache cache_on(const Store&, std::string_view model, const StoreCacheOptions&, const Device*);
 
-/// How many rows of each table a cache of this size has.
+/// The pools of a cache and their numbers of rows.
 struct CachePlan {
   struct Table {
     int64_t dim, rows;
@@ -75,8 +77,9 @@ struct CachePlan {
   std::vector<CachePoolOptions> pools{};
   std::vector<int32_t> pool_of_table{};
 };
-/// The smallest tables are whole, as far as they fit; those of one width among the others share a pool, and the pools
-/// share what is left by the bytes of their rows. Errors: Error(device) where that is too little.
+/// Caches the smallest tables completely, as long as they fit. The other tables share one pool per vector size. Memory
+/// is divided among these pools in proportion to the bytes of their tables' rows. Errors: Error(device) if memory is
+/// too small.
 CachePlan plan_cache(std::span<const CachePlan::Table>, ops::CachedType, int64_t bytes, int64_t rows_of_change);
 
 }  // namespace hctr

@@ -13,7 +13,7 @@ constexpr int64_t kFewestRows = 1024;
 CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType type, int64_t bytes,
                      int64_t rows_of_change) {
   const auto whole_pool = [&](const CachePlan::Table& table) {
-    // A quarter more than there are, for keys that updates bring.
+    // Reserves a quarter more rows than the table has, for keys that updates add.
     return CachePoolOptions{static_cast<int32_t>(table.dim), type, table.rows + table.rows / 4 + kFewestRows, true};
   };
   const auto bytes_of = [&](const CachePoolOptions& pool) { return DeviceCache::bytes_of(pool, rows_of_change); };
@@ -30,7 +30,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
   std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   CachePlan plan;
   plan.pool_of_table.assign(tables.size(), -1);
-  // Where not all fit, half is left for the rows of the others that are asked for most.
+  // If not all tables fit, half of the memory is reserved for frequently used rows of partly cached tables.
   int64_t left = bytes;
   const int64_t kept = all <= bytes ? 0 : bytes / 2;
   for (const Candidate& one : by_size) {
@@ -51,7 +51,7 @@ CachePlan plan_cache(std::span<const CachePlan::Table> tables, ops::CachedType t
     const auto pool = [&, width = dim](int64_t most) {
       return CachePoolOptions{static_cast<int32_t>(width), type, most, false};
     };
-    // Arrays begin at multiples of 256 bytes, and sets have 16 entries.
+    // Arrays are aligned to 256 bytes, and sets have 16 entries, so the sizes are estimated from two pools.
     const double of_row = static_cast<double>(bytes_of(pool(1 << 28)) - bytes_of(pool(16))) / ((1 << 28) - 16);
     const double fixed = static_cast<double>(bytes_of(pool(16))) + 4096 + 16 * of_row;
     const double share = static_cast<double>(left) * static_cast<double>(rows * dim) / weight;

@@ -47,7 +47,7 @@ struct ConcurrentRows::Block {
   int64_t first(uint32_t hash) const { return static_cast<int64_t>((static_cast<uint64_t>(hash) * slots64()) >> 32); }
   uint64_t slots64() const { return static_cast<uint64_t>(slots); }
   int64_t next(int64_t slot) const { return slot + 1 == slots ? 0 : slot + 1; }
-  /// The slot of the key, or a free one if the key has none.
+  /// The slot with the key, or a free slot if the key is missing.
   int64_t slot_of(int64_t key, uint32_t hash) const {
     int64_t slot = first(hash);
     for (int64_t tries = 0; tries < slots; ++tries, slot = next(slot)) {
@@ -120,7 +120,7 @@ bool ConcurrentRows::read(const Home& home, uint32_t* to) const {
       const int64_t slot = block.slot_of(home.key, home.hash);
       const bool found = block.keys[slot].load(std::memory_order_acquire) == home.key;
       if (found && to) copy_row(block, slot, to);
-      // After the reads above, which acquire.
+      // Safe as a relaxed load: the reads above have acquire order.
       if (partition.sequence.load(std::memory_order_relaxed) == before) return found;
     }
     if (tries % 64 == 0) std::this_thread::yield();
@@ -225,7 +225,8 @@ void ConcurrentRows::remove_slot(Partition& partition, int64_t slot) {
   std::vector<uint32_t> row(static_cast<size_t>(words_));
   const uint64_t sequence = partition.sequence.load(std::memory_order_relaxed);
   partition.sequence.store(sequence + 1, std::memory_order_relaxed);
-  // Later rows move into the hole if their search passes it (Knuth, volume 3, 6.4, algorithm R).
+  // Moves a later row into the freed slot if the row's probe sequence passes that slot (Knuth, volume 3, 6.4, algorithm
+  // R).
   for (int64_t from = block.next(slot);; from = block.next(from)) {
     const int64_t key = block.keys[from].load(std::memory_order_relaxed);
     if (key == kNone) break;

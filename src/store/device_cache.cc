@@ -15,12 +15,13 @@ namespace {
 constexpr int kMostPools = 256;
 
 uint32_t sets_of(const CachePoolOptions& options) {
-  // Where nothing may be evicted a quarter of the entries stays empty, so that searches are short.
+  // Pools without eviction leave a quarter of the entries empty, so that searches are short.
   const int64_t keys_of_set = options.whole ? ops::kCacheWays * 3 / 4 : ops::kCacheWays;
   return static_cast<uint32_t>(std::max<int64_t>(1, (options.rows + keys_of_set - 1) / keys_of_set));
 }
 
-/// The arrays of a pool, one behind the other in one block. Returns the bytes; `base` null: only those.
+/// Places the arrays of a pool contiguously in one block and returns the block's size. `base` null: only computes the
+/// size.
 size_t place_arrays(const CachePoolOptions& options, int64_t spare, std::byte* base, ops::CachePool& pool) {
   size_t at = 0;
   const auto place = [&](auto*& array, size_t count) {
@@ -66,7 +67,8 @@ DeviceCache::DeviceCache(const Options& options, CacheSource source)
   HCTR_EXPECT(options.sessions >= 1 && options.sessions <= ops::kCacheSessions, options.sessions, " sessions");
   HCTR_EXPECT(options.rows_of_change >= 1, options.rows_of_change, " rows of a change");
   const CurrentDevice current(options_.device);
-  ops::cache_next_epoch(writer_, reinterpret_cast<ops::CacheState*>(state_.data()));  // 0 is no epoch
+  // the first epoch is 1, because 0 means "no epoch"
+  ops::cache_next_epoch(writer_, reinterpret_cast<ops::CacheState*>(state_.data()));
   writer_stream_.ref().synchronize();
   for (int i = 0; i < options.sessions; ++i) {
     sessions_.push_back(std::make_unique<Session>(options_.device, i));

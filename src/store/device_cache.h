@@ -1,4 +1,4 @@
-// Rows of tables in the memory of a device, for look-ups that find nearly all of their keys there.
+// Caches rows of tables in device memory. Most look-ups find nearly all keys in the cache.
 #pragma once
 
 #include <atomic>
@@ -19,86 +19,89 @@
 
 namespace hctr {
 
-/// Rows of one width and type, of any number of tables.
+/// A pool of rows of one vector size and dtype, from any number of tables.
 struct CachePoolOptions {
   int32_t dim = 0;
   ops::CachedType type = ops::CachedType::f32;
-  int64_t rows = 0;    ///< at most about so many keys
-  bool whole = false;  ///< every key of its tables is put: none is evicted, and one that is not here has no row
+  int64_t rows = 0;  ///< approximate maximum number of keys
+  /// the pool contains all keys of its tables: keys are never evicted, and a missing key has no row
+  bool whole = false;
 };
 
-/// Who has all rows.
+/// The source of all rows, behind the cache.
 struct CacheSource {
-  /// rows: [keys, dim]; found: [keys], 0 at the call. Called by any thread, with different keys.
+  /// rows: [keys, dim]; found: [keys], zeroed by the caller. Called from any thread, with distinct keys.
   std::function<void(int32_t space, std::span<const int64_t> keys, float* rows, uint8_t* found)> rows;
-  /// How many updates the rows show, before and after a call of rows(); the cache has one of them once
-  /// DeviceCache::update() had its number. Null: rows never change.
+  /// The number of updates that the rows contain. Read before and after a call of rows(). The cache contains the same
+  /// updates once DeviceCache::update() has received this number. Null: rows never change.
   std::function<uint64_t()> updates{};
 };
 
-/// One table's part of a look-up. `vectors` points to memory of the device.
+/// The part of a look-up for one table. `vectors` points to device memory.
 struct CacheRequest {
   int32_t space = 0;
   std::span<const int64_t> keys{};
-  std::span<const int64_t> offsets{};  ///< [vectors + 1]; empty: a vector for each key
+  std::span<const int64_t> offsets{};  ///< [vectors + 1]; empty: one vector per key
   ops::Combiner combiner = ops::Combiner::sum;
   float* vectors = nullptr;
-  int64_t stride = 0;       ///< elements; 0: dim
-  bool keys_there = false;  ///< keys and offsets are in memory of the device, written by work queued on the stream
+  int64_t stride = 0;       ///< in elements; 0: dim
+  bool keys_there = false;  ///< whether keys and offsets are in device memory, written by work queued on the stream
 };
 
-/// What keys without a cached row get.
+/// The result for keys without a cached row.
 enum class CacheMisses {
-  answered,  ///< the row that the source has
-  defaulted  ///< the default; nobody waits
+  answered,  ///< the source's row
+  defaulted  ///< the default value, without waiting for the source
 };
 
 struct CacheResult {
-  int64_t misses = 0;    ///< keys that the cache did not have, as often as they occur
-  int64_t defaults = 0;  ///< keys that were given the default
+  int64_t misses = 0;    ///< occurrences of keys that the cache does not contain
+  int64_t defaults = 0;  ///< occurrences of keys that received the default value
 };
 
 struct CacheStatistics {
   int64_t keys = 0, bytes = 0;
-  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< of look-ups that waited
+  int64_t look_ups = 0, asked = 0, misses = 0, defaults = 0;  ///< counts of look-ups that the host waited for
   int64_t admitted = 0, evicted = 0, updated = 0;
-  int64_t repeated = 0;  ///< look-ups that an update made mixed
-  int64_t bypassed = 0;  ///< look-ups that only the source answered, since the cache was behind it for too long
+  int64_t repeated = 0;  ///< look-ups that were repeated because an update changed rows during the look-up
+  int64_t bypassed = 0;  ///< look-ups answered by the source alone, because the cache was too long behind the source
 };
 
-/// Any thread calls any member. Look-ups of a GPU take no lock that changes hold. Changes follow each other. On the
-/// CPU, where this is the reference, all calls follow each other.
+/// Thread-safe. On a GPU, look-ups take no lock that changes hold. Changes are serialized. On the CPU, the reference
+/// implementation, all calls are serialized.
 class DeviceCache {
  public:
   struct Options {
     Device device{};
-    int64_t rows_of_change = 16384;  ///< the most that come in or change at a time
-    int admit_after = 2;             ///< a key is admitted after so many look-ups have missed it
-    int sessions = 16;               ///< look-ups at a time, at most ops::kCacheSessions; more wait
-    int wait_ms = 100;               ///< that a look-up waits for an update that the source shows already
+    int64_t rows_of_change = 16384;  ///< maximum number of rows that are admitted or changed at a time
+    int admit_after = 2;             ///< number of look-ups that must miss a key before it is admitted
+    /// maximum concurrent look-ups, at most ops::kCacheSessions; further look-ups wait
+    int sessions = 16;
+    int wait_ms = 100;  ///< maximum wait of a look-up for an update that the source already contains
   };
   DeviceCache(const Options&, CacheSource);
   ~DeviceCache();
   DeviceCache(const DeviceCache&) = delete;
   DeviceCache& operator=(const DeviceCache&) = delete;
 
-  /// Bytes of the device that a pool takes.
+  /// The device memory of a pool in bytes.
   static int64_t bytes_of(const CachePoolOptions&, int64_t rows_of_change);
-  /// Errors: Error(device) where memory runs out.
+  /// Errors: Error(device) if memory is insufficient.
   int32_t add_pool(const CachePoolOptions&);
-  /// A table: its keys are apart from those of others.
+  /// Adds a key space for a table. Keys of different spaces are distinct.
   int32_t add_space(int32_t pool, float default_value);
 
-  /// Writes the vectors, in the order of the stream. With CacheMisses::answered all rows are of one update, and the
-  /// keys that were missed come in later; the call waits until the GPU has looked up. Otherwise it waits only where
-  /// `result` is wanted, and rows may be from before and after an update that runs meanwhile.
+  /// Writes the vectors, in stream order. With CacheMisses::answered, waits for the GPU's look-up; all rows are from
+  /// the same update, and missed keys may be admitted later. With CacheMisses::defaulted, waits only if `result` is
+  /// given, and rows may be a mixture from before and after a concurrent update.
   void lookup(std::span<const CacheRequest>, StreamRef, CacheMisses, CacheResult* result = nullptr);
 
-  /// Puts rows, of new keys too. absent: [keys], may be null: not 0 where the key has no row. Waits.
+  /// Adds or replaces rows. absent: [keys], or null; nonzero marks a key without a row. Waits for the change.
   void replace(int32_t space, std::span<const int64_t> keys, const float* rows, const uint8_t* absent = nullptr);
-  /// An update of one or more tables, seen whole or not at all: rows of keys that are here change, and `removed` have
-  /// no row any more. In a pool that is whole new keys come in; one of more than its spare rows is seen in parts.
-  /// `number`: that CacheSource::updates() gives once it shows this update. Waits.
+  /// An update of one or more tables. Look-ups see the update as a whole or not at all. Rows of cached keys change;
+  /// keys in `removed` lose their rows. Whole pools also add new keys; an update with more keys than the pool's spare
+  /// rows becomes visible in parts. `number`: the value of CacheSource::updates() that includes this update. Waits for
+  /// the change.
   struct Update {
     int32_t space = 0;
     std::span<const int64_t> keys{};
@@ -106,11 +109,11 @@ class DeviceCache {
     std::span<const int64_t> removed{};
   };
   void update(std::span<const Update>, uint64_t number);
-  /// The keys of a table with a row, the last used ones first.
+  /// The keys of a table with a row, most recently used first.
   std::vector<int64_t> keys_by_use(int32_t space);
-  /// Removes all keys of a table, which is not used any more.
+  /// Removes all keys of a table that is no longer used.
   void forget(int32_t space);
-  /// Waits until the keys that were missed so far, and are to come in, are here.
+  /// Waits until all keys that are due for admission have been added.
   void settle();
 
   CacheStatistics statistics();
@@ -123,7 +126,7 @@ class DeviceCache {
     int32_t pool, dim;
     float default_value;
   };
-  /// Keys of one pool that are to be written, with rows.
+  /// Keys of one pool to write, with their rows.
   struct Rows {
     std::vector<int64_t> keys;
     std::vector<int32_t> spaces;
@@ -172,10 +175,10 @@ class DeviceCache {
 
   std::mutex pending_lock_;
   std::condition_variable pending_changed_;
-  std::vector<Rows> pending_;  // by pool; rows and absent are empty
+  std::vector<Rows> pending_;  // [pool] keys to admit; `rows` and `absent` are empty
   CacheAdmission admission_{0};
   bool working_ = false, ends_ = false;
-  std::exception_ptr failure_;  // of the thread that brings keys in; the next look-up throws it
+  std::exception_ptr failure_;  // error of the admission thread; the next look-up throws it
   std::atomic<int64_t> look_ups_{0}, asked_{0}, misses_{0}, defaults_{0}, admitted_{0}, updated_{0}, repeated_{0},
       bypassed_{0};
   std::thread worker_;

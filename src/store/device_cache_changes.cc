@@ -1,4 +1,4 @@
-// What comes into a cache, changes there and leaves it. One change at a time.
+// Adds, changes and removes rows of a DeviceCache, one change at a time.
 #include <algorithm>
 #include <chrono>
 
@@ -32,7 +32,7 @@ void DeviceCache::Pool::reserve(int64_t keys_of_change, int64_t rows_of_change) 
   change.rows = grown<float>(rows, on, rows_of_change * options.dim);
 }
 
-/// Sends the keys of a change, and writes their rows to free ones, in pieces of what memory is reserved for.
+/// Uploads the keys of a change and writes their rows to free rows, in batches of at most options_.rows_of_change.
 void DeviceCache::write(Pool& pool, const Rows& from, bool only_present) {
   const auto count = static_cast<int64_t>(from.keys.size()), dim = int64_t{pool.options.dim};
   const int64_t piece = std::min(count, options_.rows_of_change);
@@ -53,7 +53,7 @@ void DeviceCache::write(Pool& pool, const Rows& from, bool only_present) {
     part.count = some;
     part.only_present = only_present;
     ops::cache_write(writer_, pool.device, part);
-    stream.synchronize();  // the rows of the next piece come into the same memory
+    stream.synchronize();  // waits, because the next batch reuses the staging memory
   }
   pool.change.count = count;
   pool.change.only_present = only_present;
@@ -67,7 +67,7 @@ void DeviceCache::remove(Pool& pool, bool only_untaken) {
   ops::cache_remove(writer_, pool.device, change);
 }
 
-/// Waits for the look-ups that may read rows which have retired, and makes those free.
+/// Frees retired rows, after waiting for look-ups that may still read them.
 void DeviceCache::end_change() {
   const StreamRef stream = writer_stream_.ref();
   ops::CacheState* const state = state_of(state_);
@@ -124,7 +124,8 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
     rows.absent.resize(rows.keys.size(), 0);
     rows.spaces.resize(rows.keys.size(), one.space);
     updated_ += static_cast<int64_t>(one.keys.size());
-    // A key without a row is known as such, so that nobody asks for it; in a whole pool it is not there.
+    // In a whole pool, removed keys are erased. In other pools, removed keys remain as keys known to have no row, so
+    // that look-ups do not ask the source.
     Rows& gone = pools_[static_cast<size_t>(of.pool)]->options.whole ? removed[static_cast<size_t>(of.pool)] : rows;
     gone.keys.insert(gone.keys.end(), one.removed.begin(), one.removed.end());
     gone.spaces.resize(gone.keys.size(), one.space);
@@ -133,7 +134,7 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   }
   const auto begin = [&] { ops::cache_begin_update(writer_, state_of(state_)); };
   const auto end = [&] { ops::cache_end_update(writer_, state_of(state_)); };
-  // What a whole pool has no free rows for comes before, as a part of its own.
+  // If a whole pool has fewer free rows than an update has keys, the excess is applied first, as separate parts.
   for (size_t p = 0; p < pools_.size(); ++p) {
     Pool& pool = *pools_[p];
     Rows& rows = written[p];
@@ -156,7 +157,8 @@ void DeviceCache::update(std::span<const Update> updates, uint64_t number) {
   for (size_t p = 0; p < pools_.size(); ++p) {
     if (written[p].keys.empty()) continue;
     set(*pools_[p]);
-    if (!pools_[p]->options.whole) remove(*pools_[p], true);  // rows that found no room are missed from now on
+    // keys whose rows did not fit are removed, so that later look-ups miss them
+    if (!pools_[p]->options.whole) remove(*pools_[p], true);
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     if (removed[p].keys.empty()) continue;
@@ -192,14 +194,15 @@ void DeviceCache::forget(int32_t number) {
   end_change();
 }
 
-/// Keys that were missed, each once, may come in.
+/// Counts misses of distinct keys, and schedules keys for admission.
 void DeviceCache::consider(int32_t number, std::span<const int64_t> keys) {
   const Space of = space(number);
   const std::lock_guard lock(pending_lock_);
   Rows& pending = pending_[static_cast<size_t>(of.pool)];
   for (const int64_t key : keys) {
     if (admission_.count(number, key) < options_.admit_after) continue;
-    if (pending.keys.size() >= static_cast<size_t>(options_.rows_of_change)) break;  // they are missed again
+    // skipped keys are counted again at their next miss
+    if (pending.keys.size() >= static_cast<size_t>(options_.rows_of_change)) break;
     pending.keys.push_back(key);
     pending.spaces.push_back(number);
   }
@@ -243,8 +246,8 @@ void DeviceCache::rethrow_failure() {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Reads the rows anew: those of the look-up may be of before an update. Where the source shows another update than the
-/// cache, the keys do not come in now.
+/// Reads the rows again, because the look-up's rows may precede an update. If the source and the cache contain
+/// different updates, does not admit the keys now.
 void DeviceCache::bring_in(int32_t number, Rows wanted) {
   const CurrentDevice current(options_.device);
   const std::lock_guard changes(changing_);

@@ -1,4 +1,4 @@
-// Look-ups of a DeviceCache: one kernel, and answers of the source for what it misses.
+// Look-ups of a DeviceCache: one kernel, and rows from the source for missed keys.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A host buffer of at least so many bytes; what it had is lost.
+/// Grows a host buffer to at least `bytes`. The contents are lost.
 std::byte* grown_host(std::unique_ptr<HostBuffer>& buffer, Device device, size_t bytes) {
   if (!buffer || buffer->bytes() < bytes)
     buffer = std::make_unique<HostBuffer>(device, std::max(bytes, buffer ? 2 * buffer->bytes() : size_t{4096}));
@@ -81,7 +81,7 @@ void DeviceCache::check(std::span<const CacheRequest> requests) const {
   HCTR_EXPECT(keys < (size_t{1} << 31), "a look-up of ", keys, " keys");
 }
 
-/// Queues copy and kernel. Parts, offsets and keys travel together.
+/// Queues one copy, of parts, offsets and keys together, and the look-up kernel.
 void DeviceCache::start(Session& session, std::span<const CacheRequest> requests, StreamRef stream, bool lists_misses) {
   size_t keys = 0, keys_here = 0, offsets_here = 0;
   for (const CacheRequest& request : requests) {
@@ -98,7 +98,7 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   session.parts.clear();
   session.lookup = {.only_f32 = true};
   size_t key = 0, sent = 0, sent_offsets = 0;
-  // Copies numbers of the host to the request, and gives the address that they have on the device.
+  // Copies host numbers to the request buffer. Returns their address on the device.
   const auto send = [&](std::span<const int64_t> numbers, size_t begin, size_t& count) {
     std::copy(numbers.begin(), numbers.end(), reinterpret_cast<int64_t*>(here + begin) + count);
     count += numbers.size();
@@ -144,12 +144,12 @@ void DeviceCache::start(Session& session, std::span<const CacheRequest> requests
   session.done->record(stream);
 }
 
-/// The GPU writes its answer to memory of the host: reading it there takes less than waiting for the stream.
+/// The GPU writes its answer to host memory. Polling that memory is faster than synchronizing with the stream.
 void DeviceCache::await_answer(Session& session, StreamRef stream) const {
   const auto until = Clock::now() + std::chrono::milliseconds(2);
   while (session.said().ticket != session.ticket) {
     if (Clock::now() < until) continue;
-    stream.synchronize();  // throws the error of work that failed
+    stream.synchronize();  // throws if queued work has failed
     HCTR_EXPECT(session.said().ticket == session.ticket, "a look-up without an answer");
   }
 }
@@ -160,7 +160,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   if (requests.empty()) return;
   rethrow_failure();
   const CurrentDevice current(options_.device);
-  // On the CPU a look-up is a loop over memory that changes write.
+  // On the CPU a look-up reads memory that changes write, so the look-up holds the lock of changes.
   std::unique_lock alone(changing_, std::defer_lock);
   if (!options_.device.is_cuda()) alone.lock();
   const Lease lease(*this);
@@ -189,7 +189,7 @@ void DeviceCache::lookup(std::span<const CacheRequest> requests, StreamRef strea
   if (result) *result = counts;
 }
 
-/// False: rows may be of different updates, and the look-up is to be repeated.
+/// Returns false if rows may come from different updates, so that the look-up must be repeated.
 bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                                CacheResult& counts) {
   const uint64_t applied = applied_;
@@ -203,7 +203,7 @@ bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> r
   if (said.mixed == 0 && updates_of_source() == applied) {
     try {
       answer(session, requests, stream, {listed, listed + said.misses}, counts);
-    } catch (...) {  // of the source
+    } catch (...) {  // an error of the source
       ops::cache_leave(ctx, session.lookup.state, session.number);
       session.done->record(stream);
       throw;
@@ -217,7 +217,7 @@ bool DeviceCache::look_up_once(Session& session, std::span<const CacheRequest> r
   return false;
 }
 
-/// Asks the source for the misses and queues their rows.
+/// Reads the rows of missed keys from the source, and queues the kernel that writes them to the output.
 void DeviceCache::answer(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                          std::vector<ops::CacheMiss> misses, CacheResult& counts) {
   std::sort(misses.begin(), misses.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -266,7 +266,7 @@ void DeviceCache::answer(Session& session, std::span<const CacheRequest> request
   session.done->record(stream);
 }
 
-/// Answers every key from the source, as if the cache had none.
+/// Answers all keys from the source and ignores the cache.
 void DeviceCache::answer_all(Session& session, std::span<const CacheRequest> requests, StreamRef stream,
                              CacheResult& counts) {
   std::vector<ops::CacheMiss> all;

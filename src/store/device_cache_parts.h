@@ -1,4 +1,4 @@
-// What a DeviceCache consists of.
+// The components of a DeviceCache: pools and look-up sessions.
 #pragma once
 
 #include "store/device_cache.h"
@@ -7,22 +7,22 @@ namespace hctr {
 
 struct DeviceCache::Pool {
   Pool(Device, const CachePoolOptions&, int64_t rows_of_change);
-  /// Memory on the device for this many keys of a change, and for rows to come from.
+  /// Reserves device memory for a change of `keys` keys, and for staging `rows` rows.
   void reserve(int64_t keys, int64_t rows);
 
   CachePoolOptions options;
-  int64_t spare;  ///< rows that are free after each change
+  int64_t spare;  ///< rows that must be free after each change
   Buffer memory;
   ops::CachePool device{};
-  // Of the change under way.
+  // Memory of the change in progress.
   Buffer keys, spaces, taken, absent, rows;
   ops::CacheChange change{};
 };
 
-/// Memory of one look-up at a time.
+/// The memory of a look-up. A session serves one look-up at a time.
 struct DeviceCache::Session {
   Session(Device on, int32_t index) : number(index), device(on), answer(on, sizeof(ops::CacheAnswer)) {}
-  /// For a request of this size. Nothing is under way.
+  /// Reserves memory for a request. No look-up may be in progress.
   void reserve(size_t request_bytes, size_t keys);
   void reserve_answers(size_t found, size_t values, size_t bags);
   ops::CacheAnswer said() const;
@@ -32,13 +32,13 @@ struct DeviceCache::Session {
   HostBuffer answer;
   std::unique_ptr<HostBuffer> request, misses, found, values, bags;
   Buffer request_there, places;
-  std::unique_ptr<Event> done;  ///< null: nothing was queued
+  std::unique_ptr<Event> done;  ///< null: no work was queued yet
   ops::CacheLookup lookup{};
   std::vector<ops::CachePart> parts{};
   uint32_t ticket = 0;
 };
 
-/// A session for the length of a call.
+/// Acquires a free session for the duration of a call.
 class DeviceCache::Lease {
  public:
   explicit Lease(DeviceCache&);

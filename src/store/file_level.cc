@@ -46,7 +46,7 @@ FileLevel::FileLevel(const fs::path& folder)
     }
   }
   lock_.keep_folders();
-  for (const auto& entry : fs::directory_iterator(folder_))  // left by a killed process
+  for (const auto& entry : fs::directory_iterator(folder_))  // removes files that a killed process has left
     if (entry.path().extension() == kRowsEnding && !named.contains(entry.path().filename().string()))
       fs::remove(entry.path());
 }

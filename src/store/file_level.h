@@ -1,4 +1,4 @@
-// The level in files of a folder.
+// A store level in files of a folder.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@
 
 namespace hctr {
 
-/// A folder with a RowFile for each namespace and "catalog.json", which says which commit is the last, the rows that
-/// each file has in it with the number of the file's last commit, and the note of the owner. Replacing that file is the
-/// commit, of all tables at once: a process killed at any point leaves what the last commit has made, whole. One
-/// process at a time has the folder.
+/// A folder with a RowFile per namespace and "catalog.json". The catalog has the number of the last commit and the
+/// owner's note. For each file, the catalog also has the number of rows and the file's own last commit. Replacing the
+/// catalog commits the changes of all tables together, so a killed process leaves exactly the state of the last commit.
+/// Only one process at a time can open the folder.
 class FileLevel : public StoreLevel {
  public:
   /// Opens or creates the folder. Reads each file once, sequentially. Errors: Error(io), also if another process uses
-  /// it; Error(data) naming the damaged file.
+  /// the folder; Error(data) with the name of a damaged file.
   explicit FileLevel(const fs::path& folder);
 
   std::string name() const override { return "file"; }
@@ -35,7 +35,7 @@ class FileLevel : public StoreLevel {
   void roll_back() override;
 
   int64_t verify() override;
-  /// Writes files that have free records anew.
+  /// Rewrites files that have free records.
   int64_t compact() override;
 
  private:
@@ -55,7 +55,7 @@ class FileLevel : public StoreLevel {
   std::string note_;
   mutable std::mutex mutex_;
   std::map<std::string, Member> members_;
-  std::vector<fs::path> dropped_;  // files to remove once the catalog no longer names them
+  std::vector<fs::path> dropped_;  // files to remove after the next catalog, which does not name them
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Plug-ins with the levels of a store that need other libraries.
+// Plug-ins for store levels that need additional libraries.
 #pragma once
 
 #include "store/redis_plugin.h"
@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// Loaded by the first call. Errors: Error(io) naming the file, and what to install.
+/// Loads the plug-in on the first call. Errors: Error(io) with the file's name and what to install.
 const RocksPlugin& rocks_plugin();
 const RedisPlugin& redis_plugin();
 

@@ -1,4 +1,4 @@
-// The sections of store.json about levels in other programs' databases.
+// The sections of store.json for levels in databases.
 #pragma once
 
 #include "store/store_config.h"

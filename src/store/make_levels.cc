@@ -26,7 +26,7 @@ std::unique_ptr<StoreLevel> make_level(const StoreLevelOptions& of, bool lowest)
   return std::make_unique<FileLevel>(of.folder);
 }
 
-/// Lower levels have larger numbers.
+/// The look-up order of a level; upper levels have smaller numbers.
 int depth_of(LevelKind kind) { return kind == LevelKind::memory ? 0 : kind == LevelKind::redis ? 1 : 2; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The levels that a store consists of.
+// Creates the levels of a store.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// In the order in which they are asked. Errors: Error(config) where they do not fit together; those of the levels.
+/// The levels in look-up order. Errors: Error(config) if the levels cannot be combined; those of the levels.
 std::vector<std::unique_ptr<StoreLevel>> make_levels(const StoreOptions&);
 
 }  // namespace hctr

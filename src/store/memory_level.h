@@ -1,4 +1,4 @@
-// The level in memory of this process.
+// A store level in the memory of this process.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// Tables are ConcurrentRows. With `most_rows`, each table is a cache of the levels below: at the limit a new row
-/// replaces another one.
+/// Tables are ConcurrentRows. With `most_rows`, each table is a cache of the levels below: a full table replaces a row
+/// for each new one.
 class MemoryLevel : public StoreLevel {
  public:
   explicit MemoryLevel(int64_t most_rows = 0) : most_rows_(most_rows) {}

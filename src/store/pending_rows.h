@@ -1,4 +1,4 @@
-// The rows of a table that an update changes, by key, while the levels take them.
+// The changes of an update to one table, by key, for look-ups while the levels apply them.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,28 @@
 
 namespace hctr {
 
-/// Never changes once it is made: any number of threads read it.
+/// Immutable after construction, so any number of threads may read it.
 class PendingRows {
  public:
-  /// What LevelTable::get() skips: levels below may still have rows of such keys.
+  /// Values of found[i]. LevelTable::get() skips keys with either value, because levels below may still have old rows
+  /// of these keys.
   static constexpr uint8_t kFound = 1, kRemoved = 2;
 
-  /// The changes outlive it.
+  /// The changes must outlive the object.
   PendingRows(const ChangesOfTable&, int64_t dim);
 
-  /// As LevelTable::get(), and sets found[i] of a removed key to kRemoved.
+  /// Like LevelTable::get(). Also sets found[i] to kRemoved for removed keys.
   int64_t get(int32_t slot, KeysToFind, float* rows, int64_t stride, uint8_t* found) const;
 
  private:
   struct Slot {
     const ChangedRows* changes;
     int shift;
-    std::vector<int64_t> heads;  // an open-addressing table: place in `keys` + 1, or -(place in `removed` + 1)
+    std::vector<int64_t> heads;  // open-addressing table: index in `keys` + 1, or -(index in `removed` + 1)
     int64_t key_at(int64_t head) const {
       return head > 0 ? changes->keys[static_cast<size_t>(head - 1)] : changes->removed[static_cast<size_t>(-head - 1)];
     }
-    /// The head of a key, or the free place for it.
+    /// The slot in `heads` with the key, or the free slot for it.
     size_t find(int64_t key) const;
   };
   int64_t dim_;

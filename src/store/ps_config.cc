@@ -1,4 +1,4 @@
-// The ps.json of HugeCTR's Hierarchical Parameter Server, in the spellings of its versions 3.1 to 24.06.
+// Reads the ps.json of HugeCTR's Hierarchical Parameter Server, in the spellings of versions 3.1 to 24.06.
 #include <algorithm>
 
 #include "core/base/expect.h"
@@ -232,13 +232,14 @@ void read_persistent(const PsConfig& ps, StoreConfig& config, Problems& problems
       .background_threads = db.num_threads};
 }
 
-/// Whether the rows of tables are served as the database has them.
+/// Whether the store serves the rows that the database already contains.
 bool has_rows_already(const PsConfig& ps, const StoreConfig& config) {
   if (config.redis && !config.lasts()) return !config.redis->fill;
   return config.lasts() && (ps.persistent_db->read_only || !ps.persistent_db->initialize_after_startup);
 }
 
-/// Each model follows the topics of its tables: the original's filters are of models, and the default one matches none.
+/// Makes each model follow the topics of its tables. HugeCTR's topic filters are not used: they apply to models, and
+/// the default filter matches none.
 void read_updates(const PsConfig& ps, StoreConfig& config, Problems& problems) {
   if (!ps.update_source) return;
   const PsUpdates& from = *ps.update_source;
@@ -288,7 +289,7 @@ void read_model(const PsModel& from, size_t number, bool in_level, StoreConfig& 
 }  // namespace
 
 StoreConfig read_ps_config(const Json& json, Problems& problems) {
-  // HugeCTR's documentation has this spelling in examples, but HugeCTR ignores it.
+  // Some examples in HugeCTR's documentation have this spelling, which HugeCTR ignores.
   if (json.find("peristent_db")) problems.error("/peristent_db", "unknown key; did you mean \"persistent_db\"?");
   Json known;
   if (json.object())

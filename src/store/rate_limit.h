@@ -1,4 +1,4 @@
-// Limits the rate of work.
+// Limits the rate of work per second.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class RateLimit {
  public:
   /// 0: none.
   explicit RateLimit(int64_t per_second) : per_second_(per_second) {}
-  /// Waits until `amount` more may be done; the lock is free meanwhile, if it may be.
+  /// Waits until the rate permits further work, then counts `amount`. `frees`: releases `lock` during the wait.
   void wait_for(int64_t amount, std::unique_lock<std::mutex>& lock, bool frees) {
     if (per_second_ <= 0) return;
     const auto now = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// A value that a writer replaces while readers use it.
+// A value that one writer replaces while readers use it without locks.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace hctr {
 
-/// Two places for values, of which one is current; each reader counts itself in that of its place, and the writer waits
-/// until the other place has none before it uses it again (P. McKenney, "Sleepable read-copy update", 2006). Readers
-/// never wait. One thread at a time writes.
+/// Stores two copies, one of which is current. Each reader increments a counter of the copy that it reads. The writer
+/// reuses a copy when its counters are zero (P. McKenney, "Sleepable read-copy update", 2006). Readers never wait. Only
+/// one thread may write at a time.
 template <class T>
 class ReadCopies {
  public:
@@ -23,12 +23,12 @@ class ReadCopies {
   ReadCopies(const ReadCopies&) = delete;
   ReadCopies& operator=(const ReadCopies&) = delete;
 
-  /// The value as it is now, as long as this lives; any thread may end it.
+  /// Keeps the current value alive until destruction. Any thread may destroy the object.
   class Reading {
    public:
     explicit Reading(const ReadCopies& of) {
       size_t stripe = std::hash<std::thread::id>()(std::this_thread::get_id());
-      stripe = (stripe ^ (stripe >> 12)) % kStripes;  // identifiers are addresses
+      stripe = (stripe ^ (stripe >> 12)) % kStripes;  // mixes the bits: thread identifiers are addresses
       for (;;) {
         const uint32_t place = of.current_.load();
         counter_ = &of.readers_[place][stripe].count;
@@ -51,9 +51,9 @@ class ReadCopies {
     const T* value_;
   };
 
-  // Of the writer.
+  // For the writer only.
   const T& get() const { return values_[current_.load()]; }
-  /// Readers that begin from now on see `next`. Returns when the others have ended.
+  /// Makes `next` the current value for new readers. Returns when no reader uses the previous value.
   void replace(T next) {
     const uint32_t before = current_.load(), after = 1 - before;
     values_[after] = std::move(next);

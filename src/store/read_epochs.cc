@@ -9,7 +9,7 @@ namespace hctr {
 
 std::atomic<int64_t>& ReadEpochs::enter() {
   size_t stripe = std::hash<std::thread::id>()(std::this_thread::get_id());
-  stripe = (stripe ^ (stripe >> 12)) % kStripes;  // identifiers are addresses
+  stripe = (stripe ^ (stripe >> 12)) % kStripes;  // mixes the bits: thread identifiers are addresses
   for (;;) {
     const uint32_t generation = current_.load();
     std::atomic<int64_t>& count = counters_[generation][stripe].readers;

@@ -1,4 +1,4 @@
-// Frees memory once no lock-free reader uses it.
+// Frees memory when no lock-free reader uses it any more.
 #pragma once
 
 #include <array>
@@ -9,9 +9,10 @@
 
 namespace hctr {
 
-/// Readers count themselves, for the length of a call, in one of two generations; what a writer retires is freed once
-/// no reader that may have seen it is left (P. McKenney, "Sleepable read-copy update", 2006). Neither waits for the
-/// other. Any number of readers; one thread at a time retires.
+/// A call of a reader belongs to one of two generations, and increments the generation's counter. Memory that a writer
+/// retires is freed once no reader can still access it (P. McKenney, "Sleepable read-copy update", 2006). Readers and
+/// writer do not wait for each other. There may be any number of readers, but only one thread at a time may retire
+/// memory.
 class ReadEpochs {
  public:
   class Reader {
@@ -25,7 +26,7 @@ class ReadEpochs {
     std::atomic<int64_t>& count_;
   };
 
-  /// Called when new readers can no longer find the memory. Frees memory without remaining readers.
+  /// Call when new readers can no longer find the memory. Also frees all retired memory that has no readers left.
   void retire(std::shared_ptr<void> memory);
 
  private:
@@ -38,7 +39,7 @@ class ReadEpochs {
 
   std::atomic<uint32_t> current_{0};
   std::array<std::array<Counter, kStripes>, 2> counters_{};
-  // What readers of the current generation may have seen; and what only those of the other one may have.
+  // retired_: readers of the current generation may use it. before_: only readers of the other generation may use it.
   std::vector<std::shared_ptr<void>> retired_, before_;
 };
 

@@ -1,4 +1,4 @@
-// Work that look-ups do not wait for.
+// A background thread for work that must not delay look-ups.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// One thread. Work that it has no room for, and what waits at the end, is not done.
+/// Runs work in one thread. Drops work if the queue is full, and at destruction.
 class RedisBackground {
  public:
   RedisBackground() : thread_([this] { serve(); }) {}

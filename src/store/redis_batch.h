@@ -1,4 +1,4 @@
-// Commands of Redis that are sent together.
+// A batch of Redis commands that are sent together.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace hctr {
 
-/// Sinks for replies that nobody needs, for one number, and for a number of each command.
+/// Sinks that ignore the reply, or store a single number.
 RedisSink no_reply();
 RedisSink number_reply(int64_t* number);
 
 class RedisBatch {
  public:
-  /// Begins a command of `words` more words than its name and key.
+  /// Begins a command. `words`: the number of words after the name and the key.
   void begin(std::string_view name, const std::string& key, size_t words, bool reads, RedisSink sink = no_reply());
   void word(std::string_view);
   void word(const void* bytes, int64_t count) { word({static_cast<const char*>(bytes), static_cast<size_t>(count)}); }
@@ -31,8 +31,8 @@ class RedisBatch {
   void size_line(char kind, size_t size);
   std::string bytes_;
   std::vector<RedisCommand> commands_;
-  std::vector<size_t> begins_;  // of each in bytes_
-  std::vector<size_t> keys_;    // the same of its key
+  std::vector<size_t> begins_;  // [command] offset in bytes_
+  std::vector<size_t> keys_;    // [command] offset of its key in bytes_
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Changes of a table in Redis, and reading all of it.
+// Changes of a table in Redis, and reading the whole table.
 #include <algorithm>
 #include <cstring>
 #include <unordered_set>
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRowsOfWrite = 256, kRowsOfBatch = 8192;
 constexpr int64_t kFieldsOfScan = 1000;
 
-/// The fields of a reply, one after the other: of HRANDFIELD, HGETALL, and of the inner array of HSCAN.
+/// Collects the fields of a reply in sequence: of HRANDFIELD, HGETALL, and the inner array of HSCAN.
 struct FieldsOfReply {
   int32_t depth;
   std::vector<std::string> fields{};
@@ -26,7 +26,7 @@ struct FieldsOfReply {
               const std::string text(bytes ? bytes : "", static_cast<size_t>(count));
               if (to.depth == 2 && arrays == 1) to.cursor = text;
               if (arrays != to.depth) return;
-              to.fields.resize(static_cast<size_t>(at));  // a reply may begin again
+              to.fields.resize(static_cast<size_t>(at));  // a repeated reply starts over at index `at`
               to.fields.push_back(text);
             },
             [](void*, int32_t, int64_t, int64_t) {}};
@@ -48,7 +48,7 @@ void RedisTable::give_up() {
   const NamesPointer next = shared_.options.names == StoreNames::own ? make_names() : nullptr;
   const std::lock_guard lock(mutex_);
   if (next)
-    names_ = next;  // what is there under other names is nobody's
+    names_ = next;  // rows under the previous names are abandoned
   else
     believed_ = false;
 }
@@ -69,7 +69,7 @@ void RedisTable::change(size_t keys, const std::function<void(const Names&)>& bo
   }
 }
 
-/// Keeps the rows that a change will replace.
+/// Stores the rows that a change will replace, for roll_back().
 void RedisTable::remember(std::span<const int64_t> keys) {
   const std::lock_guard lock(restoring_);
   std::vector<int64_t> fresh;
@@ -130,7 +130,7 @@ void RedisTable::roll_back() {
   }
   try {
     restore();
-  } catch (const Error&) {  // before the next change, then: look-ups know the rows
+  } catch (const Error&) {  // restored before the next change; until then look-ups use the stored rows
   }
 }
 
@@ -208,7 +208,7 @@ void RedisTable::write_gone(const Names& of, std::span<const int64_t> keys) {
   check(batch.run(*shared_.client, shared_.lowest));
 }
 
-/// Down to the share of most_rows that stays.
+/// Evicts rows until evict_to * most_rows are left.
 void RedisTable::evict(const Names& of, int64_t partition, int64_t rows) const {
   const StoreRedisOptions& options = shared_.options;
   const auto p = static_cast<size_t>(partition);

@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kRowsOfHash = 1'000'000;  // more would keep a server busy for long when the hash grows or goes
+// larger hashes would block a server for too long when they grow or are removed
+constexpr int64_t kRowsOfHash = 1'000'000;
 
 std::shared_ptr<RedisClient> redis_client(const StoreRedisOptions& options) {
   std::string addresses;

@@ -1,4 +1,4 @@
-// The level in a Redis server or cluster.
+// A store level in a Redis server or cluster.
 #pragma once
 
 #include <map>
@@ -11,11 +11,12 @@
 
 namespace hctr {
 
-/// Connects when it is first used: above another level, a store opens and answers without it. With own names the rows
-/// of a process are its own, and go with it.
+/// Connects at the first use, so a store with a level below opens and answers without Redis. With own names, the rows
+/// belong to this process and are removed when the process ends.
 class RedisLevel : public StoreLevel {
  public:
-  /// `lowest`: there is no level below. Errors: Error(config), Error(io) where the plug-in or a certificate is missing.
+  /// `lowest`: whether there is no level below. Errors: Error(config); Error(io) if the plug-in or a certificate is
+  /// missing.
   RedisLevel(const StoreRedisOptions&, bool lowest);
 
   std::string name() const override { return "redis"; }

@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t kFieldsOfRead = 1024;
 
-/// Where the rows of one HMGET go.
+/// The destination of the rows of one look-up.
 struct WantedRows {
   KeysToFind wanted;
   float* rows;
   int64_t stride, row_bytes;
   uint8_t* hit;
-  int64_t wrong_key = 0, wrong_bytes = -1;  // of a value of another size
+  int64_t wrong_key = 0, wrong_bytes = -1;  // key and size of a value that has a wrong size; -1: none
 };
 struct RowsOfCommand {
   WantedRows* of;
@@ -141,7 +141,7 @@ void RedisTable::note_uses(NamesPointer of, KeysToFind wanted, const uint8_t* be
   std::vector<int64_t> used;
   for (size_t i = 0; i < wanted.keys.size(); ++i)
     if (found[i] && !before[i]) used.push_back(wanted.keys[i]);
-  // The table may be gone when it is done: what it needs goes along.
+  // The table may be destroyed before the work runs, so the lambda owns all that it needs.
   shared_.background->add([of = std::move(of), used = std::move(used), client = shared_.client,
                            options = shared_.options, partitions = static_cast<uint32_t>(partitions_)] {
     RedisBatch batch;
@@ -155,7 +155,7 @@ void RedisTable::note_uses(NamesPointer of, KeysToFind wanted, const uint8_t* be
       else
         batch.word("1");
     }
-    batch.run(*client, false);  // uses that are not counted matter little
+    batch.run(*client, false);  // errors are ignored: missing use counts are harmless
   });
 }
 

@@ -1,7 +1,7 @@
-// The interface of the Redis plug-in. Only plain types cross it: no exceptions, no containers.
+// The interface of the Redis plug-in, with plain types only: no exceptions and no containers.
 //
-// The plug-in (src/plugins/redis) is a library of its own, loaded when a store has a level in Redis: without hiredis
-// and OpenSSL everything else builds and runs.
+// The plug-in (src/plugins/redis) is a separate library that is loaded when a store has a level in Redis. The rest of
+// the project builds and runs without hiredis and OpenSSL.
 #pragma once
 
 #include <cstdint>
@@ -9,62 +9,62 @@
 namespace hctr {
 
 struct RedisSettings {
-  const char* addresses;        ///< "host:port,host:port": nodes to begin with; the rest of a cluster is discovered
+  const char* addresses;        ///< "host:port,host:port": the first nodes; other nodes of a cluster are discovered
   const char *user, *password;  ///< empty: none
   bool tls;
-  const char* ca;                 ///< a file or a folder of certificates; empty: those of the system
-  const char *certificate, *key;  ///< of this client; empty: none
-  const char* server_name;        ///< that certificates must have; empty: the host
-  int32_t connections;            ///< to each node
-  int32_t timeout_ms;             ///< of a call of run(), with all that it tries again
-  bool read_replicas;             ///< replicas answer while their master does not
+  const char* ca;                 ///< a file or folder of CA certificates; empty: the system's
+  const char *certificate, *key;  ///< client certificate and key; empty: none
+  const char* server_name;        ///< host name that the server's certificate must have; empty: the host
+  int32_t connections;            ///< number of connections per node
+  int32_t timeout_ms;             ///< timeout of a call of run(), including retries
+  bool read_replicas;             ///< whether replicas may answer while their master is unreachable
 };
 
-/// Where a reply goes, value by value. `depth`: arrays around the value; `at`: its place in the innermost. A reply that
-/// breaks off is passed again from its start.
+/// Receives a reply, value by value. `depth`: number of enclosing arrays; `at`: index in the innermost array. A reply
+/// that breaks off is passed again from the start.
 struct RedisSink {
   void* self;
-  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);  ///< null bytes: nil
+  void (*text)(void* self, int32_t depth, int64_t at, const char* bytes, int64_t count);  ///< bytes null: nil
   void (*integer)(void* self, int32_t depth, int64_t at, int64_t value);
 };
 
 struct RedisCommand {
-  const char* bytes;  ///< as it is sent
+  const char* bytes;  ///< the encoded command
   int64_t size;
-  const char* key;  ///< decides about the node
+  const char* key;  ///< selects the node
   int64_t key_size;
   bool reads;  ///< changes nothing
   RedisSink sink;
-  bool done;  ///< set by run(): it is answered, and not by an error
+  bool done;  ///< set by run(): whether the command was answered without an error
 };
 
 struct RedisCounts {
   int64_t connected, redirected, refreshed,
-      broken;  ///< connections made, replies MOVED and ASK, slot maps, broken ones
+      broken;  ///< number of connections, of MOVED and ASK replies, of slot map updates, and of broken connections
 };
 
-/// Any thread calls any member.
+/// Thread-safe.
 class RedisClient {
  public:
   virtual ~RedisClient() = default;
-  /// Sends commands to their nodes, all at once, and follows slots that move and nodes that are replaced. `waits`: for
-  /// a node that is lost, until the time is over; else its commands fail at once. Returns null, or why some are not
-  /// done. Commands of one call to one key are executed in their order, unless connections break.
+  /// Sends all commands to their nodes concurrently. Follows moved slots and replaced nodes. `waits`: waits for an
+  /// unreachable node until the timeout; otherwise commands for such a node fail immediately. Returns null, or the
+  /// reason if some commands failed. Commands for the same key run in order, unless connections break.
   virtual const char* run(RedisCommand* commands, int64_t count, bool waits) = 0;
   virtual RedisCounts counts() const = 0;
 };
 
 struct RedisPlugin {
-  int64_t version;    ///< kRedisPlugin of the program that it was built with
-  const char* about;  ///< "hiredis 0.14, OpenSSL 3.0.11"
-  /// Connects to nothing yet. Returns null, or what is wrong with the settings; the text lives until the same thread
-  /// calls the plug-in again, as that of run() does.
+  int64_t version;    ///< kRedisPlugin at build time
+  const char* about;  ///< library versions, such as "hiredis 0.14, OpenSSL 3.0.11"
+  /// Creates a client, without connecting. Returns null, or the problem with the settings. This text, like that of
+  /// run(), is valid until the same thread calls the plug-in again.
   const char* (*open)(const RedisSettings&, RedisClient** client);
 };
 
 inline constexpr int64_t kRedisPlugin = 1;
 inline constexpr const char* kRedisPluginFile = "libhuge_ctr_redis.so";
-/// The plug-in's one symbol: const RedisPlugin* ().
+/// The only exported symbol of the plug-in: const RedisPlugin* ().
 inline constexpr const char* kRedisPluginEntry = "hctr_redis_plugin";
 
 }  // namespace hctr

@@ -65,7 +65,7 @@ void RedisTable::begin(bool clear_first) {
   if (!shared_.lowest) {
     if (clear_first && shared_.options.names == StoreNames::hugectr) {
       const std::lock_guard lock(mutex_);
-      believed_ = false;  // until they are cleared
+      believed_ = false;  // false until the rows are cleared
     }
     return;
   }
@@ -89,7 +89,7 @@ void RedisTable::clear(const Names& of, bool waits) const {
 }
 
 void RedisTable::clear_quietly() const try { clear(*names(), false); } catch (const Error&) {
-  // nobody takes rows under these names for others
+  // ignored: no other table reads rows under these names
 }
 
 RedisTable::~RedisTable() {

@@ -1,4 +1,4 @@
-// A table of a level in Redis: its rows in hashes, a partition of the keys each.
+// A table of a level in Redis. Each partition of the keys is a hash.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 
 namespace hctr {
 
-/// Work that look-ups do not wait for: a thread, and a queue that drops what it has no room for.
+/// A background thread for work that must not delay look-ups; drops work if its queue is full.
 class RedisBackground;
 
-/// What tables of a level have in common.
+/// Data shared by the tables of a level.
 struct RedisShared {
   std::shared_ptr<RedisClient> client;
   StoreRedisOptions options{};
@@ -32,28 +32,28 @@ struct RedisShared {
 
 inline constexpr std::string_view kRedisMark = "*";
 
-/// A partition p is a hash "<base>{<tag>/p<p>}v": fields are the bytes of keys, values the floats of rows. Beside it,
-/// "...t" has when or how often rows were used, where that decides about evictions. With own names the tag has a number
-/// drawn by chance, so that no row of another process, or of before a change that did not arrive, is taken for one of
-/// this table; and where it is the lowest level, a field "*" says that the hash was not lost.
+/// Partition p is the hash "<base>{<tag>/p<p>}v": fields are keys, values are rows, both as bytes. The hash with suffix
+/// "t" has the last use or the use count of each row, if eviction needs it. With own names the tag contains a random
+/// number. The number separates this table's rows from rows of other processes, and from rows before a change that may
+/// be lost. If this level is also the lowest, a field "*" in each hash proves that the hash was not lost.
 ///
-/// Above another level nothing throws: keys that cannot be asked for have no rows here, and where a change may not have
-/// arrived all rows are given up. As the lowest level, what cannot be asked for or changed is Error(io).
+/// Above another level, errors of Redis are not thrown. Keys that cannot be looked up have no rows here. If a change
+/// may be lost, all rows of the table are abandoned. In the lowest level, failed look-ups and changes throw Error(io).
 class RedisTable : public LevelTable {
  public:
-  /// `name`: of the table, in tags. Contacts nobody.
+  /// `name`: the table's name, used in tags. Does not connect.
   RedisTable(const RedisShared&, std::string name, int64_t dim, int64_t partitions);
-  ~RedisTable() override;  // removes rows under own names
+  ~RedisTable() override;  // removes the rows if names are own
 
-  /// Before the first use: `clear` removes rows that are there.
+  /// Call before the first use. `clear`: removes existing rows.
   void begin(bool clear);
-  /// Of the lowest level: what was put and removed since the last commit reaches Redis by flush(), and stays with
-  /// committed(), or is taken back.
+  /// For the lowest level. flush() sends all changes since the last commit to Redis. After flush(), committed() makes
+  /// the changes final, and roll_back() reverts them.
   void flush();
   void committed();
   void roll_back();
-  /// The level has the table no longer. Rows under HugeCTR's names are removed now, if at all: readers that still have
-  /// the table get an error, or what levels below answer.
+  /// Call when the level drops the table. `remove`: deletes rows under HugeCTR's names now. Readers that still hold the
+  /// table then get an error, or the rows of levels below.
   void close(bool remove);
 
   int64_t dim() const override { return dim_; }
@@ -75,12 +75,12 @@ class RedisTable : public LevelTable {
     std::vector<std::string> values{}, uses{};  // by partition
   };
   using NamesPointer = std::shared_ptr<const Names>;
-  /// Places of keys by partition.
+  /// Positions of keys, grouped by partition.
   struct Grouped {
     std::vector<int32_t> places{};
     std::vector<size_t> begins{};  // [partitions + 1]
 
-    /// Calls body(partition, first, count) for pieces of at most `most` places.
+    /// Calls body(partition, first, count) for pieces of at most `most` positions.
     template <class Body>
     void each_piece(size_t most, Body body) const {
       for (size_t p = 0; p + 1 < begins.size(); ++p)
@@ -90,7 +90,7 @@ class RedisTable : public LevelTable {
   };
   NamesPointer make_names() const;
   NamesPointer names() const;
-  /// Those to ask, or null while rows here are not to be believed.
+  /// The names to look up, or null while the rows in Redis may be out of date.
   NamesPointer believed_names();
   bool has_marks() const { return shared_.lowest && shared_.options.names == StoreNames::own; }
   bool counts_uses() const;
@@ -100,12 +100,12 @@ class RedisTable : public LevelTable {
   void write_gone(const Names&, std::span<const int64_t> keys);
   void clear(const Names&, bool waits) const;
   void clear_quietly() const;
-  /// Runs what changes rows; gives them up where it may not have arrived.
+  /// Runs `body`, which changes rows. If the change may be lost, abandons all rows.
   void change(size_t keys, const std::function<void(const Names&)>&);
   void give_up();
   void remember(std::span<const int64_t> keys);
   void restore();
-  /// Where changes could not be taken back yet, the rows before them in place of those that were found.
+  /// While a rollback is incomplete: replaces rows that were found by the rows from before the changes.
   int64_t show_before(KeysToFind, float* rows, int64_t stride, const uint8_t* known, uint8_t* found);
   void evict(const Names&, int64_t partition, int64_t rows) const;
   void note_uses(NamesPointer, KeysToFind, const uint8_t* before, const uint8_t* found) const;
@@ -114,16 +114,16 @@ class RedisTable : public LevelTable {
   RedisShared shared_;
   std::string name_;
   int64_t dim_, row_bytes_, partitions_;
-  mutable std::mutex mutex_;  // guards names_ and the next two
+  mutable std::mutex mutex_;  // guards names_, believed_ and closed_
   NamesPointer names_;
   bool believed_ = true, closed_ = false;
   std::chrono::steady_clock::time_point next_try_{};
   using RowsOrNone = std::map<int64_t, std::optional<std::vector<float>>>;
-  bool waits_for_commit_ = false;  // of the lowest level, once a commit has the table
-  RowsOrNone waiting_{};           // for the next commit
+  bool waits_for_commit_ = false;  // for the lowest level: whether a commit contains the table
+  RowsOrNone waiting_{};           // changes for the next commit
   std::atomic<bool> restores_ = false;
   std::mutex restoring_;  // guards before_
-  RowsOrNone before_{};   // rows that changes since the last commit have replaced
+  RowsOrNone before_{};   // rows before the changes since the last commit
   std::atomic<int64_t> asked_{0}, found_{0};
   mutable std::atomic<int64_t> failed_{0};
 };

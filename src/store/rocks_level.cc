@@ -40,7 +40,7 @@ RocksChange change_of(const std::string& key, const std::string* value) {
 
 }  // namespace
 
-/// Changes of the default column family, whose texts it owns.
+/// Changes of the default column family. The batch owns their keys and values.
 struct RocksLevel::Batch {
   void put(std::string key, std::string value) {
     texts.push_back(std::move(key));
@@ -58,7 +58,7 @@ struct RocksLevel::Batch {
 RocksLevel::RocksLevel(const StoreRocksOptions& options) : options_(options) {
   if (options.folder.empty()) throw Error(Kind::config, "a level in RocksDB needs a folder");
   open_database();
-  if (writable()) {  // tables that a process had begun to load, or to drop
+  if (writable()) {  // drops tables that a process has partly loaded or dropped
     Batch batch;
     for (const auto& [key, value] : values_from(*database_, kRocksUnfinished, options_.folder)) {
       if (const auto column = open_column(key.substr(std::string(kRocksUnfinished).size()), false))
@@ -105,7 +105,7 @@ std::shared_ptr<RocksColumn> RocksLevel::open_column(const std::string& name, bo
   return std::shared_ptr<RocksColumn>(column);
 }
 
-/// The tables of the last commit. Those that are open already go on.
+/// Reads the tables of the last commit. Tables that are already open stay open.
 void RocksLevel::read_catalog() {
   std::map<std::string, Member> members;
   for (const auto& [key, text] : values_from(*database_, kRocksTables, options_.folder)) {
@@ -124,7 +124,7 @@ void RocksLevel::read_catalog() {
     } else {
       auto column = open_column(member.column, false);
       if (!column && options_.opening == StoreRocksOptions::Opening::follow) {
-        members_.clear();  // it is newer than this reader: look again
+        members_.clear();  // the catalog is newer than this reader's database: opens the database again
         open_database();
         return read_catalog();
       }
@@ -219,7 +219,7 @@ void RocksLevel::commit(const std::string& note) {
     Json json;
     json.set("namespace", space);
     json.set("dim", member.rows->dim());
-    // Another program may change tables with names that it knows.
+    // With HugeCTR's names, other programs may change the table, so its number of rows is unknown.
     json.set("rows", options_.names == StoreNames::hugectr ? int64_t{-1} : changed.back().second.value_or(-1));
     json.set("adopted", member.adopted);
     batch.put(cat(kRocksTables, member.column), json.text());
@@ -253,7 +253,8 @@ bool RocksLevel::refresh() {
   const std::lock_guard lock(mutex_);
   const std::string before = note_;
   if (database_->catch_up()) {
-    // RocksDB 7.8 does not take in new column families: open what is there now. Readers keep the database they have.
+    // RocksDB 7.8 cannot add new column families to an open follower, so the database is opened again. Readers keep the
+    // previous database.
     members_.clear();
     open_database();
   }

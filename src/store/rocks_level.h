@@ -1,4 +1,4 @@
-// The level in a RocksDB database.
+// A store level in a RocksDB database.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@
 
 namespace hctr {
 
-/// A column family for each namespace: keys are the bytes of the key, values the floats of the row, as HugeCTR's
-/// parameter server has them. What the store knows of tables is in the default column family, under "huge_ctr/". A
-/// commit is one write to the log of the database, with the note of the owner: a process killed at any point leaves
-/// what the last commit has made, whole. A new table is sorted and loaded as files, without the log.
+/// One column family per namespace. Keys are the bytes of the key, values are the floats of the row, as in HugeCTR's
+/// parameter server. The catalog of tables is in the default column family, under "huge_ctr/". A commit is one write to
+/// the database's log and includes the owner's note, so a killed process leaves exactly the state of the last commit. A
+/// new table is sorted and loaded as files, without the log.
 class RocksLevel : public StoreLevel {
  public:
-  /// Errors: Error(io), also where another process has the database; Error(data) naming what is damaged.
+  /// Errors: Error(io), also if another process uses the database; Error(data) with the name of the damaged part.
   explicit RocksLevel(const StoreRocksOptions&);
   ~RocksLevel() override;
 

@@ -25,7 +25,7 @@ struct LoadedRows {
   }
 };
 
-/// Passes rows on in pieces.
+/// Passes rows to a sink in pieces.
 struct PiecesOfColumn {
   const RowSink& sink;
   int64_t dim;
@@ -88,7 +88,7 @@ int64_t RocksTable::find(KeysToFind wanted, float* rows, int64_t stride, uint8_t
                        .row_bytes = dim_ * static_cast<int64_t>(sizeof(float)),
                        .found = found};
   const bool all_fit = std::ranges::all_of(wanted.keys, [this](int64_t key) { return fits_key(key, key_bytes_); });
-  if (!all_fit) {  // such keys have no rows: they must not be cut
+  if (!all_fit) {  // keys that do not fit have no rows and must not be truncated
     others.assign(found, found + request.count);
     for (size_t i = 0; i < wanted.keys.size(); ++i) others[i] |= !fits_key(wanted.keys[i], key_bytes_);
     request.found = others.data();

@@ -16,14 +16,14 @@
 
 namespace hctr {
 
-/// Throws what a call of the plug-in has returned: Error(data) where data are damaged, else Error(io).
+/// Throws an error that a call of the plug-in has returned: Error(data) if data are damaged, else Error(io).
 void check_rocks(const char* problem, const fs::path& folder);
 
-/// get() and the like see what is committed; of a new table, all of its rows once they are loaded. Any thread calls
-/// get() at any time, the others one thread at a time.
+/// get(), count() and contains() see committed rows; of a new table, all rows once they are loaded. Any thread may call
+/// get() at any time. All other members need one thread at a time.
 class RocksTable : public LevelTable {
  public:
-  /// `rows`: that it has; empty: not known, they are counted when they are asked for. `fresh`: no commit has it yet.
+  /// `rows`: number of rows; none: unknown, counted on request. `fresh`: whether no commit contains the table yet.
   RocksTable(std::shared_ptr<RocksDatabase>, std::shared_ptr<RocksColumn>, const StoreRocksOptions&, int64_t dim,
              std::optional<int64_t> rows, bool fresh);
 
@@ -40,11 +40,12 @@ class RocksTable : public LevelTable {
   const std::shared_ptr<RocksColumn>& column() const { return column_; }
   bool fresh() const { return fresh_; }
   void set_rows(std::optional<int64_t> rows) { rows_ = rows.value_or(-1); }
-  /// Loads what was put into a new table.
+  /// Loads the rows that were put into a new table.
   void finish() const;
-  /// Whether something waits for a commit.
+  /// Whether there are changes for the next commit.
   bool changed() const { return fresh_ || !pending_.empty(); }
-  /// Adds what waits. Returns the rows of the table with it, or nothing where they are not known.
+  /// Adds the changes for the next commit to the list. Returns the table's number of rows after this commit, or none if
+  /// unknown.
   std::optional<int64_t> collect(std::vector<RocksChange>&);
   void committed(std::optional<int64_t> rows);
   void roll_back();
@@ -60,10 +61,10 @@ class RocksTable : public LevelTable {
   fs::path folder_;
   int32_t key_bytes_;
   int64_t dim_;
-  mutable std::atomic<int64_t> rows_;  // -1: not known
+  mutable std::atomic<int64_t> rows_;  // -1: unknown
   bool fresh_;
-  mutable std::unique_ptr<SortedRows> loading_{};   // of a new table
-  std::unordered_map<int64_t, int64_t> pending_{};  // key to its place in rows_put_, or kGone
+  mutable std::unique_ptr<SortedRows> loading_{};   // rows to be loaded into a new table
+  std::unordered_map<int64_t, int64_t> pending_{};  // [key] index in rows_put_, or kGone
   std::vector<float> rows_put_{};
   std::atomic<int64_t> asked_{0}, found_{0};
 };

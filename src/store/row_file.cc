@@ -105,7 +105,7 @@ bool RowFile::decode(std::span<const std::byte> record, Record& to) const {
                                                   record.subspan(8, static_cast<size_t>(8 + 4 * dim_)));
 }
 
-/// Bytes after the end of the file are read as zeros.
+/// Reads a range of records. Bytes past the end of the file are zero.
 void RowFile::read(int64_t record, std::span<std::byte> to) const {
   size_t done = 0;
   while (done < to.size()) {
@@ -144,7 +144,8 @@ std::optional<int64_t> RowFile::record_of(int64_t key) const {
   return record;
 }
 
-/// Among several records of a key, the one of the latest commit counts. The others, and uncommitted ones, are cleared.
+/// Builds the index. If several records have the same key, the record of the latest commit counts. All other records
+/// and uncommitted records are cleared.
 void RowFile::scan() {
   const uint64_t committed = committed_.load();
   struct Newest {
@@ -200,7 +201,8 @@ void RowFile::scan() {
   clear(removals);
 }
 
-/// Removals are cleared only after the records of their keys, in the same order on disk.
+/// Call first for the records of removed keys, then for the removal records, so that the clears reach the disk in this
+/// order.
 void RowFile::clear(const std::vector<int64_t>& records) {
   if (records.empty()) return;
   const std::vector<std::byte> zeros(static_cast<size_t>(bytes_));
@@ -209,7 +211,7 @@ void RowFile::clear(const std::vector<int64_t>& records) {
   free_.insert(free_.end(), records.begin(), records.end());
 }
 
-/// The record may be cleared and reused between reading the index and reading the file.
+/// Retries if the record changes: between reading the index and reading the file, the record may be cleared and reused.
 bool RowFile::read_row(int64_t key, std::span<std::byte> buffer, float* to) const {
   std::optional<int64_t> before;
   for (int same = 0;;) {
@@ -262,7 +264,7 @@ void RowFile::put(std::span<const int64_t> keys, const float* rows) {
     buffer.clear();
   };
   for (size_t i = 0; i < keys.size(); ++i) {
-    std::optional<int64_t> own;  // its record of this commit, which is overwritten
+    std::optional<int64_t> own;  // the key's record in this commit, which is overwritten
     if (fresh_)
       own = record_of(keys[i]);
     else if (const auto found = pending_.find(keys[i]); found != pending_.end() && found->second != kGone)
@@ -313,7 +315,7 @@ int64_t RowFile::size_of_next() const {
 }
 
 void RowFile::sync() {
-  // Records of this commit without a row must not be found after it.
+  // Clears this commit's unused records before the commit, so that a later scan does not find them.
   const std::vector<int64_t> unused = std::exchange(replaced_, {});
   clear(unused);
   if (::fsync(descriptor_) != 0) fail_on_file("write", path_);

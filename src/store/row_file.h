@@ -1,4 +1,4 @@
-// Rows of one table in a file: fixed records with checksums, and an index of them in memory.
+// Rows of one table in a file of fixed-size records with checksums, and an index in memory.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@
 
 namespace hctr {
 
-/// A record has the key (8 bytes), its commit number (8), dim floats and a checksum (4); a record without a valid
-/// checksum is free. Committed records are not overwritten: a changed row gets another record, and the previous one is
-/// cleared once the commit is on disk. So a process killed at any point leaves the rows of the last commit, whose
+/// A record has the key (8 bytes), its commit number (8), dim floats and a checksum (4). A record without a valid
+/// checksum is free. Committed records are not overwritten: a changed row is written to another record, and the old
+/// record is cleared once the commit is on disk. A killed process therefore leaves the rows of the last commit, whose
 /// number is in FileLevel's catalog.
 ///
-/// The index takes at most 16 / 0.83 bytes per row. Any thread may call get() at any time; one thread at a time calls
-/// the others.
+/// The index needs at most 16 / 0.83 bytes per row. Any thread may call get() at any time. All other members need one
+/// thread at a time.
 class RowFile : public LevelTable {
  public:
-  /// Opens the file as of commit `committed`, or creates it if `rows` is empty. `rows`: the number of rows at that
-  /// commit. Errors: Error(io); Error(data) naming a file that is damaged or of another table.
+  /// Opens the file as of commit `committed`, or creates it if `rows` is none. `rows`: the number of rows at that
+  /// commit. Errors: Error(io); Error(data) with the name of a file that is damaged or belongs to another table.
   RowFile(fs::path, int64_t dim, int64_t expected, uint64_t committed, std::optional<int64_t> rows);
   ~RowFile() override;
 
-  /// Bytes of a record; and of the file with so many.
+  /// The size of a record, and of a file with `rows` records, in bytes.
   static int64_t record_bytes(int64_t dim) { return (20 + 4 * dim + 7) / 8 * 8; }
   static int64_t expected_bytes(int64_t dim, int64_t rows) { return kHead + rows * record_bytes(dim); }
 
@@ -46,19 +46,19 @@ class RowFile : public LevelTable {
   const fs::path& path() const { return path_; }
   /// The number of rows after the next commit.
   int64_t size_of_next() const;
-  uint64_t committed() const { return committed_.load(); }  ///< the number of the last commit that has it
-  bool fresh() const { return fresh_.load(); }              ///< no commit has it yet
+  uint64_t committed() const { return committed_.load(); }  ///< the last commit that contains the table
+  bool fresh() const { return fresh_.load(); }              ///< whether no commit contains the table yet
   bool changed() const { return !pending_.empty() || fresh_.load(); }
-  // A commit in three calls: write new records to disk; use them, once the catalog has the commit; clear replaced
-  // records.
+  // A commit has three calls. sync() writes new records to disk. publish() makes the new records current, once the
+  // catalog contains the commit. clear_replaced() clears replaced records.
   void sync();
   void publish();
   void clear_replaced();
   /// Reverts changes since the last commit.
   void roll_back();
-  /// Errors: Error(data) naming the first damaged record.
+  /// Errors: Error(data) with the first damaged record.
   void verify();
-  /// Records without a row.
+  /// The number of free records.
   int64_t free_records() const { return static_cast<int64_t>(free_.size()); }
 
  private:
@@ -81,13 +81,13 @@ class RowFile : public LevelTable {
   fs::path path_;
   int64_t dim_, bytes_;
   int descriptor_ = -1;
-  ConcurrentRows index_;  // key to record number
+  ConcurrentRows index_;  // [key] record number
   std::atomic<uint64_t> committed_;
-  std::atomic<bool> fresh_ = false;  // not committed yet: its rows can be indexed at once
+  std::atomic<bool> fresh_ = false;  // not committed yet: rows can be added to the index immediately
   std::atomic<int64_t> records_ = 0;
   std::vector<int64_t> free_;
-  std::unordered_map<int64_t, int64_t> pending_;  // key to its new record, or kGone
-  std::vector<int64_t> removals_, replaced_;      // records that remove keys; records to clear
+  std::unordered_map<int64_t, int64_t> pending_;  // [key] the key's new record, or kGone
+  std::vector<int64_t> removals_, replaced_;      // records that mark removed keys; records to clear
   std::atomic<int64_t> asked_{0}, found_{0};
 };
 

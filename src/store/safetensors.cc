@@ -21,7 +21,7 @@ constexpr const char *kSafetensors = "safetensors file", *kKeyArray = "key", *kV
 struct StoredTensor {
   std::string name, type;
   std::vector<int64_t> shape;
-  int64_t begin = 0, end = 0;  // bytes in the file
+  int64_t begin = 0, end = 0;  // byte range in the file
   int64_t width() const { return type == "I64" || type == "F64" ? 8 : type == "F32" || type == "I32" ? 4 : 2; }
 };
 

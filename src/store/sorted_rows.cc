@@ -29,7 +29,7 @@ void SortedRows::add(std::span<const int64_t> keys, const float* rows) {
   }
 }
 
-/// Of rows of the same key the last one.
+/// The sorted order of the rows in memory. Of several rows with the same key, only the last one is kept.
 std::vector<uint32_t> SortedRows::sorted() const {
   std::vector<uint32_t> order(keys_.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -88,7 +88,7 @@ bool SortedRows::fill(Run& run) const {
   return true;
 }
 
-/// Heaps have the largest first: the smallest key, and of the same key the run that was written last.
+/// The order of the heap, whose top is the smallest key. For equal keys the top is the run that was written last.
 bool SortedRows::later(const Head& a, const Head& b) { return a.order != b.order ? a.order > b.order : a.run < b.run; }
 
 void SortedRows::push(size_t number) {

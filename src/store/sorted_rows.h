@@ -1,4 +1,4 @@
-// Rows in the order of their keys' bytes, for files that need them so; also more than memory has room for.
+// Sorts rows by the bytes of their keys, for files that need this order. Rows may exceed memory.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace hctr {
 
-/// The order in which databases keep keys: that of their bytes in memory, the first byte before the others.
+/// A number that orders keys by their bytes in memory, first byte first, as databases do.
 inline uint64_t byte_order_of(int64_t key) { return __builtin_bswap64(static_cast<uint64_t>(key)); }
 
-/// Sorts in memory, and beyond `memory_bytes` in runs of a file without a name, which are merged when they are read
-/// (D. E. Knuth, The Art of Computer Programming, volume 3, 5.4.1). One thread.
+/// Sorts in memory. Beyond `memory_bytes`, writes sorted runs to an unnamed file and merges the runs while reading (D.
+/// E. Knuth, The Art of Computer Programming, volume 3, 5.4.1). Not thread-safe.
 class SortedRows {
  public:
   SortedRows(fs::path folder, int64_t dim, int64_t memory_bytes);
   void add(std::span<const int64_t> keys, const float* rows);
 
-  /// Calls from here on pass each key once, with the row that was added last.
+  /// Ends adding. next() then passes each key once, with the row that was added last.
   void finish();
-  /// False at the end. The row is valid until the next call.
+  /// Returns false at the end. The row is valid until the next call.
   bool next(int64_t& key, const float*& row);
 
  private:
   struct Run {
-    int64_t at, end;                  // bytes in the file, not yet in the buffer
+    int64_t at, end;                  // byte range in the file that is not in `buffer` yet
     std::vector<std::byte> buffer{};  // records
     size_t used = 0;
   };
@@ -51,7 +51,7 @@ class SortedRows {
   int64_t file_bytes_ = 0;
   std::vector<Run> runs_;
   std::vector<Head> heads_;      // a heap
-  std::vector<uint32_t> order_;  // of rows in memory, where no run was written
+  std::vector<uint32_t> order_;  // order of the rows in memory, if no run was written
   size_t at_ = 0;
   std::vector<float> row_;
 };

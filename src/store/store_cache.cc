@@ -22,7 +22,7 @@ struct StoreCache::State {
   std::string model;
   StoreCacheOptions options;
   std::optional<Device> device;
-  std::mutex activating;  // one version takes over at a time
+  std::mutex activating;  // serializes activate()
   mutable std::mutex pointer;
   std::shared_ptr<BoundVersion> bound;  // guarded by `pointer`
 };

@@ -1,4 +1,4 @@
-// Reads store.json, or the ps.json of HugeCTR's parameter server: the levels and models of a store.
+// Reads the levels and models of a store from store.json, or from the ps.json of HugeCTR's parameter server.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@
 
 namespace hctr {
 
-/// A table in store.json; the fields that are set determine the source of its rows.
+/// A table in store.json. The fields that are set determine the source of its rows.
 struct StoreTableSection {
   std::string name, model_file, file, keys, vectors;
   int64_t dim = 0;
   bool by_slot = false, in_level = false;
   double default_value = 0;
 
-  /// 0: it begins empty.
+  /// The number of sources. 0: the table is initially empty.
   int sources() const { return !model_file.empty() + !file.empty() + !(keys.empty() && vectors.empty()) + in_level; }
 };
 
@@ -52,9 +52,9 @@ const Words<StoreNames>& EnumWords<StoreNames>::table();
 struct StoreModelSection {
   std::string name;
   std::string version = "1";
-  std::string model;      ///< a run folder, a checkpoint, or a snapshot_prefix: its tables are all of that model
+  std::string model;      ///< a run folder, a checkpoint or a snapshot_prefix, whose tables are all loaded
   std::string updates;    ///< a snapshot_prefix whose deltas "store load" applies
-  ConsumeSection stream;  ///< given: where updates come from through Kafka
+  ConsumeSection stream;  ///< Kafka source of updates, if `given`
   bool miss_is_error = false;
   std::vector<StoreTableSection> tables;
 
@@ -62,7 +62,7 @@ struct StoreModelSection {
 };
 
 struct StoreConfig {
-  std::string folder;  ///< of the level of files; empty: none
+  std::string folder;  ///< folder of the file level; empty: no such level
   bool memory = true;
   int64_t most_rows = 0;
   int64_t update_rows_per_second = 0;
@@ -71,7 +71,7 @@ struct StoreConfig {
   std::vector<StoreModelSection> models;
 
   StoreOptions options() const;
-  /// Whether a level on a disk keeps what was loaded.
+  /// Whether a level on disk stores the loaded rows.
   bool lasts() const { return !folder.empty() || rocksdb; }
   bool writable() const { return !rocksdb || rocksdb->open == StoreRocksOptions::Opening::update; }
 };
@@ -79,13 +79,13 @@ struct StoreConfig {
 /// The schema of store.json.
 const Schema<StoreConfig>& store_schema();
 
-/// Reads either kind: a file with "supportlonglong" is a ps.json. Unknown keys are errors that name the nearest valid
-/// one. `notes` gets fields without effect here, and differences from HugeCTR. Errors: Error(config) with every
-/// problem; Error(io).
+/// Reads store.json or ps.json; a file with "supportlonglong" is a ps.json. Unknown keys are errors that suggest the
+/// nearest valid key. `notes` receives the fields without effect here, and differences from HugeCTR. Errors:
+/// Error(config) with every problem; Error(io).
 StoreConfig read_store_config(const std::filesystem::path&, std::vector<std::string>& notes);
-/// The same of a text. `name`: of the file, for messages.
+/// Like read_store_config(), for parsed JSON. `name`: the file's name, for messages.
 StoreConfig parse_store_config(const Json&, const std::string& name, std::vector<std::string>& notes);
-/// The same of a ps.json that is parsed already.
+/// Like parse_store_config(), for a ps.json.
 StoreConfig read_ps_config(const Json&, Problems&);
 
 }  // namespace hctr

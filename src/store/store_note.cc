@@ -1,4 +1,4 @@
-// The description of a store in its level of files: versions and their tables.
+// The description of a store in its lowest level: versions and their tables.
 #include "config/checked_json.h"
 #include "core/base/expect.h"
 #include "store/store_state.h"
@@ -78,7 +78,7 @@ void Store::State::read_note(const std::string& text) {
   Models models;
   const Json note = Json::parse(text, "the note of a store");
   next_space_ = number_of_member(note, "next");
-  std::map<std::string, std::shared_ptr<StoreTable>> tables;  // by namespace: versions share them
+  std::map<std::string, std::shared_ptr<StoreTable>> tables;  // [namespace] tables that versions share
   for (const Json& of_model : list_of_member(note, "models")) {
     Model& model = models[text_of_member(of_model, "name")];
     model.active = text_of_member(of_model, "active");

@@ -1,4 +1,4 @@
-// Views of versions, and look-ups of answers in them.
+// Views of versions, and look-ups in them.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ struct StoreReading::State {
     return *content->tables[number];
   }
   const PendingRows* pending(size_t table) const { return content->pending ? &content->pending->rows[table] : nullptr; }
-  /// Where a key without a row is an error: names the first whose found[i] is 0.
+  /// If a missing row is an error, throws Error(data) with the first key whose found[i] is 0.
   template <class Found>
   void expect_rows(const StoreTable& table, std::span<const int64_t> keys, const Found* found, int64_t missing) const {
     if (missing == 0 || version->on_miss != OnMiss::error) return;
@@ -115,7 +115,7 @@ int64_t StoreReading::get_pooled(size_t table, std::span<const int64_t> keys, st
                         : pooling == StoreView::Pooling::mean ? ops::Combiner::mean
                                                               : ops::Combiner::sqrtn;
   for (size_t b = 0; b + 1 < offsets.size(); ++b) {
-    // As ops::pool does it, so that vectors are equal bit for bit.
+    // Uses the same order and weights as ops::pool, so that vectors are bitwise equal.
     const int32_t ends[2] = {0, static_cast<int32_t>(offsets[b + 1] - offsets[b])};
     const float weight = ops::KeyBatch{.offsets = ends}.weight(combiner, 0);
     float* const to = vectors + static_cast<int64_t>(b) * stride;

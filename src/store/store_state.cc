@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// By the size of a model file; 0: not known.
+/// The number of rows by the size of a model file; 0: unknown.
 int64_t expected_rows(const StoreTableSource& from) {
   std::error_code error;
   const fs::path keys = from.model_file / formats::kFolderKeys;
@@ -85,7 +85,7 @@ void Store::State::fill(StoreTable& table, const StoreTableSource& from, const S
       put(slot, keys.subspan(begin, end - begin), values.data() + begin * dim);
     }
   });
-  const int64_t different = table.rows();  // a level may sort all of them now
+  const int64_t different = table.rows();  // may be slow: a level may sort all rows here
   progress.update(rows);
   progress.finish();
   if (different != rows)
@@ -119,7 +119,8 @@ void Store::State::load(const StoreModel& from) {
   next->progress->iteration = from.iteration;
   StoreView::Version::Content loaded{.tables = {}, .iteration = from.iteration};
   std::vector<std::shared_ptr<StoreTable>> made;
-  const auto found = models_.find(from.name);  // only this thread changes it, because it holds `changing`
+  // no lock of `pointers_` is needed: this thread holds `changing`, and only its holder changes models_
+  const auto found = models_.find(from.name);
   try {
     for (const StoreTableSource& source : from.tables) {
       if (source.dim < 1) throw Error(Kind::config, cat("table '", source.name, "' needs its dim, at least 1"));

@@ -16,7 +16,7 @@
 
 namespace hctr {
 
-/// By table of the view. Errors: Error(usage) naming a table that there is not.
+/// The changes by table of the view. Errors: Error(usage) with the name of an unknown table.
 std::vector<ChangesOfTable> changes_by_call(const StoreView&, std::span<const StoreTableUpdate>);
 
 struct Store::State {
@@ -32,13 +32,13 @@ struct Store::State {
   // Any thread.
   VersionPointer active(std::string_view model) const;
   VersionPointer version(std::string_view model, std::string_view name) const;
-  std::vector<std::pair<VersionPointer, bool>> all() const;  // with whether it is the active one
+  std::vector<std::pair<VersionPointer, bool>> all() const;  // each version, and whether it is active
 
-  /// What an update of a stream stores in its commit. `run`: of a version that has none yet.
+  /// Data of a stream's update that are stored in the same commit. `run`: sets the run of a version that has none.
   struct Streamed {
     std::string position, run{};
   };
-  static constexpr int64_t kNoIteration = -2;  ///< of an update without an iteration: the tables keep the one they have
+  static constexpr int64_t kNoIteration = -2;  ///< the iteration of an update without one: tables keep their iteration
 
   /// Under `updating`.
   bool apply(const VersionPointer&, int64_t iteration, std::vector<ChangesOfTable> changes,
@@ -51,9 +51,10 @@ struct Store::State {
   int64_t compact();
   bool refresh();
 
-  // In this order. An update that waits for its rate has `updating` alone: versions are loaded and activated meanwhile.
-  std::mutex updating;  // one update, unload or compact at a time
-  std::mutex changing;  // who changes levels or `models_`
+  // Lock in this order. An update that waits for its rate limit holds only `updating`, so that versions can be loaded
+  // and activated meanwhile.
+  std::mutex updating;  // serializes updates, unload() and compact()
+  std::mutex changing;  // held to change levels or `models_`
   std::vector<std::unique_ptr<StoreLevel>> owned;
   std::vector<StoreLevel*> levels;  // those
 
@@ -61,18 +62,18 @@ struct Store::State {
   using Models = std::map<std::string, Model, std::less<>>;
   std::shared_ptr<StoreTable> make_table(StoreTable::About);
   void fill(StoreTable&, const StoreTableSource&, const ShowProgress&);
-  /// The table of another version of the model that has this content.
+  /// A table with this content in another version of the model; null if no version has one.
   std::shared_ptr<StoreTable> same_table(const Model*, const StoreTableSource&, const std::string& content) const;
   std::shared_ptr<StoreTable> copy_of(const StoreTable&);
   bool is_shared(const Version&, const std::shared_ptr<StoreTable>&) const;
   class Update;
   void change(StoreTable&, size_t level, const ChangesOfTable&, std::unique_lock<std::mutex>& of_changing);
   void check_change(const StoreTable&, const ChangesOfTable&, int64_t rows_after) const;
-  /// Commits the files' changes, with the description of the store.
+  /// Commits the changes of the lowest level together with the description of the store.
   void commit();
   std::string note() const;
   void read_note(const std::string&);
-  /// Errors: Error(usage) where the lowest level is open to read alone.
+  /// Errors: Error(usage) if the lowest level is read-only.
   void check_writable(const char* what) const;
 
   RateLimit rate_;

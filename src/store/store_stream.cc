@@ -16,8 +16,8 @@
 namespace hctr {
 namespace {
 
-constexpr double kLookSeconds = 0.2;                  // after which stop() and a new version are noticed
-constexpr std::chrono::seconds kBetweenFileLooks(1);  // where a delta is missing
+constexpr double kLookSeconds = 0.2;                  // seconds between checks for stop() and for a new version
+constexpr std::chrono::seconds kBetweenFileLooks(1);  // interval between checks of files while a delta is missing
 
 }  // namespace
 
@@ -26,7 +26,7 @@ struct StoreStream::State {
   std::string model;
   StoreStreamOptions options;
 
-  std::string version;  // that the source is for
+  std::string version;  // the version that the source belongs to
   std::unique_ptr<DeltaSource> deltas;
   std::optional<HpsSource> rows;
   std::chrono::steady_clock::time_point looked_at_files{};
@@ -50,11 +50,11 @@ struct StoreStream::State {
 StoreModelStatistics StoreStream::State::about() const {
   for (StoreModelStatistics& one : store.models())
     if (one.model == model && one.active) return one;
-  store.view(model);  // says which models there are
+  store.view(model);  // throws with the known models if `model` is unknown
   throw Error(Kind::usage, cat("the store has no model '", model, "'"));
 }
 
-/// A version that is activated has a position of its own.
+/// Opens the source of the active version. Each version has its own stream position.
 void StoreStream::State::open() {
   const StoreModelStatistics now = about();
   if (now.version == version && (deltas || rows)) return;
@@ -129,7 +129,7 @@ bool StoreStream::State::take_rows(double seconds) {
   try {
     store.apply(model, updates, rows->position());
   } catch (...) {
-    rows.reset();  // it goes on from what is stored
+    rows.reset();  // the next call resumes from the stored position
     throw;
   }
   rows->stored();
@@ -167,7 +167,7 @@ int64_t StoreStream::catch_up(double seconds) {
   int64_t applied = 0;
   state_->open();
   while (!state_->caught_up(seconds)) applied += state_->take(kLookSeconds);
-  while (state_->take(0)) ++applied;  // what is read already
+  while (state_->take(0)) ++applied;  // applies data that are already received
   return applied;
 }
 

@@ -94,7 +94,8 @@ int64_t StoreTable::get_rows(int32_t slot, std::span<const int64_t> keys, std::v
   return missing;
 }
 
-/// Rows that an update has replaced meanwhile must not come back.
+/// Offers rows to upper levels. Does nothing if an update has begun since the look-up, because old rows must not
+/// replace new rows.
 void StoreTable::offer(const Tables& tables, size_t answered_by, std::span<const int64_t> keys, const float* rows,
                        uint64_t updates) {
   const std::unique_lock lock(changing_, std::try_to_lock);

@@ -1,4 +1,4 @@
-// One table of a version: its rows in the levels of a store, and look-ups that pass through them.
+// A table of a version: its rows in the levels of a store, and look-ups through these levels.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace hctr {
 
-/// Any number of versions may share it. If rows belong to slot and key, each slot has a separate namespace.
+/// Several versions may share a table. If rows belong to slot and key, each slot has its own namespace.
 class StoreTable {
  public:
   struct About {
@@ -26,10 +26,10 @@ class StoreTable {
     int64_t dim = 0;
     bool by_slot = false;
     float default_value = 0;
-    std::string content{};  ///< see StoreTableSource; empty after an update
-    std::string space{};    ///< the namespace, or the prefix of those of slots
+    std::string content{};  ///< identifies the rows as StoreTableSource does; empty after an update
+    std::string space{};    ///< the namespace, or the prefix of the slots' namespaces
   };
-  /// `levels`: in look-up order; must outlive it.
+  /// `levels`: in look-up order; must outlive the table.
   StoreTable(About about, std::vector<StoreLevel*> levels) : about_(std::move(about)), levels_(std::move(levels)) {}
 
   About about() const;
@@ -37,50 +37,50 @@ class StoreTable {
   int64_t dim() const { return about_.dim; }
   float default_value() const { return about_.default_value; }
 
-  /// As StoreReading::get() and get_rows(); found: [keys]. `pending`, which may be null, hides rows of the levels.
-  /// Returns how many unique keys have no row.
+  /// Like StoreReading::get() and get_rows(); found: [keys]. `pending` may be null; its rows take precedence over rows
+  /// of the levels. Returns the number of unique keys without a row.
   int64_t get(int32_t slot, std::span<const int64_t> keys, float* rows, int64_t stride, uint8_t* found,
               const PendingRows* pending);
   int64_t get_rows(int32_t slot, std::span<const int64_t> keys, std::vector<float>& rows, int32_t* row_of,
                    const PendingRows* pending);
-  /// How many of these, each once, have rows.
+  /// The number of keys that have rows. Keys must be distinct.
   int64_t count(int32_t slot, std::span<const int64_t> keys) const;
   int64_t rows() const;
   /// Passes all rows to a sink, slot by slot.
   void each(const std::function<void(int32_t slot, std::span<const int64_t>, std::span<const float>)>&) const;
   StoreTableStatistics statistics() const;
-  /// The existing slots, with their namespaces.
+  /// The existing slots and their namespaces.
   std::vector<std::pair<int32_t, std::string>> spaces() const;
 
-  // Called by one thread at a time. `level`: an index of `levels`.
-  /// Creates the namespace of a slot. `expected`: number of rows.
+  // Only one thread at a time may call the following members. `level`: index in `levels`.
+  /// Creates the namespace of a slot. `expected`: number of rows to reserve memory for.
   void open(int32_t slot, int64_t expected);
-  /// The same, with the rows that the lowest level has already.
+  /// Like open(), for rows that the lowest level already contains.
   void adopt();
-  /// Before and after the calls below of an update: look-ups between take no rows into levels above.
+  /// Enclose the changes of an update. Look-ups in between copy no rows to upper levels.
   void begin_update();
   void end_update();
   void fill(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
-  /// The same for an update: a cache level changes only rows that it has.
+  /// Like fill(), for an update: a level that is a cache changes only rows that it contains.
   void put(size_t level, int32_t slot, std::span<const int64_t> keys, const float* rows);
   void remove(size_t level, int32_t slot, std::span<const int64_t> keys);
-  /// Copies the rows of the lowest level to those above that want them.
+  /// Copies the rows of the lowest level to the upper levels that ask for it.
   void warm();
-  /// Opens the tables of the levels again by name.
+  /// Opens the tables of all levels again by name.
   void reopen();
   void drop();
 
  private:
-  using Tables = std::vector<std::shared_ptr<LevelTable>>;  // tables of the levels
+  using Tables = std::vector<std::shared_ptr<LevelTable>>;  // [level] the level's table
   struct Space {
     std::string name;
     std::shared_ptr<const Tables> levels;
   };
-  /// Of keys that are all different; hit: [keys]. Returns how many have no row, and counts them. `keys`: of the
-  /// request.
+  /// Looks up distinct keys; hit: [keys]. Returns the number of keys without a row, and adds this number to the
+  /// statistics. `keys`: the number of keys in the request.
   int64_t find_rows(int32_t slot, KeysToFind, float* rows, int64_t stride, uint8_t* hit, const PendingRows* pending,
                     size_t keys);
-  /// Null: the slot has none.
+  /// Null if the slot does not exist.
   std::shared_ptr<const Tables> find(int32_t slot) const;
   Tables open_levels(const std::string& space, int64_t expected) const;
   void offer(const Tables&, size_t answered_by, std::span<const int64_t> keys, const float* rows, uint64_t updates);
@@ -89,7 +89,7 @@ class StoreTable {
   std::vector<StoreLevel*> levels_;
   mutable std::shared_mutex slots_;  // guards `spaces_` and about_.content
   std::map<int32_t, Space> spaces_;
-  std::mutex changing_;               // held to offer rows, and to update
+  std::mutex changing_;               // held to offer rows and to update
   std::atomic<uint64_t> updates_{0};  // odd during an update
   std::atomic<int64_t> asked_{0}, unique_{0}, defaults_{0};
 };

@@ -1,4 +1,4 @@
-// Updates of versions.
+// Applies updates to versions.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kRowsOfUpdate = 1024;  // that are changed between two looks at the rate
+constexpr size_t kRowsOfUpdate = 1024;  // rows that are changed between two checks of the rate limit
 
 void tell(const StoreView::Version& version, const std::vector<ChangesOfTable>& changes, uint64_t number) {
   for (const auto& one : version.listeners)
@@ -18,8 +18,8 @@ void tell(const StoreView::Version& version, const std::vector<ChangesOfTable>& 
 
 }  // namespace
 
-/// The tables that an update changes, from its beginning to its end: the levels keep them out of the commits of others,
-/// and look-ups take no rows of theirs into levels above.
+/// The tables that an update changes, from its begin to its end. Levels exclude their changes from other commits, and
+/// look-ups copy none of their rows to upper levels.
 class Store::State::Update {
  public:
   explicit Update(const std::vector<StoreLevel*>& levels) : levels_(levels) {}
@@ -40,7 +40,7 @@ class Store::State::Update {
     table.begin_update();
     tables_.push_back(&table);
   }
-  /// Before the commit of what has changed.
+  /// Call before the commit of the changes.
   void release() {
     for (const std::string& space : std::exchange(held_, {}))
       for (StoreLevel* const level : levels_) level->release(space);
@@ -71,7 +71,7 @@ std::shared_ptr<StoreTable> Store::State::copy_of(const StoreTable& table) {
   return copy;
 }
 
-/// What is wrong with an update is found before it changes anything.
+/// Detects errors of an update before any change.
 void Store::State::check_change(const StoreTable& table, const ChangesOfTable& changes, int64_t rows_after) const {
   int64_t rows = table.rows();
   for (const auto& [slot, change] : changes) {
@@ -108,8 +108,9 @@ void Store::State::change(StoreTable& table, size_t level, const ChangesOfTable&
   }
 }
 
-/// The lowest level first: what it has not taken, no other level shows. From its commit on, or where it has none before
-/// it changes, answers are made with the rows of the update, which are in memory until every level has them.
+/// Changes the lowest level first, so that upper levels never show rows that it lacks. Look-ups use the update's rows
+/// in memory until every level has them: from the lowest level's commit on, or from before its change if the level does
+/// not change at commits.
 bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::vector<ChangesOfTable> changes,
                          const std::vector<int64_t>& rows_after, double written, const Streamed* streamed) {
   using Content = Version::Content;
@@ -130,7 +131,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
   for (size_t t = 0; t < before.tables.size(); ++t)
     pending->rows.emplace_back(pending->changes[t], before.tables[t]->dim());
 
-  // Other versions keep their tables as they are.
+  // A table that other versions share is copied first, so that those versions keep the old rows.
   Content after{.tables = before.tables, .pending = pending, .iteration = iteration, .number = before.number + 1};
   std::vector<std::shared_ptr<StoreTable>> copies;
   const auto change_all = [&](size_t level) {
@@ -143,7 +144,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     version->content.replace(content);
     progress.iteration = content.iteration;
   };
-  if (streamed) {  // of the commit below
+  if (streamed) {  // stored by the commit below
     if (version->run.empty()) version->run = streamed->run;
     progress.position = streamed->position;
   }
@@ -156,7 +157,7 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     const bool at_commit = levels[level]->changes_at_commit();
     if (at_commit) change_all(level);
     show(after);
-    // Where files commit it, they may still take it back.
+    // Levels that change at commits may still roll back, so listeners are notified later.
     if (!at_commit) tell(*version, pending->changes, after.number);
     if (!at_commit) change_all(level);
     update.release();
@@ -166,7 +167,8 @@ bool Store::State::apply(const VersionPointer& version, int64_t iteration, std::
     levels[level]->roll_back();
     version->run = run_before;
     progress.position = position_before;
-    // Where the level has none to take back, and has taken some of the rows, answers go on with all of them.
+    // If the level cannot roll back, it may already have some of the rows. Look-ups then continue with all rows of the
+    // update.
     if (levels[level]->changes_at_commit() || !version->content.get().pending) show(before);
     for (const std::shared_ptr<StoreTable>& copy : copies)
       if (!version->content.get().pending) copy->drop();

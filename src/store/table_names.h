@@ -1,4 +1,4 @@
-// Names of tables in databases that HugeCTR's parameter server shares.
+// Names of tables in databases that are shared with HugeCTR's parameter server.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace hctr {
 
-/// "hps_et.<model>.<table>" of the namespace "<model>/<table>/<number>". Errors: Error(config) naming what such names
-/// cannot have: rows by slot, and other characters than letters, digits, '_' and '-'.
+/// Converts the namespace "<model>/<table>/<number>" to "hps_et.<model>.<table>". Errors: Error(config) if such a name
+/// is impossible: rows by slot, or characters other than letters, digits, '_' and '-'.
 std::string hugectr_table_name(const std::string& space);
 
-/// The partition of a key among `partitions` (rrxmrrxmsx_0, a mixer in the public domain by P. Evensen, 2018).
+/// The partition of a key among `partitions` (rrxmrrxmsx_0, a public-domain mixer by P. Evensen, 2018).
 uint32_t hugectr_partition(int64_t key, uint32_t partitions);
 
-/// Whether a key is one of this many bytes: 8, or 4 without a sign.
+/// Whether the key fits `key_bytes`: 8, or 4 for unsigned 32-bit keys.
 inline bool fits_key(int64_t key, int32_t key_bytes) {
   return key_bytes == 8 || (key >= 0 && key <= int64_t{0xFFFFFFFF});
 }

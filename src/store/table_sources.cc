@@ -20,7 +20,7 @@ constexpr const char *kWhatOfRows = "table of rows", *kRemovedOfDelta = "file of
 bool is_empty_file(const fs::path& path) { return fs::is_regular_file(path) && fs::file_size(path) == 0; }
 
 void read_model_file(const fs::path& path, int64_t dim, bool by_slot, int key_bytes, const StoreRowSink& sink) {
-  if (is_empty_file(path)) return;  // a table without rows
+  if (is_empty_file(path)) return;  // the table has no rows
   read_sparse(path, {by_slot, dim, std::numeric_limits<int32_t>::max(), key_bytes}, [&](const SparseRows& rows) {
     const std::vector<int32_t> slots(rows.slots.begin(), rows.slots.end());
     sink(slots, rows.keys, rows.vectors);
@@ -68,7 +68,7 @@ int64_t count_rows(const StoreTableSource& from) {
   }
   if (is_empty_file(from.model_file)) return 0;
   struct Known {};
-  try {  // the first block says it
+  try {  // stops after the first block, which has the total number
     read_sparse(from.model_file, {from.by_slot, from.dim, std::numeric_limits<int32_t>::max(), 0},
                 [&](const SparseRows& block) {
                   rows = block.of;

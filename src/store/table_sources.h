@@ -1,4 +1,4 @@
-// Rows of tables from files, and deltas of training.
+// Reads rows of tables from files, and deltas of training.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace hctr {
 
-/// Passes all rows of a source to a sink. Errors: Error(config) unless exactly one source is set; Error(io);
-/// Error(data) naming the problem, such as a number that is not finite.
+/// Passes all rows of a source to a sink. Errors: Error(config) if the number of sources is not one; Error(io);
+/// Error(data) with the problem, such as a number that is not finite.
 void read_table(const StoreTableSource&, const StoreRowSink&);
-/// How many rows it has: of a model file by its size, of others by reading them. Errors: those of read_table().
+/// The number of rows of a source. A model file states it; other sources are read. Errors: those of read_table().
 int64_t count_rows(const StoreTableSource&);
-/// What it has, where the source does not say: a checksum of its files. Empty: not known.
+/// Identifies the source's content: as the source states, else a checksum of its files. Empty: unknown.
 std::string content_of(const StoreTableSource&);
 
 /// The changed rows of a slot.
@@ -24,12 +24,12 @@ struct ChangedRows {
   std::vector<int64_t> keys, removed;
   std::vector<float> rows;
 };
-/// For one table, by slot; slot 0 if rows belong to keys alone.
+/// [slot] the changes of one table; slot 0 if rows belong to keys alone.
 using ChangesOfTable = std::map<int32_t, ChangedRows>;
 /// Errors: Error(io), Error(data).
 ChangesOfTable changes_of(const ModelManifest& delta, size_t table);
 
-/// The deltas at a snapshot_prefix, by their iterations.
+/// The deltas at a snapshot_prefix, by iteration.
 std::map<int64_t, fs::path> deltas_at(const std::string& prefix);
 
 }  // namespace hctr

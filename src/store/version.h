@@ -14,40 +14,41 @@
 
 namespace hctr {
 
-/// Views hold it, and so does the store as long as it is loaded.
+/// Owned by views, and by the store while the version is loaded.
 struct StoreView::Version {
   std::string model, name;
-  mutable std::string run{};  // guarded by `changing` of the store: a stream may tell it
+  mutable std::string run{};  // guarded by `changing` of the store; a stream may set it
   OnMiss on_miss = OnMiss::default_vector;
 
-  /// The rows that an update changes, while the levels take them one after the other.
+  /// The rows of an update while the levels apply them one by one.
   struct Pending {
     std::vector<ChangesOfTable> changes;  // by table
-    std::vector<PendingRows> rows;        // likewise; they refer to `changes`
+    std::vector<PendingRows> rows;        // [table] the changed rows, as views of `changes`
   };
-  /// What answers are made of: each of one content. An update makes another one, whose pending rows hide those of its
-  /// tables, and changes the tables only once no answer is made of the one before.
+  /// The content that a look-up reads. Each look-up uses a single content. An update replaces the content by one whose
+  /// pending rows hide old rows of the tables. Tables change only after no look-up uses the previous content.
   struct Content {
     std::vector<std::shared_ptr<StoreTable>> tables;
-    std::shared_ptr<const Pending> pending{};  // null: no update is under way
+    std::shared_ptr<const Pending> pending{};  // null: no update is in progress
     int64_t iteration = -1;
-    uint64_t number = 0;  // of updates that it shows
+    uint64_t number = 0;  // number of updates that the content includes
   };
   mutable ReadCopies<Content> content{};
 
-  /// Whoever keeps rows elsewhere hears of each update once it is shown, from the thread that applies it.
+  /// Receives each update once look-ups see it, in the thread that applies the update. Listeners belong to owners of
+  /// row copies, such as caches.
   using Listener = std::function<void(const std::vector<ChangesOfTable>&, uint64_t number)>;
   mutable std::vector<std::weak_ptr<const Listener>> listeners{};  // guarded by Store::State::changing
 
-  /// What updates have done.
+  /// Totals of the updates of this version.
   struct Progress {
     std::atomic<int64_t> iteration{-1}, updates{0}, updated_rows{0}, removed_rows{0}, waiting{0};
-    std::atomic<double> newest{-1};  // when the newest applied delta was written, in seconds since 1970
-    std::string position{};          // in the stream of updates; guarded by `changing` of the store
+    std::atomic<double> newest{-1};  // time at which the newest applied delta was written, in seconds since 1970
+    std::string position{};          // position in the stream of updates; guarded by `changing` of the store
   };
   std::unique_ptr<Progress> progress = std::make_unique<Progress>();
 
-  /// The tables, of the thread that changes the store.
+  /// The tables, for the thread that changes the store.
   const std::vector<std::shared_ptr<StoreTable>>& tables() const { return content.get().tables; }
 };
 

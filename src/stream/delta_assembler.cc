@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostDone = 1024;  // deltas of a stream that are known one by one
+constexpr size_t kMostDone = 1024;  // maximum size of `done` for each stream
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void DeltaAssembler::set_done(Id id) {
   stream.done.erase(stream.done.begin());
 }
 
-/// What this says is never needed again.
+/// Whether a delta is of another run, or not newer than the current iteration: such a delta is never applied.
 bool DeltaAssembler::is_past(const StreamedAbout& about) const {
   if (!run_.empty() && about.run != run_) return true;
   return iteration_ >= 0 && about.iteration <= iteration_;
@@ -38,7 +38,7 @@ bool DeltaAssembler::outlives(const Held& held, Id of, const Held& applied, Id i
   if (of == id) return false;
   if (of.first == id.first && of.second < id.second) return false;
   if (held.has_begin && held.about.iteration <= applied.about.iteration) return false;
-  // A producer that has ended: another one has published since.
+  // `held` may come from a producer that has ended. In that case a later message of another producer makes it obsolete.
   return of.first == id.first || held.last_arrival > applied.first_arrival || held.has_begin;
 }
 
@@ -104,7 +104,8 @@ void DeltaAssembler::take(int32_t partition, int64_t offset, std::string_view me
   if (held_bytes_ > most_held_) shed(id);
 }
 
-/// Rows of later deltas are of no use without the one before them, which another whole model replaces.
+/// Drops the oldest buffered deltas. Deltas that build on a dropped delta cannot be applied; a later whole model
+/// replaces them.
 void DeltaAssembler::shed(Id current) {
   while (held_bytes_ > most_held_) {
     auto oldest = held_.end();
@@ -139,7 +140,7 @@ std::shared_ptr<const StreamedDelta> DeltaAssembler::next() {
     for (auto at = held_.begin(); at != held_.end(); ++at) {
       const StreamedAbout& about = at->second.about;
       if (!at->second.whole() || !fits(about)) continue;
-      // What builds on the rows there are before what replaces them; of whole models the newest.
+      // Rank deltas that build on the current iteration first, by iteration, then whole models, the newest first.
       const auto rank = [](const StreamedAbout& one) {
         return one.base >= 0 ? std::pair(0, one.iteration) : std::pair(1, -one.iteration);
       };

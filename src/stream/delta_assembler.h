@@ -1,4 +1,5 @@
-// Puts messages of a topic together to deltas: each once, whole, in order, whatever comes twice, late or never.
+// Assembles the messages of a topic into deltas, each delta once, complete and in order. Messages may be duplicated,
+// late or lost.
 #pragma once
 
 #include <map>
@@ -16,23 +17,23 @@ namespace hctr {
 
 class DeltaAssembler {
  public:
-  /// As those of DeltaSource.
+  /// Parameters as in DeltaSource.
   DeltaAssembler(std::string run, int64_t iteration, int64_t held_bytes)
       : run_(std::move(run)), iteration_(iteration), most_held_(held_bytes) {}
 
-  /// The message at an offset of a partition.
+  /// Adds the message at an offset of a partition.
   void take(int32_t partition, int64_t offset, std::string_view message);
-  /// The delta to apply next; null: none is whole. The same one until taken().
+  /// The delta to apply next; null: no complete delta fits. Returns the same delta until taken().
   std::shared_ptr<const StreamedDelta> next();
   void taken();
   void skip_to(int64_t iteration);
   int64_t iteration() const { return iteration_; }
 
-  /// By partition: the offset from which all messages come that are needed after taken().
+  /// For each partition, the lowest offset that is still needed after taken().
   std::map<int32_t, int64_t> offsets() const;
-  /// By partition: the offset after the last message.
+  /// For each partition, the offset after the last message.
   const std::map<int32_t, int64_t>& read_to() const { return read_to_; }
-  /// Without what a client knows.
+  /// Counts of messages and deltas; `behind` is not set, because only a Kafka client knows it.
   StreamStatistics statistics() const;
 
  private:
@@ -42,19 +43,19 @@ class DeltaAssembler {
     std::map<int32_t, int64_t> first_offsets{};
     StreamedAbout about{};
     bool has_begin = false;
-    uint32_t total = 0, crc = 0;  // as the end says
+    uint32_t total = 0, crc = 0;  // values of the end message
     int64_t bytes = 0, first_arrival = 0, last_arrival = 0;
 
     bool whole() const { return has_begin && total > 0 && messages.size() == total; }
   };
   struct Stream {
     uint64_t first = 0, last = 0, seen = 0;  // sequence numbers
-    std::set<uint64_t> done{};               // deltas
-    uint64_t done_before = 0;                // so are all before this one
+    std::set<uint64_t> done{};               // numbers of finished deltas
+    uint64_t done_before = 0;                // all deltas below this number are done too
   };
   bool is_done(Id) const;
   void set_done(Id);
-  /// Whether a delta that is held is of use after the one of `id` is applied.
+  /// Whether the buffered delta `held` may still be needed after the delta `applied` with the id `id`.
   bool outlives(const Held&, Id of, const Held& applied, Id id) const;
   bool is_past(const StreamedAbout&) const;
   bool fits(const StreamedAbout&) const;

@@ -1,6 +1,6 @@
-// The messages that a delta consists of in a topic.
+// The messages of a delta in a Kafka topic.
 //
-// A message is a header of 48 bytes and a body, little endian; everything but the checksum itself is in the checksum.
+// A message is a 48-byte header and a body, little endian. The checksum covers everything except the checksum field.
 //
 //   bytes  0-3   "HCDS"                     16-23  stream: a random number of the producer
 //          4-5   version, 1                 24-31  sequence: the message's number in the stream
@@ -34,14 +34,14 @@ struct DeltaMessageHead {
   uint32_t table = 0;
   uint64_t stream = 0, sequence = 0, delta = 0;
   uint32_t index = 0, count = 0;
-  uint32_t crc = 0;  ///< of a message that was read
+  uint32_t crc = 0;  ///< set when a message is read
 };
 
 inline constexpr size_t kDeltaHeadBytes = 48;
 
-/// A message with its checksum. Returns that.
+/// Writes a message with its checksum to `message`. Returns the checksum.
 uint32_t write_delta_message(const DeltaMessageHead&, std::string_view body, std::string& message);
-/// What is wrong with a message; empty, and `head` and `body`, where nothing is.
+/// Parses a message into `head` and `body`. Returns the reason why a message is invalid; empty for a valid message.
 std::string read_delta_message(std::string_view message, DeltaMessageHead& head, std::string_view& body);
 
 std::string begin_body(const StreamedAbout&);
@@ -51,13 +51,13 @@ StreamedAbout read_begin_body(std::string_view);
 std::string rows_body(std::span<const int32_t> slots, std::span<const int64_t> keys, std::span<const float> rows);
 std::string file_body(std::string_view name, uint64_t offset, uint64_t size, std::string_view bytes);
 std::string end_body(uint32_t messages, uint32_t crc_of_crcs);
-/// False where it is none.
+/// Returns false if `body` is not a valid end message.
 bool read_end_body(std::string_view body, uint32_t& messages, uint32_t& crc_of_crcs);
 
-/// Adds rows, removed keys, or bytes of a file to a delta whose tables are those of its `about`. Errors: Error(data)
-/// naming what does not fit.
+/// Adds the message's rows, removed keys, or file bytes to a delta; `about` must list the delta's tables. Errors:
+/// Error(data) naming what is wrong.
 void add_message(const DeltaMessageHead&, std::string_view body, StreamedDelta&);
-/// The checksum of the checksums of messages, in their order.
+/// The checksum of a list of message checksums, in message order.
 uint32_t crc_of_crcs(std::span<const uint32_t> crcs);
 
 }  // namespace hctr

@@ -31,13 +31,13 @@ struct DeltaProducer::State {
   int32_t partitions = 0;
   StreamedAbout about;
   bool begun = false;
-  DeltaMessageHead head;  // of the next message
+  DeltaMessageHead head;  // header of the next message
   std::vector<uint32_t> crcs;
   std::atomic<bool> stopped{false};
 
   [[noreturn]] void give_up(const std::string& why) {
     const std::string trouble = writer ? writer->trouble() : "";
-    writer.reset();  // with what it has queued
+    writer.reset();  // drops the queued messages
     begun = false;
     throw Error(Kind::io, cat("topic '", options.topic, "' at '", options.brokers, "': ", why,
                               trouble.empty() ? "" : " (", trouble, trouble.empty() ? "" : ")"));
@@ -128,7 +128,7 @@ void DeltaProducer::stop() { state_->stopped = true; }
 
 void DeltaProducer::begin(const StreamedAbout& about) {
   State& s = *state_;
-  if (s.begun) s.head.delta += 1;  // that one is given up
+  if (s.begun) s.head.delta += 1;  // abandons the unfinished delta
   s.begun = false;
   for (const StreamedAbout::Table& table : about.tables)
     if (table.dim < 1) throw Error(Kind::usage, cat("table '", table.name, "' needs its dim, at least 1"));

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kReadMs = 100;  // of one look
+constexpr int64_t kReadMs = 100;  // timeout of one read
 
 }  // namespace
 

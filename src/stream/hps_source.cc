@@ -31,7 +31,8 @@ bool HpsSource::next(double seconds, std::vector<Rows>& rows) {
   size_t pairs = 0;
   bool any = false;
   for (bool first = true; pairs < kMostPairs; first = false) {
-    const int64_t left = any ? 0 : ms_until(end);  // what is there already comes too
+    // after the first message, read only messages that have already arrived
+    const int64_t left = any ? 0 : ms_until(end);
     if (left == 0 && !any && !first) return false;
     const KafkaMessage* const message = reader_.read(std::min<int64_t>(left, 100));
     if (!message && any) break;

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Rows, in the order of each partition. There are no deltas, and keys are not removed: the format has neither.
+/// Reads rows, in the order of each partition. The HPS format has no deltas and no removed keys.
 class HpsSource {
  public:
   struct Table {
@@ -22,10 +22,11 @@ class HpsSource {
     std::vector<int64_t> keys{};
     std::vector<float> rows{};
   };
-  /// `position`: as position() gave it. `model`: of the topics' names.
+  /// `position`: a result of position(). `model`: the model name in the topics' names.
   HpsSource(const StreamOptions&, std::string_view model, std::vector<Table> tables, int key_bytes,
             std::string_view position);
-  /// What has come, by table: at most kMostPairs rows. False: nothing within `seconds`.
+  /// Returns the rows that have arrived, by table; stops after the message that brings them to kMostPairs rows or more.
+  /// False: no message within `seconds`.
   bool next(double seconds, std::vector<Rows>&);
   /// The position after the last message whose rows next() has returned.
   std::string position() const { return offsets_text(reader_.offsets(), reader_.topics()); }

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Texts of settings live in `texts`.
+/// The texts of the returned settings are owned by `texts`.
 std::vector<KafkaSetting> settings_of(const StreamOptions& options, std::map<std::string, std::string>& texts) {
   if (options.brokers.empty()) throw Error(Kind::config, "a stream needs \"brokers\": \"host:port\"");
   texts = options.librdkafka;

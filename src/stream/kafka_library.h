@@ -1,4 +1,4 @@
-// Opens producers and consumers of Kafka through the plug-in, and turns its error texts into exceptions.
+// Opens Kafka producers and consumers through the plug-in, and turns the plug-in's error texts into exceptions.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace hctr {
 
-/// Loads the plug-in, once. Errors: Error(io) naming how to get one.
+/// Loads the plug-in at the first call. Errors: Error(io) naming how to install it.
 const KafkaPlugin& kafka_plugin();
-/// Why the plug-in is missing; empty if it is there.
+/// Why the plug-in cannot be loaded; empty if it can.
 std::string why_no_kafka();
 
-/// Errors: Error(io) "<what>: <problem>" where there is a problem.
+/// Throws Error(io) "<what>: <problem>" unless `problem` is null.
 void expect_kafka(const char* problem, std::string_view what);
 
 /// Errors: Error(config) for options that librdkafka refuses.

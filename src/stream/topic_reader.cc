@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr std::chrono::seconds kPartitionsAnew(5);  // a topic can get more of them
+constexpr std::chrono::seconds kPartitionsAnew(5);  // interval of partition look-ups: a topic may get more partitions
 constexpr int64_t kLeastMs = 10, kBetweenTriesMs = 20;
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string TopicReader::where() const {
   return cat("topic '", topics_[0], "'", topics_.size() > 1 ? " and others" : "", " at '", brokers_, "'");
 }
 
-/// False: there is no partition to read.
+/// Returns false if no topic has a partition to read.
 bool TopicReader::find_partitions(int64_t ms) {
   looked_ = std::chrono::steady_clock::now();
   bool changed = false, any = false;

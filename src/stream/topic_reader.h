@@ -15,40 +15,41 @@
 
 namespace hctr {
 
-/// By number of the topic and partition: the offset of the next message.
+/// Maps (topic index, partition) to the offset of the next message.
 using TopicOffsets = std::map<std::pair<int32_t, int32_t>, int64_t>;
 
-/// For people and files: {"offsets": [["topic", 0, 17], ...]}.
+/// Writes offsets as readable JSON: {"offsets": [["topic", 0, 17], ...]}.
 std::string offsets_text(const TopicOffsets&, const std::vector<std::string>& topics);
-/// Those of these topics; none of an empty text. Errors: Error(data) for a text that is none.
+/// Parses the result of offsets_text(). Returns the offsets of `topics`; none if the text is empty. Errors: Error(data)
+/// for an invalid text.
 TopicOffsets read_offsets_text(std::string_view, const std::vector<std::string>& topics);
 
-/// One thread at a time.
+/// Not thread-safe.
 class TopicReader {
  public:
-  /// `from`: partitions that it lacks are read from their first message. Does not wait. Errors: those of
+  /// Partitions that are missing in `from` are read from their first message. Does not wait. Errors: those of
   /// open_kafka_reader().
   TopicReader(const StreamOptions&, std::vector<std::string> topics, TopicOffsets from);
 
-  /// The next message, which lives until the next call; null: none within `ms`. A topic that is not there yet, and a
-  /// broker that is away, are no errors. Errors: Error(io).
+  /// The next message, which is valid until the next call; null: no message within `ms`. A missing topic or an
+  /// unreachable broker is not an error. Errors: Error(io).
   const KafkaMessage* read(int64_t ms);
-  /// Where it goes on.
+  /// The offsets to resume from.
   const TopicOffsets& offsets() const { return offsets_; }
-  /// Whether all messages that were in the topics at the first call are read. Errors: Error(io) where they do not
-  /// answer within `seconds`.
+  /// Whether all messages that the topics had at the first call have been read. Errors: Error(io) if the broker does
+  /// not answer within `seconds`.
   bool caught_up(double seconds);
-  /// Offsets that were passed over, since their messages are gone.
+  /// Number of skipped offsets, whose messages the broker has deleted.
   int64_t missing() const { return missing_; }
-  /// Offsets that came again: a topic was made anew, or cut off.
+  /// Number of offsets that were read twice, because a topic was recreated or truncated.
   int64_t repeated() const { return repeated_; }
-  /// Of all topics; 0: not known yet.
+  /// Partitions of all topics; 0: unknown.
   int64_t partitions() const;
-  /// Messages that are there and not read; -1: not known.
+  /// Number of unread messages in the topics; -1: unknown.
   int64_t behind() const;
-  /// What the client has last reported of brokers and topics.
+  /// The last error of brokers or topics that the client has reported.
   std::string trouble() const;
-  /// Tells the group of the options.
+  /// Commits the offsets to the options' consumer group.
   void note(const TopicOffsets&);
   const std::vector<std::string>& topics() const { return topics_; }
 
@@ -60,7 +61,7 @@ class TopicReader {
   std::vector<std::string> topics_;
   std::unique_ptr<KafkaReader> reader_;
   TopicOffsets offsets_;
-  std::vector<int32_t> partitions_;  // by topic; 0: not known
+  std::vector<int32_t> partitions_;  // by topic; 0: unknown
   std::chrono::steady_clock::time_point looked_{};
   std::optional<TopicOffsets> ends_;
   std::string trouble_;
@@ -68,7 +69,7 @@ class TopicReader {
   int64_t missing_ = 0, repeated_ = 0;
 };
 
-/// Of waits.
+/// For timeouts: the time point `seconds` from now, and the milliseconds left until `end` (at least 0).
 std::chrono::steady_clock::time_point after_seconds(double seconds);
 int64_t ms_until(std::chrono::steady_clock::time_point);
 

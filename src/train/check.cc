@@ -17,7 +17,7 @@
 namespace hctr {
 namespace {
 
-/// The nearest existing folder above `file`.
+/// The nearest existing parent folder of `file`.
 fs::path existing_folder(fs::path folder) {
   while (!folder.empty() && !fs::exists(folder)) folder = folder.parent_path();
   return folder.empty() ? fs::path(".") : folder;
@@ -49,7 +49,7 @@ void note_absent_files(const Config& config, const std::string& name,
     if (!file.empty() && !source_exists(file))
       note(cat("note: ", name, " ", pointer, ": there is no file '", file, "' here yet"));
   };
-  if (format_type(config.data.format).files) {  // other sources are not files
+  if (format_type(config.data.format).files) {  // other source formats are not files
     mention(config.data.source, "/layers/0/source");
     mention(config.data.eval_source, "/layers/0/eval_source");
   }
@@ -62,7 +62,7 @@ void note_absent_files(const Config& config, const std::string& name,
   mention(config.solver.placement_file, "/solver/placement_file");
 }
 
-/// The counted slots, by sparse input.
+/// The counted slots, grouped by sparse input; empty if their number differs from the config's.
 std::vector<std::vector<CheckOptions::Slot>> by_input(const Config& config,
                                                       const std::vector<CheckOptions::Slot>& slots) {
   std::vector<std::vector<CheckOptions::Slot>> inputs;
@@ -75,7 +75,7 @@ std::vector<std::vector<CheckOptions::Slot>> by_input(const Config& config,
   return inputs;
 }
 
-/// The GPU to check against: the named one, or this machine's.
+/// Finds the GPU to check against: the GPU that the options name, or this machine's.
 void find_gpu(const CheckOptions& options, const Config& config, CheckReport& report) {
   const DType products = config.solver.mixed_precision.activations;
   if (!options.gpu_name.empty()) {

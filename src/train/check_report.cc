@@ -22,14 +22,15 @@ std::string right_aligned(const std::string& text, size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-/// The indices of the GPUs with the smallest and the largest sum.
+/// The indices of the GPUs with the smallest and the largest memory need.
 std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
   const auto less = [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); };
   const auto [least, most] = std::minmax_element(bill.gpus.begin(), bill.gpus.end(), less);
   return {static_cast<size_t>(least - bill.gpus.begin()), static_cast<size_t>(most - bill.gpus.begin())};
 }
 
-/// Which share of the rows must be in host memory, if host memory is large enough.
+/// Explains how many bytes of rows will be in host memory. Empty if the rows exceed the host memory limit. `too_much`:
+/// the bytes that do not fit on the GPU.
 std::string host_rows_text(const CheckReport& report, double too_much) {
   const size_t fullest = least_and_most(report.memory).second;
   const int64_t of_moving = report.memory.of_moving_rows[fullest];
@@ -49,18 +50,19 @@ struct TiersText {
   bool too_little = false;  ///< not all rows fit
 };
 
-/// Placement of a budget's rows per tier, on the most loaded rank. `on_gpu`: the limit on a GPU, if there is one.
+/// Placement of a budget's rows per tier, on the most loaded rank. `on_gpu`: the budget's limit on a GPU; none on a
+/// CPU.
 TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
                      const std::optional<int64_t>& on_gpu) {
   const bool has_disk = !budget.folder.empty();
   const auto numbers = static_cast<double>(rows.numbers);
-  // Keys, index and statistics of all rows are on the GPU, if there is one, whichever tier holds the row. A quarter of
+  // If there is a GPU, the keys, index and statistics of all rows are on the GPU, for rows of any tier. A quarter of
   // the host memory is reserved for the map of rows on disk.
   const auto gpu = static_cast<double>(on_gpu.value_or(0)),
              host = static_cast<double>(*budget.most_in_memory) * (has_disk ? 0.75 : 1.0);
   auto besides = static_cast<double>(rows.besides);
   if (on_gpu && numbers + besides > gpu) besides += static_cast<double>(rows.to_move);
-  // share of the rows that fit into memory
+  // fraction of the rows that fit into memory
   double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));
   if (on_gpu && besides > 0) share = std::min(share, gpu / besides);
   const double there = on_gpu ? std::min(gpu, share * (numbers + besides)) : 0,
@@ -80,8 +82,7 @@ TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& bud
   return {text, little_disk || little_memory};
 }
 
-/// The part of a tier that a budget's tables get when they share it with others: proportional to the bytes of their
-/// rows.
+/// A budget's fraction of a tier that it shares with other budgets, proportional to the bytes of its rows.
 std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
                                     bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
   if (!most || !(budget.shared.*tier)) return most;
@@ -100,7 +101,7 @@ struct BudgetLine {
   bool of_gpu = false, too_little = false;
 };
 
-/// For each budget that states "gpu" or names a disk: the rows in each tier.
+/// Describes the rows in each tier, for each budget that states "gpu" or names a disk.
 std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional<double>& gpu_bytes) {
   const size_t fullest = least_and_most(bill).second;
   std::vector<BudgetLine> lines;

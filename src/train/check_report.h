@@ -13,27 +13,28 @@
 namespace hctr {
 
 struct CheckReport {
-  std::string config, layers, plan;  ///< name of the file; layer table; placement plan, empty on one GPU
-  int64_t samples = 0;               ///< in a step on one GPU
-  size_t processes = 1;              ///< processes that the lists of "gpu" make
+  std::string config, layers, plan;  ///< name of the config file; layer table; placement plan, empty on one GPU
+  int64_t samples = 0;               ///< samples of a step on one GPU
+  size_t processes = 1;              ///< number of processes, from the lists of "gpu"
   MemoryBill memory;
   std::optional<double> gpu_bytes;  ///< memory of each GPU, if known
-  std::string gpu;                  ///< its name, if known
-  bool measured = false;            ///< whether the rates were measured on it; otherwise from the table of known GPUs
-  bool keys_counted = false;        ///< whether key counts come from the data
+  std::string gpu;                  ///< name of the GPU, if known
+  /// whether the rates were measured on the GPU; otherwise they come from the table of known GPUs
+  bool measured = false;
+  bool keys_counted = false;  ///< whether key counts were sampled from the data
   Ceilings ceilings;
   std::optional<StepForecast> step;
-  std::optional<ExchangeForecast> exchange;  ///< for several GPUs whose links are known
+  std::optional<ExchangeForecast> exchange;  ///< set for several GPUs whose links are known
 
-  /// Seconds per step, with the exchange if known.
+  /// Seconds per step, including the exchange if known.
   double step_seconds() const { return step->seconds + (exchange ? exchange->in_step : 0); }
-  std::vector<std::string> unwritable;  ///< a message for each folder that a run could not write to
+  std::vector<std::string> unwritable;  ///< a message for each folder that the run cannot write to
 
-  /// Whether the memory of every GPU suffices; none if unknown.
+  /// Whether the memory of every GPU is sufficient; none if unknown.
   std::optional<bool> fits() const;
 };
 
-/// A message for each budget too small for all rows that the config states. It names a remedy: a GPU with enough
+/// A message for each budget that cannot hold all rows that the config states. The message suggests a GPU with enough
 /// memory, or the CPU.
 std::vector<std::string> budgets_too_small(const MemoryBill&, const std::optional<double>& gpu_bytes);
 

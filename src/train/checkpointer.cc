@@ -14,7 +14,8 @@
 namespace hctr {
 namespace {
 
-// Several ranks check the clock, and whether all of them have written, only every Nth step: the check is collective.
+// With several ranks, two checks are collective: of rank 0's clock, and whether all ranks have written. Ranks make
+// these checks only every Nth step.
 constexpr int64_t kStepsBetweenLooks = 16;
 
 std::string file_of_rank(int rank) { return cat("rank_", rank, ".state"); }
@@ -23,15 +24,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-constexpr int64_t kLargeState = int64_t{64} << 20;  // in bytes; smaller states are copied and written at once
+constexpr int64_t kLargeState = int64_t{64} << 20;  // in bytes; a smaller state needs one writing thread only
 
-/// The threads that write a file and compute its checksum: a quarter of this rank's cores, since training needs cores
-/// too.
+/// The threads that write a file and compute its checksum. Up to a quarter of this rank's cores is used; training needs
+/// the other cores.
 std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
   const int cores = usable_cores() / ranks;
   if (bytes > kLargeState && cores >= 8) try {
       return std::make_unique<ThreadPool>(std::min(cores / 4, 4));
-    } catch (const std::system_error&) {  // the system refused threads
+    } catch (const std::system_error&) {  // the system refused threads: use one thread
     }
   return std::make_unique<ThreadPool>(1);
 }
@@ -40,22 +41,23 @@ std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
 
 struct Checkpointer::Writing {
   int64_t iteration = 0, best_iteration = -1;
-  std::optional<int64_t> base;  // for an increment: the iteration of the full checkpoint that it builds on
+  std::optional<int64_t> base;  // for an increment: the iteration of its full checkpoint
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;                           // the state is already saved
-  bool last = false;                            // the last checkpoint of training
-  bool whole = true;                            // on rank 0: full, needs no base
-  uint32_t crc = 0;                             // on rank 0: checksum over all files
-  StateIndex index;                             // of this rank's file
-  std::vector<HostBytes> pieces;                // its contents, to be written
-  LaterState later;                             // contents that are read later, then written
-  std::vector<std::function<double()>> waited;  // seconds that training waited for these reads
-  std::unique_ptr<StateFileWriter> file;        // null: the writing thread opens it
-  std::vector<StateIndex> files;                // on rank 0: the indices of all ranks
-  std::string failure;                          // error of this rank; on rank 0, of any rank
+  bool again = false;             // the state of this iteration is already saved
+  bool last = false;              // the last checkpoint of training
+  bool whole = true;              // on rank 0: a full checkpoint, which needs no base
+  uint32_t crc = 0;               // on rank 0: checksum over all files
+  StateIndex index;               // index of this rank's file
+  std::vector<HostBytes> pieces;  // contents of this rank's file that are not written yet
+  LaterState later;               // contents that the writing thread reads, then writes
+  // each returns the seconds that training has waited for reads of `later`
+  std::vector<std::function<double()>> waited;
+  std::unique_ptr<StateFileWriter> file;  // null: the writing thread opens the file
+  std::vector<StateIndex> files;          // on rank 0: the indices of all ranks
+  std::string failure;                    // error of this rank; on rank 0, the error of any rank
   double stop_seconds = 0;
-  bool gathered = false;           // rank 0 publishes
+  bool gathered = false;           // all ranks have written, and rank 0 publishes the checkpoint
   std::atomic<bool> done = false;  // the thread has finished
   std::thread thread;
 
@@ -94,7 +96,7 @@ Checkpointer::~Checkpointer() {
   if (!writing_) return;
   writing_->join();
   if (comm_.rank() != 0 || (writing_->gathered && writing_->failure.empty())) return;
-  std::error_code ignored;  // the next run removes leftovers
+  std::error_code ignored;  // an error is ignored: the next run removes remaining files
   fs::remove_all(writing_->part, ignored);
 }
 
@@ -142,7 +144,7 @@ void Checkpointer::save(Content content) {
   try {
     copy_state(now, content);
   } catch (const Error& error) {
-    if (error.kind() == Kind::device) throw;  // the device failed, not the disk
+    if (error.kind() == Kind::device) throw;  // a device error ends training, in contrast to a failure to write
     now.failure = error.what();
   } catch (const std::exception& error) {
     now.failure = error.what();
@@ -207,7 +209,8 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  LaterState later = std::exchange(now.later, {});  // training may wait until each of these reads ends
+  // training may wait for these reads until the elements of `later` are destroyed
+  LaterState later = std::exchange(now.later, {});
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
   const auto threads = threads_beside_training(now.index.bytes, comm_.size());
@@ -225,7 +228,7 @@ void Checkpointer::publish(Writing& now) {
   if (!now.metrics.empty()) sync_to_disk(now.metrics);
   Manifest manifest{now.about, now.progress, now.files};
   now.crc = manifest.files_crc();
-  // Drop the base if nothing refers to it, as with tables whose rows all change.
+  // The checkpoint needs no base if all its arrays are complete, for example if all rows of all tables have changed.
   for (const StateIndex& index : now.files)
     for (const StateArray& array : index.arrays) now.whole = now.whole && !array.from_base;
   if (!now.whole)
@@ -255,9 +258,9 @@ void Checkpointer::prune(int64_t best_iteration) const {
     for (size_t i = 0; i < all.size(); ++i)
       if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
   } catch (const Error&) {
-    return;  // an unreadable checkpoint that is kept may need any of them
+    return;  // remove nothing: an unreadable checkpoint to be kept may need any base
   }
-  for (size_t i = all.size(); i-- > 0;)  // increments before their bases
+  for (size_t i = all.size(); i-- > 0;)  // removes increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);
 }
 
@@ -270,7 +273,7 @@ void Checkpointer::poll(int64_t iteration) {
   }
 }
 
-/// Called once all ranks have written: rank 0 collects their indices and publishes the checkpoint.
+/// Called once all ranks have written. Rank 0 collects their file indices and publishes the checkpoint.
 void Checkpointer::complete() {
   Writing& now = *writing_;
   now.join();
@@ -299,7 +302,7 @@ bool Checkpointer::has(int64_t iteration) {
   return section_.given && comm_.any(comm_.rank() == 0 && saved_ == iteration);
 }
 
-/// The checkpoint is complete or has failed.
+/// Reports that the checkpoint is complete or has failed.
 void Checkpointer::report_end() {
   Writing& now = *writing_;
   now.join();
@@ -314,7 +317,7 @@ void Checkpointer::report_end() {
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
                         "' could not be saved: ", now.failure, now.last ? "" : "; training continues"));
-    std::error_code ignored;  // already reported; the next run removes leftovers
+    std::error_code ignored;  // an error is ignored: the failure is reported, and the next run removes remaining files
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
     double waited = 0;

@@ -1,4 +1,5 @@
-// Saves checkpoints during training: a short stop to copy the state to the host, then a thread that writes it.
+// Saves checkpoints during training: training stops while the state is copied to the host, then a thread writes the
+// copy.
 #pragma once
 
 #include <atomic>
@@ -18,52 +19,51 @@
 
 namespace hctr {
 
-/// One per rank. At most one checkpoint is written at a time; the next one waits for it. If a checkpoint cannot be
-/// written, logs a warning and training continues. The first checkpoint of a run is full.
+/// Each rank has one Checkpointer. At most one checkpoint is in progress; save() waits for the preceding checkpoint. If
+/// a checkpoint cannot be written, logs a warning, and training continues. The first checkpoint of a run is full.
 class Checkpointer {
  public:
   /// A full checkpoint in the checkpoint folder.
   struct Base {
     int64_t iteration;
     uint32_t crc;        // Manifest::files_crc()
-    int64_t increments;  // increments that build on it
+    int64_t increments;  // number of increments that build on this checkpoint
   };
-  /// The checkpoint in the checkpoint folder from which the run resumed.
+  /// The checkpoint from which the run resumed, if it is in the checkpoint folder.
   struct Saved {
     int64_t iteration = -1;      ///< -1: none
-    std::optional<Base> base{};  ///< base of increments; none: the next checkpoint is full
+    std::optional<Base> base{};  ///< base for the next increment; none: the next checkpoint is full
   };
-  /// The arguments outlive it. Rank 0 logs its reports.
+  /// The arguments must outlive the object. Rank 0 logs the reports.
   Checkpointer(const CheckpointSection&, Communicator&, Runtime&, Reporter&, const Saved&);
-  /// Waits for the thread. Discards a checkpoint that not all ranks have written.
+  /// Waits for the writing thread. Discards the checkpoint if a rank has not written.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   struct Content {
     int64_t iteration = 0;
-    std::function<void(StateWriter)> state;  ///< saves this rank's state; nothing may be queued
-    Json about;                              ///< on rank 0: describes the run that the state belongs to
-    Json progress;                           ///< on rank 0: numbers that can change without the state
-    fs::path metrics;                        ///< on rank 0: a file to flush to disk before
-    int64_t best_iteration = -1;             ///< iteration of a checkpoint that must be kept
-    bool last = false;                       ///< the last checkpoint of training
+    std::function<void(StateWriter)> state;  ///< saves this rank's state; called with no step queued
+    Json about;                              ///< on rank 0: describes the run
+    Json progress;                           ///< on rank 0: numbers that can change while the state does not
+    /// on rank 0: a file that is flushed to disk before the checkpoint is published
+    fs::path metrics;
+    int64_t best_iteration = -1;  ///< iteration of a checkpoint that must not be removed
+    bool last = false;            ///< whether this is the last checkpoint of training
   };
 
-  // Collective.
-  /// Whether a checkpoint is due after this iteration, by the iteration or by rank 0's clock.
+  // Collective. Whether a checkpoint is due after this iteration, by iteration count or by rank 0's clock.
   bool due(int64_t iteration);
-  /// Copies the state and starts writing it. If the checkpoint of this iteration already exists, writes only `progress`
-  /// again.
+  /// Copies the state and starts writing it. If this iteration is already saved, rewrites only `progress`.
   void save(Content);
-  /// Publishes a checkpoint whose files are written. Call after each step.
+  /// Publishes the checkpoint in progress if all ranks have written. Call after each step.
   void poll(int64_t iteration);
-  /// Waits until the last checkpoint is complete.
+  /// Waits until the checkpoint in progress is complete.
   void finish();
-  /// After finish(): whether a complete checkpoint of this iteration exists.
+  /// Whether a complete checkpoint of this iteration exists. Call after finish().
   bool has(int64_t iteration);
-  /// Makes the next checkpoint full, even if this iteration is already saved: another checkpoint has been saved
-  /// elsewhere, or the state has changed otherwise than by steps. Not collective.
+  /// Makes the next checkpoint full, even if this iteration is already saved. Call this if another checkpoint has been
+  /// saved elsewhere, or if anything but a step has changed the state. Not collective.
   void begin_whole() {
     base_.reset();
     saved_ = -1;
@@ -71,14 +71,14 @@ class Checkpointer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Writing;  // a checkpoint being written
+  struct Writing;  // a checkpoint in progress
   /// Collective: broadcasts rank 0's decisions about the next checkpoint.
   void decide(Writing&);
   void copy_state(Writing&, const Content&);
   void write_files(Writing&);
-  /// On rank 0: writes the manifest, renames the checkpoint into place, and removes checkpoints that are not kept.
+  /// On rank 0: writes the manifest, renames the checkpoint into place, and removes old checkpoints.
   void publish(Writing&);
-  /// Removes checkpoints that are neither kept nor needed by a kept one.
+  /// Removes all checkpoints except kept checkpoints and their bases.
   void prune(int64_t best_iteration) const;
   void complete();
   void save_progress(Writing&) const;

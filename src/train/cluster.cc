@@ -1,4 +1,4 @@
-// Parses the description of hosts and networks.
+// Parses the user's description of hosts and networks.
 #include <charconv>
 #include <cmath>
 
@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-// Nine tenths of an adapter's nominal rate carries data.
+// fraction of an adapter's nominal rate that carries data
 constexpr double kOfNamed = 0.9;
-// Latency of an exchange over InfiniBand and over TCP: assumed, not measured.
+// Assumed latencies of an exchange over InfiniBand and over TCP.
 constexpr double kInfiniBand = 20e-6, kEthernet = 50e-6;
 
 double number_in(const std::string& text, const std::string& where) {
@@ -28,7 +28,7 @@ int64_t whole_number_in(const std::string& text, const std::string& where, int64
   return static_cast<int64_t>(value);
 }
 
-/// "45:20": GB/s and microseconds.
+/// Parses a rate in GB/s and a latency in microseconds, as in "45:20".
 Cluster::Links links_in(const std::string& text, const std::string& where) {
   const size_t colon = text.find(':');
   if (colon == text.npos)
@@ -68,7 +68,7 @@ Cluster cluster_from(const std::string& text) {
       cluster.network = value;
       cluster.between = network_in(value);
     } else if (name == "links") {
-      // NVLink as measured on four H200; PCIe 4 with 16 lanes, assumed.
+      // The rate of NVLink was measured on four H200; PCIe 4 with 16 lanes is assumed.
       if (value == "pcie")
         cluster.inside = {20e9, 20e-6};
       else if (value != "nvlink")

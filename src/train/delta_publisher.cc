@@ -17,11 +17,12 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kSchemaOfPublished = 1;
-constexpr double kWaitOfCalls = 20;  // seconds; then the delta is begun anew
+// maximum seconds per call of the producer; after a timeout the delta is sent from the start
+constexpr double kWaitOfCalls = 20;
 constexpr std::chrono::milliseconds kFirstPause(200), kLongestPause(10'000);
 constexpr const char* kWhatOfPublished = "note of published deltas";
 
-/// The dense part of a model or a delta, and what describes it.
+/// Whether a file belongs to the dense part or is the manifest of a model or delta.
 bool is_dense_member(const std::string& name) { return name.starts_with("_dense_") || name.starts_with("_model_"); }
 
 StreamedAbout about_of(const ModelManifest& manifest, double written) {
@@ -39,7 +40,7 @@ StreamedAbout about_of(const ModelManifest& manifest, double written) {
   return about;
 }
 
-/// Passes on rows, with slots where rows belong to them, and removed keys.
+/// Callbacks that send rows and removed keys. `slots`: empty if rows do not belong to slots.
 using SendRows =
     std::function<void(size_t table, std::span<const int64_t>, std::span<const float>, std::span<const int32_t> slots)>;
 using SendRemoved = std::function<void(size_t table, std::span<const int64_t>, std::span<const int32_t> slots)>;
@@ -96,7 +97,7 @@ DeltaPublisher::~DeltaPublisher() {
   thread_.join();
 }
 
-/// What an earlier process of the run has saved and not sent.
+/// Queues the deltas that an earlier process of the run has saved and not sent.
 void DeltaPublisher::add_left(int64_t known) {
   published_ = known;
   try {
@@ -105,7 +106,7 @@ void DeltaPublisher::add_left(int64_t known) {
       const Json *const of = json.find("run"), *const topic = json.find("topic"), *const last = json.find("iteration");
       if (of && of->string() && *of->string() == run_ && topic && topic->string() &&
           *topic->string() == section_.topic && last && last->integer())
-        published_ = *last->integer();  // else it is that of another run or topic
+        published_ = *last->integer();  // otherwise the note belongs to another run or topic
     }
     for (const auto& [iteration, folder] : deltas_at(prefix_))
       if (iteration > published_ && iteration <= known && delta_manifest(folder).run == run_)
@@ -164,7 +165,7 @@ void DeltaPublisher::run() {
   }
 }
 
-/// False: it is to be tried again.
+/// Sends a delta or a full model. Returns false if it must be sent again.
 bool DeltaPublisher::send(const Item& item) {
   ModelManifest manifest;
   try {

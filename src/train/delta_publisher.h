@@ -1,4 +1,4 @@
-// Publishes the deltas of a run through Kafka, from their folders.
+// Publishes the deltas of a run to Kafka from their folders.
 #pragma once
 
 #include <condition_variable>
@@ -19,25 +19,25 @@ namespace hctr {
 
 class HpsPublisher;
 
-/// A thread that sends each delta once its folder is complete. Training never waits for it: while no broker answers,
-/// deltas stay in their folders, which are whole, checked and lasting, and are sent later, also by a run that goes on.
-/// <prefix>_published.json says which one was the last.
+/// A thread that sends each delta once its folder is complete. Training never waits for this thread. While no broker
+/// answers, deltas remain in their folders, which are complete and checksummed. The thread, or that of a resumed run,
+/// sends these deltas later. <prefix>_published.json stores the iteration of the last sent delta.
 class DeltaPublisher {
  public:
-  /// Sends deltas of `run` at the prefix up to iteration `known` that an earlier process has not sent. Errors:
-  /// Error(io) where there is no librdkafka; Error(config).
+  /// Also queues deltas of `run` at the prefix, up to iteration `known`, that an earlier process has not sent. Errors:
+  /// Error(io) without librdkafka; Error(config).
   DeltaPublisher(const PublishSection&, std::string prefix, std::string run, int64_t known, const Log&);
-  /// Gives up what is under way.
+  /// Aborts the delta in progress.
   ~DeltaPublisher();
   DeltaPublisher(const DeltaPublisher&) = delete;
   DeltaPublisher& operator=(const DeltaPublisher&) = delete;
 
   void add_delta(const std::filesystem::path& folder, int64_t iteration);
-  /// `dense`: the file of its dense part.
+  /// `dense`: the dense file of the full model.
   void add_whole(const std::filesystem::path& dense, int64_t iteration);
-  /// Whether a delta could not be read: servers need a whole model then. True once.
+  /// Whether a delta could not be read, so that servers need a full model. Resets the flag.
   bool take_needs_whole();
-  /// Waits until all is sent, for at most this long, and says what is not.
+  /// Waits up to `seconds` until all deltas are sent, and logs how many are not.
   void finish(double seconds);
 
  private:
@@ -59,7 +59,7 @@ class DeltaPublisher {
   std::unique_ptr<DeltaProducer> producer_;
   std::unique_ptr<HpsPublisher> hps_;
   std::filesystem::path state_file_;
-  int64_t published_ = -1;  // the iteration of the last one
+  int64_t published_ = -1;  // the iteration of the last sent delta
 
   std::mutex mutex_;
   std::condition_variable change_;

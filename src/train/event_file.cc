@@ -17,7 +17,7 @@ namespace hctr {
 namespace {
 
 constexpr const char *kEventFileStart = "events.out.tfevents.", *kEventVersion = "brain.Event:2";
-constexpr uint64_t kMostEventBytes = uint64_t{1} << 24;  // far above the size of a metrics line
+constexpr uint64_t kMostEventBytes = uint64_t{1} << 24;  // maximum event size, far above that of a metrics line
 
 constexpr std::array<uint32_t, 256> castagnoli_table() {
   std::array<uint32_t, 256> table{};
@@ -118,7 +118,7 @@ bool EventFile::open_last(const fs::path& folder) {
     if (at->path().filename().string().starts_with(kEventFileStart)) last = std::max(last, at->path());
   const int64_t bytes = last.empty() ? 0 : whole_event_bytes(last);
   if (bytes == 0) return false;
-  fs::resize_file(last, static_cast<uintmax_t>(bytes), error);  // a kill may have left an incomplete record
+  fs::resize_file(last, static_cast<uintmax_t>(bytes), error);  // removes an incomplete record after a kill
   if (error) return false;
   file_.reset(std::fopen(last.c_str(), "abe"));
   if (file_) path_ = last;

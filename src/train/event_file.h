@@ -1,4 +1,4 @@
-// Event files of TensorBoard: the numbers of metrics.jsonl as scalars.
+// TensorBoard event files: the numbers of metrics.jsonl as scalars.
 //
 // A file is a sequence of TFRecords, each of which holds a protocol buffer "Event":
 //   u64 length | u32 masked CRC32C of the length | the event | u32 masked CRC32C of the event
@@ -18,35 +18,37 @@
 
 namespace hctr {
 
-/// CRC-32C (Castagnoli) of the bytes.
+/// CRC-32C (Castagnoli) of `bytes`.
 uint32_t crc32c(std::string_view bytes);
-/// The bytes as a TFRecord.
+/// Wraps `bytes` in a TFRecord.
 std::string tf_record(std::string_view bytes);
 
-/// The scalars of a line of metrics.jsonl, by TensorBoard's names: "train/loss", "eval/AUC", "table/<name>/rows".
+/// The scalars of a line of metrics.jsonl, with TensorBoard names such as "train/loss", "eval/AUC",
+/// "table/<name>/rows".
 std::vector<std::pair<std::string, double>> scalars_of(const Json& line);
 
-/// The size of a file up to the end of its last complete record; 0 if it does not begin like an event file.
+/// The size of a file up to the end of its last complete record; 0 if the file does not begin like an event file.
 int64_t whole_event_bytes(const std::filesystem::path&);
 
-/// A file events.out.tfevents.<time>.<host>.<process> in a folder. The first failed write logs a warning.
+/// A file events.out.tfevents.<time>.<host>.<process> in `folder`. The first failed write logs a warning.
 class EventFile {
  public:
-  /// `first_step`: 0 creates a new file. For a resumed run, its first step: appends to the last file of the folder, if
-  /// there is one; TensorBoard drops earlier events from that step on. Errors: Error(io).
+  /// `first_step`: 0 creates a new file. For a resumed run, pass the first step: events are then appended to the
+  /// folder's last file, if any, and TensorBoard drops earlier events from that step on. Errors: Error(io).
   EventFile(const std::filesystem::path& folder, int64_t first_step, const Log&);
 
-  /// Appends the scalars that scalars_of() finds in a line of metrics.jsonl, if any.
+  /// Appends the scalars that scalars_of() finds in `line`.
   void add(const Json& line, double unix_seconds);
 
  private:
-  /// Opens the last file of the folder for appending after its last complete record; false if there is none.
+  /// Opens the last file of the folder, to append after its last complete record. Returns false if the folder has no
+  /// file.
   bool open_last(const std::filesystem::path& folder);
   void open_new(const std::filesystem::path& folder, double now);
   void append(const std::string& event);
 
   fs::path path_;
-  File file_;  // null after an error
+  File file_;  // null after a failed write
   const Log& log_;
 };
 

@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(500);
-constexpr size_t kFirstFiles = 8;  // files from which the first rows are taken
+constexpr size_t kFirstFiles = 8;  // number of files that provide the first rows
 
 }  // namespace
 
@@ -81,7 +81,7 @@ std::vector<fs::path> paths_of_followed(const DataSection& data, const std::vect
   std::vector<fs::path> paths;
   for (const std::string& name : names) try {
       paths.push_back(path_of_arrived(data.source, name));
-    } catch (const Error&) {  // the reader of the file reports it
+    } catch (const Error&) {  // ignored: the reader of the file reports the same error
     }
   return paths;
 }

@@ -1,4 +1,4 @@
-// Watches for files that are added to the followed source of a run, on rank 0.
+// On rank 0: watches the followed source of a run for new files.
 #pragma once
 
 #include <atomic>
@@ -26,9 +26,9 @@ class FileWatch {
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  /// Whether take() has something to return or to throw.
+  /// Whether take() has files to return or an error to throw.
   bool has_news() const { return has_news_; }
-  /// The files that arrived since the last call. Errors: those of ArrivingFiles::look().
+  /// Returns the files that arrived since the last call. Errors: those of ArrivingFiles::look().
   NewFiles take();
 
  private:
@@ -44,14 +44,14 @@ class FileWatch {
   std::thread thread_;
 };
 
-/// On rank 0, with "follow": the names of files from which columns, labels and keys can be determined before training.
-/// A new run waits for the first file, and logs it, until `stop` is nonzero. `from`: a resumed run uses the files that
-/// its checkpoint knows. Errors: Error(interrupted); Error(data) when the data end without a file.
+/// With "follow", on rank 0: the names of files from which columns, labels and keys can be determined before training.
+/// A new run logs that it waits for the first file, and waits until `stop` is nonzero. `from`: a resumed run returns
+/// the files that its checkpoint lists. Errors: Error(interrupted); Error(data) if the data end before the first file.
 std::vector<std::string> first_followed_files(const DataSection&, const RunProgress* from, const std::atomic<int>* stop,
                                               const Log&);
-/// The paths of these files in this rank's source, without files that no longer exist.
+/// The paths of the named files in this rank's source. Omits files that no longer exist.
 std::vector<fs::path> paths_of_followed(const DataSection&, const std::vector<std::string>& names);
-/// Collective. Broadcasts rank 0's files.
+/// Collective. Broadcasts rank 0's file names.
 void broadcast_followed(Communicator&, const std::vector<std::string>& of_rank_0, DataSection&);
 
 }  // namespace hctr

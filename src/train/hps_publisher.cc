@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kLongestWaitOfHps = 20;  // seconds without a message taken
+constexpr double kLongestWaitOfHps = 20;  // maximum seconds in which the broker accepts no message
 
 }  // namespace
 
@@ -21,7 +21,7 @@ HpsPublisher::HpsPublisher(const PublishSection& section)
 
 void HpsPublisher::give_up(const std::string& why) {
   const std::string trouble = writer_ ? writer_->trouble() : "";
-  writer_.reset();  // rows are sent anew, which changes nothing
+  writer_.reset();  // a retry sends all rows again, which does not change the result
   throw Error(Kind::io, cat("brokers '", section_.brokers, "': ", why, trouble.empty() ? "" : " (", trouble,
                             trouble.empty() ? "" : ")"));
 }

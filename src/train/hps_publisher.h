@@ -1,4 +1,4 @@
-// Publishes rows in the messages of HugeCTR's Hierarchical Parameter Server.
+// Publishes rows as messages of HugeCTR's Hierarchical Parameter Server.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ class HpsPublisher {
  public:
   /// Errors: those of open_kafka_writer().
   explicit HpsPublisher(const PublishSection&);
-  /// Errors: Error(io) where no broker takes messages; Error(data) for a key that does not fit into 32 bits.
+  /// Sends rows. Errors: Error(io) if no broker accepts messages; Error(data) if a key does not fit into 32 bits.
   void rows(const StreamedAbout::Table&, std::span<const int64_t> keys, std::span<const float> rows);
-  /// Waits until the broker has all of them. Errors: Error(io).
+  /// Waits until the broker has received all rows. Errors: Error(io).
   void flush();
   /// True once.
   bool first_removed() { return !std::exchange(said_removed_, true); }
-  /// Any thread: calls that wait throw.
+  /// Makes blocked calls throw. Any thread may call this.
   void stop() { stopped_ = true; }
 
  private:

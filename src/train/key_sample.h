@@ -11,7 +11,8 @@ struct SlotKeys {
   double distinct = 0;  ///< distinct keys per batch
 };
 
-/// Indexed by sparse input and slot; from one batch of at most `most_samples` samples. Errors: those of the reader.
+/// Counts keys of one batch of at most `most_samples` samples. The result is indexed by sparse input and slot. Errors:
+/// those of the reader.
 std::vector<std::vector<SlotKeys>> sample_keys(const Config&, int64_t most_samples);
 
 }  // namespace hctr

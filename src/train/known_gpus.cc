@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12;
 
-// SXM modules, with NVLink, unless the name says otherwise; the others use PCI Express.
+// SXM modules have NVLink and are the default; the other GPUs use PCI Express.
 constexpr std::array<KnownGpu, 7> kGpus = {{
     {"H100", 80, 3350 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera, 450 * kGiga},
     {"H100-PCIe", 80, 2039 * kGiga, 51.2 * kTera, 378 * kTera, 756 * kTera, 64 * kGiga},
@@ -18,7 +18,7 @@ constexpr std::array<KnownGpu, 7> kGpus = {{
     {"L4", 24, 300 * kGiga, 30.3 * kTera, 60 * kTera, 121 * kTera, 32 * kGiga},
 }};
 
-// Measured on an H100: a copy moves 2.8 TB/s, a large bf16 GEMM runs at 798 TFLOP/s.
+// Measured on an H100: a copy moves 2.8 TB/s, and a large bf16 GEMM runs at 798 TFLOP/s.
 constexpr double kOfMemory = 0.83, kOfProducts = 0.8;
 
 bool contains(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
@@ -34,7 +34,7 @@ std::vector<std::string> gpu_names() {
 std::optional<KnownGpu> find_known_gpu(std::string_view name) {
   for (const KnownGpu& gpu : kGpus)
     if (gpu.name == name) return gpu;
-  // "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe"
+  // driver names such as "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe"
   const auto known = [&](std::string_view wanted) { return find_known_gpu(wanted); };
   if (contains(name, "H200")) return known("H200");
   if (contains(name, "H100")) return known(contains(name, "PCIe") ? "H100-PCIe" : "H100");

@@ -1,4 +1,4 @@
-// Data-sheet figures of GPUs, and the share of them that kernels reach.
+// Data-sheet rates of GPUs, and the fraction of these rates that kernels reach.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@
 
 namespace hctr {
 
-/// A GPU by its data sheet: bytes per second, and FLOP per second without sparsity. The link is to the other GPUs of
-/// its host, in one direction.
+/// Data-sheet rates of a GPU: bytes per second, and FLOP per second without sparsity. The link is one direction of the
+/// connection to the other GPUs of the host.
 struct KnownGpu {
   std::string_view name;
   double memory_gib, memory_bytes_a_second, f32, tf32, half, link_bytes_a_second;
 };
 
-/// The names that --gpu-name takes.
+/// The names that --gpu-name accepts.
 std::vector<std::string> gpu_names();
-/// Finds a GPU by one of these names, or by the driver's name for it; none: unknown.
+/// Finds a GPU by a name of gpu_names(), or by the driver's name of the GPU; none if unknown.
 std::optional<KnownGpu> find_known_gpu(std::string_view name);
 
-/// The rates that kernels reach on it. `tf32`: f32 GEMMs use TF32.
+/// The rates that kernels reach on the GPU. `tf32`: whether f32 GEMMs use TF32.
 Ceilings expected_ceilings(const KnownGpu&, DType products, bool tf32);
 
 }  // namespace hctr

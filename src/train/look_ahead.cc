@@ -36,14 +36,14 @@ void LookAhead::add(const BatchView& batch) noexcept try {
   for (size_t t = 0; t < batch.tables.size(); ++t)
     added.keys.push_back(keys_with_slots(batch.tables[t], batch.layout->shape.tables[t].slots));
   const std::lock_guard lock(mutex_);
-  // Several reader threads fill batches concurrently, so a later batch may arrive first.
+  // Reader threads fill batches concurrently, so batches may arrive out of order.
   const auto behind = std::upper_bound(batches_.begin(), batches_.end(), added.first_sample,
                                        [](int64_t first, const Batch& other) { return first < other.first_sample; });
   batches_.insert(behind, std::move(added));
-  // More batches mean that the reader has restarted.
+  // The number of batches exceeds this limit only after the reader has restarted.
   while (batches_.size() > most_ + 1) batches_.pop_back();
   change_.notify_one();
-} catch (const std::bad_alloc&) {  // the step waits for its rows
+} catch (const std::bad_alloc&) {  // memory is short: this batch is skipped, and its step waits for the disk
 }
 
 void LookAhead::begin_step(int64_t first_sample, const DiskRows::Fetched& so_far) {
@@ -87,7 +87,7 @@ void LookAhead::run() noexcept {
     lock.unlock();
     try {
       for (size_t input = 0; input < keys.size(); ++input) group_->ask(*member_, input, keys[input]);
-    } catch (const std::bad_alloc&) {  // the step waits for its rows
+    } catch (const std::bad_alloc&) {  // memory is short: this batch is skipped, and its step waits for the disk
     }
     lock.lock();
   }

@@ -17,30 +17,29 @@
 
 namespace hctr {
 
-/// A thread that passes on the keys of upcoming batches, so that their rows are read from disk while earlier steps are
-/// computed. It looks as many batches ahead as LookAheadDepth says, at most as many as the reader has filled. If memory
-/// is short it skips a batch; if it is late it skips batches whose steps have begun. Steps of skipped batches wait for
-/// their rows.
+/// A thread that passes on the keys of upcoming batches, so that their rows are read from disk during earlier steps.
+/// LookAheadDepth limits the number of batches. Look-ahead skips batches if memory is short, and batches whose steps
+/// have already begun. Steps of skipped batches wait for their rows.
 class LookAhead {
  public:
-  /// Keeps at most `batches` upcoming batches. Until stop(), `ask` receives keys from threads of all ranks of `group`.
+  /// Keeps at most `batches` upcoming batches. Until stop(), threads of all ranks of `group` call `ask` with keys.
   LookAhead(LookAheadGroup::Ask ask, size_t batches, std::shared_ptr<LookAheadGroup> group);
   ~LookAhead() { stop(); }
   LookAhead(const LookAhead&) = delete;
   LookAhead& operator=(const LookAhead&) = delete;
 
-  /// Any thread: copies the keys of a batch; never blocks. Does nothing after stop().
+  /// Copies the keys of a batch, without blocking. Any thread may call this. Does nothing after stop().
   void add(const BatchView&) noexcept;
-  /// The step of the batch with this first sample begins: this batch and earlier ones are no longer asked for.
-  /// `so_far`: totals of this rank's tables.
+  /// Call when the step of the batch with this first sample begins. This batch and earlier batches are then no longer
+  /// asked for. `so_far`: totals of this rank's tables.
   void begin_step(int64_t first_sample, const DiskRows::Fetched& so_far);
-  /// Batches ahead of the step.
+  /// The number of batches that look-ahead is ahead of the step.
   int depth() const;
   /// Ends the thread.
   void stop();
 
  private:
-  /// The keys of a batch in each sparse input.
+  /// The keys of a batch, by sparse input.
   using Keys = std::vector<std::vector<ops::RowOwner>>;
   struct Batch {
     int64_t first_sample;
@@ -48,7 +47,7 @@ class LookAhead {
     bool asked = false;
   };
   void run() noexcept;
-  /// The next batch to ask for; null: none. The caller holds the lock.
+  /// The next batch to ask for, or null. The caller must hold the lock.
   Batch* next();
 
   std::shared_ptr<LookAheadGroup> group_;
@@ -60,7 +59,7 @@ class LookAhead {
   LookAheadDepth depth_;
   DiskRows::Fetched noted_;
   bool stopped_ = false;
-  std::thread thread_;  // last: it uses the other members
+  std::thread thread_;  // declared last: the thread uses the other members
 };
 
 }  // namespace hctr

@@ -8,8 +8,8 @@ namespace hctr {
 
 struct LookAheadGroup::Member {
   std::mutex mutex;
-  Ask ask;                         // none: it has left
-  std::atomic<bool> left = false;  // lets leave() skip the queue of callers
+  Ask ask;                         // empty after leave()
+  std::atomic<bool> left = false;  // set before leave() takes the lock, so that ask() does not start further calls
 };
 
 std::shared_ptr<LookAheadGroup::Member> LookAheadGroup::join(Ask ask) {
@@ -36,7 +36,7 @@ void LookAheadGroup::ask(const Member& from, size_t sparse_input, std::span<cons
     const std::lock_guard lock(mutex_);
     members = members_;
   }
-  // Each rank begins with itself and continues with the ranks after it, so that not all ranks wait for the same one.
+  // Each rank begins with itself and continues with the next ranks, to avoid lock contention on one rank.
   const auto own =
       std::find_if(members.begin(), members.end(), [&](const auto& other) { return other.get() == &from; });
   std::rotate(members.begin(), own == members.end() ? members.begin() : own, members.end());
@@ -44,7 +44,7 @@ void LookAheadGroup::ask(const Member& from, size_t sparse_input, std::span<cons
       if (member->left) continue;
       const std::lock_guard lock(member->mutex);
       if (member->ask) member->ask(sparse_input, keys);
-    } catch (const std::bad_alloc&) {  // its step waits for these rows
+    } catch (const std::bad_alloc&) {  // memory is short: this member skips the keys, and its step waits for the disk
     }
 }
 

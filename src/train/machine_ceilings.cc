@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-/// Seconds per call: the best of several runs of `in_a_row` consecutive calls.
+/// Seconds per call: the best of `runs` measurements of `in_a_row` consecutive calls each.
 template <class Body>
 double best_seconds(Context& ctx, int runs, int in_a_row, const Body& body) {
   using Clock = std::chrono::steady_clock;
@@ -44,7 +44,7 @@ double copied_bytes_a_second(Context& ctx) {
   return 2 * static_cast<double>(kBytes) / best;
 }
 
-/// The width of the measured matrices.
+/// The width of the square matrices that are measured.
 int64_t measured_width(Context& ctx) { return ctx.device().is_cuda() ? 4096 : 2048; }
 
 double product_flops_a_second(Context& ctx, DType dtype) {
@@ -65,7 +65,7 @@ double product_flops_a_second(Context& ctx, DType dtype) {
   return 2 * static_cast<double>(n * n * n) / best;
 }
 
-/// The elements encode small numbers: any values but zeros take the same power.
+/// The elements encode small numbers. Nonzero values of any kind draw the same power; zeros would draw less.
 double fp8_flops_a_second(Context& ctx) {
   const bool gpu = ctx.device().is_cuda();
   const int64_t n = measured_width(ctx);

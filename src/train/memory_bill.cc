@@ -20,10 +20,11 @@
 namespace hctr {
 namespace {
 
-// CUDA context, cuBLASLt and its workspaces, on one GPU.
+// Bytes of the CUDA context, cuBLASLt and its workspaces on one GPU.
 constexpr int64_t kLibraries = int64_t{600} << 20;
-constexpr int64_t kSortBytes = 16;                 // scratch bytes per key of group_by_row on a GPU
-constexpr int64_t kChunkBytes = int64_t{1} << 20;  // bytes of a file chunk, about; its parsed form takes as much again
+constexpr int64_t kSortBytes = 16;  // scratch bytes per key of group_by_row on a GPU
+// approximate bytes of a file chunk; the parsed chunk needs the same number of bytes
+constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 Graph graph_of(const Config& config, Phase phase, int64_t samples) {
   Problems problems;
@@ -37,7 +38,7 @@ int64_t activations(const Config& config, Phase phase, int64_t samples) {
   return static_cast<int64_t>(MemoryPlan(graph_of(config, phase, samples), phase).bytes());
 }
 
-/// Bytes of the copies of dense weights: in the dtype of activations, or transposed in TF32.
+/// Bytes of the copies of dense weights: copies in the dtype of activations, or transposed copies in TF32.
 int64_t bytes_of_copies(const Config& config, const Graph& graph) {
   if (config.solver.mixed_precision.mixed()) return 2 * graph.parameters;
   if (!config.solver.enable_tf32_compute) return 0;
@@ -61,7 +62,7 @@ std::vector<Placement> placements_of(const Config& config, const PlanProblem& pr
   return placements;
 }
 
-/// The share of a slot's rows that a rank owns.
+/// The fraction of a slot's rows that a rank owns.
 double share_of_slot(const Placement& placement, int64_t rank, int64_t ranks, size_t slot) {
   if (ranks == 1 || placement.replicated_on(ranks) ||
       placement.replicated(static_cast<int64_t>(slot) * placement.pieces))
@@ -77,7 +78,7 @@ double share_of_slot(const Placement& placement, int64_t rank, int64_t ranks, si
   return share / static_cast<double>(placement.pieces);
 }
 
-/// The rows of a table on one rank, or the stated capacity if it is larger; 0 if neither is known.
+/// The rows of a table on one rank, or the stated capacity if that is larger; 0 if both are unknown.
 int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int64_t rank, int64_t ranks,
                 const std::vector<int64_t>& distinct) {
   const std::vector<int64_t>& sizes =
@@ -91,16 +92,16 @@ int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int
 
 struct TableBuffers {
   int64_t prepared = 0, exchanged = 0;  // bytes
-  int64_t packed = 0;                   // extra bytes of a UniqueExchange, if ranks are on several hosts
-  int64_t keys = 0;                     // maximum keys that the rank receives in a batch
+  int64_t packed = 0;                   // extra bytes of a UniqueExchange if ranks are on several hosts
+  int64_t keys = 0;                     // maximum number of keys that the rank receives in a batch
 };
 
 struct KeysAndVectors {
   double keys = 0, vectors = 0;
 };
 
-/// Bytes of the messages between hosts and of their lists, for a rank that sends `own`, gathers as much for its host,
-/// and receives `owned`.
+/// Bytes of the messages between hosts and of their lists. The rank sends `own`, gathers equally much for its host, and
+/// receives `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
                lists = 4 * ring * (3 * own.vectors + own.keys + owned.vectors + owned.keys),
@@ -108,7 +109,7 @@ double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, dou
   return vectors + lists + messages;
 }
 
-/// Extra bytes in training: gradients between hosts, which are sorted by key and summed in f32.
+/// Extra bytes in training for the gradients between hosts, which are sorted by key and summed in f32.
 double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, const PlanTable& table, double ring) {
   const auto dim = static_cast<double>(table.dim);
   const double sorted = own.keys * (4 * 3 * ring + ring + static_cast<double>(kSortBytes) + dim / 4),
@@ -116,10 +117,10 @@ double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned
   return sorted + sums + 4 * ring * owned.keys;
 }
 
-/// The buffers of a table for the batches in the ring and for their exchange.
+/// The bytes of a table's buffers for the batches in the ring and for their exchange.
 TableBuffers buffers_of(const PlanTable& table, const Placement& placement, const SparseInput& input, int64_t rank,
                         int64_t ranks, int64_t samples, int64_t eval_samples) {
-  double owned_keys = 0, owned_vectors = 0, vectors = 0;  // of a sample
+  double owned_keys = 0, owned_vectors = 0, vectors = 0;  // per sample
   for (size_t s = 0; s < table.slots.size(); ++s) {
     const bool whole = ranks == 1 || placement.replicated_on(ranks) ||
                        placement.replicated(static_cast<int64_t>(s) * placement.pieces);

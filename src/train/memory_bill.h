@@ -1,4 +1,4 @@
-// Predicts the memory of a run, by device, from its config.
+// Predicts the memory of a run by device, from the config.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,36 @@
 namespace hctr {
 
 struct MemoryBill {
-  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by name
-  std::vector<Parts> gpus;                                     ///< by rank; the same names in the same order
-  /// The config's limit in bytes for rows in a rank's host memory; none: a share of the free memory.
+  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by the name of a part
+  /// [rank] all ranks have the same names in the same order
+  std::vector<Parts> gpus;
+  /// The config's limit in bytes for rows in a rank's host memory. Without a limit, a fraction of the free memory is
+  /// used.
   std::optional<int64_t> most_host_rows{};
-  /// Budgets that state "gpu" or name a disk: limits in bytes for each tier of a rank (none: a share of the free
-  /// memory), and the host memory in bytes for each row on disk.
+  /// A budget that states "gpu" or names a disk. Limits are in bytes per tier of a rank; a tier without a limit uses a
+  /// fraction of the free memory. bytes_of_row_there: host memory in bytes for each row on disk.
   struct Budget {
     std::vector<std::string> tables;
     std::string folder;  ///< empty: no disk
     std::optional<int64_t> most_on_gpu, most_in_memory, most_on_disk;
     int64_t bytes_of_row_there;
-    RowMemory::Tiers shared{};  ///< the solver's: all tables that share it grow until it is full
+    /// the tiers that belong to the solver's budget. Tables that share such a tier grow until the tier is full
+    RowMemory::Tiers shared{};
   };
-  std::vector<Budget> budgets{};  ///< the solver's, then those of tables with their own
-  /// All rows of a table. `numbers`: their vectors and states. The rest stays in memory for every row that is not on
-  /// disk: keys, index, statistics and, on a GPU, buffers for moving rows.
+  std::vector<Budget> budgets{};  ///< the solver's budget, then the budgets of tables with their own
+  /// Bytes of all rows of a table. `numbers`: vectors and optimizer states. The other fields count memory of each row
+  /// that is not on disk: keys, index, statistics and, on a GPU, buffers for moving rows.
   struct Rows {
     int64_t numbers = 0, besides = 0, to_move = 0;
     Rows& operator+=(const Rows& other);
   };
-  std::vector<std::map<std::string, Rows>> rows;  ///< by rank, then by table
-  /// Extra bytes on each GPU once some of its rows are in host memory: access statistics and positions.
+  std::vector<std::map<std::string, Rows>> rows;  ///< [rank][table]
+  /// [GPU] extra bytes once rows are in host memory: access statistics and positions.
   std::vector<int64_t> of_moving_rows;
-  /// Extra bytes on each GPU if ranks are on several hosts: messages between hosts are packed first.
+  /// [GPU] extra bytes if ranks are on several hosts, to pack messages between hosts.
   std::vector<int64_t> between_hosts;
-  Parts host;  ///< of the process, if it runs all ranks
-  /// Tables whose number of rows neither the config nor the data give, with the bytes per row.
+  Parts host;  ///< host memory of a process that runs all ranks
+  /// Tables with the bytes per row, if neither the config nor the data determine the number of rows.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;
 };
 int64_t sum_of(const MemoryBill::Parts&);

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// The model files from which training starts. Their optimizer states lie next to them.
+/// The model files from which training starts. Their optimizer states are next to them.
 std::vector<std::string> model_inputs(const Config& config) {
   std::vector<std::string> files = config.solver.sparse_model_file;
   files.push_back(config.solver.dense_model_file);
@@ -20,7 +20,7 @@ std::vector<std::string> model_inputs(const Config& config) {
   return files;
 }
 
-/// The initial model file that a snapshot of this iteration would overwrite; else empty.
+/// The initial model file that a snapshot of this iteration would overwrite; empty if there is none.
 fs::path replaced_file(const Config& config, const std::string& prefix, int64_t iteration) {
   std::vector<fs::path> names = {formats::dense_model_name(prefix, iteration)};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
@@ -54,7 +54,7 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
   }
 }
 
-/// The prefix of saved models; empty: models are not saved.
+/// The path prefix of saved models; empty if models are not saved.
 std::string prefix_of(const Config& config, const fs::path& run_folder) {
   return run_folder.empty() ? config.solver.snapshot_prefix : snapshot_prefix_of(config.solver, run_folder);
 }
@@ -159,7 +159,7 @@ void ModelSaver::start_publishing(int64_t iteration) {
 }
 
 void ModelSaver::finish_publishing(bool stopped) {
-  constexpr double kLongestOfStopped = 2;  // seconds: whoever stops a run does not wait for long
+  constexpr double kLongestOfStopped = 2;  // maximum wait in seconds after a request to stop
   finish_delta();
   const double wait = config_.solver.publish.wait_at_end;
   if (publisher_) publisher_->finish(stopped ? std::min(wait, kLongestOfStopped) : wait);
@@ -209,7 +209,7 @@ void ModelSaver::finish_delta() {
   if (!writing_) return;
   if (writing_->thread.joinable()) writing_->thread.join();
   if (!writing_->failure.empty()) {
-    delta_base_.reset();  // its changes are in no model
+    delta_base_.reset();  // the next delta cannot build on this one, whose changes are not saved
     log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
                  "; training continues, and the next one is a full model");
   } else {
@@ -249,7 +249,8 @@ void ModelSaver::remove(int64_t iteration, bool asked_for) const {
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
-  // Saving is collective. Unless all ranks threw together, the other ranks are already in the step or have no error.
+  // Saving is collective. If only this rank has failed, the other ranks are already in the step and would not take
+  // part.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
   const bool intact = error.kind() == Kind::data || error.kind() == Kind::io || error.kind() == Kind::device;
   if (!together || !intact || !has_place()) return describe_last();
@@ -264,7 +265,7 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
     const Error failed = current_error();
-    // If only this rank has failed, for example by an unreadable row, the others are still in the first save.
+    // If only this rank has failed, for example with an unreadable row, the other ranks are still in the first save.
     if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }

@@ -1,5 +1,5 @@
-// Decides where and when to save the model of a run: at snapshot_prefix, or in the run folder if there is no prefix or
-// saving there fails.
+// Decides where and when to save the model of a run. The path is snapshot_prefix. If the prefix is not set or saving
+// fails, the model is saved in the run folder.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,21 @@
 
 namespace hctr {
 
-/// Call before a run gets its folder. Errors: Error(config) if a model that it saves would overwrite the only copy of
-/// another run's model.
+/// Call before the run's folder is created. Errors: Error(config) if a model of this run would overwrite the only copy
+/// of another run's model.
 void expect_models_stay(const Config&, const OwnRun&, const Log&);
-/// Call before a run: creates the folder of the prefix, removes leftovers of killed processes, and tests that the
-/// folder is writable. Errors: Error(io); Error(config) if a snapshot would overwrite a file that training starts from.
+/// Call before a run. Creates the folder of the prefix, removes unfinished files of killed processes, and tests that
+/// the folder is writable. Errors: Error(io); Error(config) if a snapshot would overwrite a file that training starts
+/// from.
 void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, const Log&);
 
-/// One per rank. Calls are collective; rank 0 writes.
+/// Each rank has one ModelSaver. Calls are collective; rank 0 writes the files.
 class ModelSaver {
  public:
-  /// `run_folder`: on rank 0; ignored on the others.
+  /// `run_folder`: used on rank 0 only.
   ModelSaver(const Config&, Communicator&, Replica&, const std::filesystem::path& run_folder, const Log&);
 
-  /// Waits for the thread.
+  /// Waits for the writing thread.
   ~ModelSaver() { finish_delta(); }
   ModelSaver(const ModelSaver&) = delete;
   ModelSaver& operator=(const ModelSaver&) = delete;
@@ -43,70 +44,72 @@ class ModelSaver {
     int64_t iteration;
     std::vector<std::filesystem::path> files;
   };
-  /// Sets the facts about the run that manifests record; on rank 0.
+  /// On rank 0: sets the facts about the run that manifests record.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
-  /// Collective. Where the config says so, deltas and the models that they build on are published from now on.
-  /// `iteration`: of the model there is. Errors: those of DeltaPublisher.
+  /// Collective. If the config asks for it, starts to publish deltas and the full models that they build on.
+  /// `iteration`: that of the current model. Errors: those of DeltaPublisher.
   void start_publishing(int64_t iteration);
-  /// Not collective. At the end: waits for the broker as long as the config says; a run that is stopped, for a moment.
+  /// Call at the end. Waits for the broker as long as the config says. If the run was stopped, waits two seconds at
+  /// most. Not collective.
   void finish_publishing(bool stopped);
-  /// The model is another one from now on. A delta builds on none before.
+  /// Replaces the model. Later deltas do not build on models before this call.
   void set_model(Replica& model) {
     finish_delta();
     model_ = &model;
     delta_base_.reset();
     last_.reset();
   }
-  /// Allows overwriting the models of other runs: they belong to an earlier attempt at this one.
+  /// Allows overwriting models of other runs, because they belong to an earlier attempt at this run.
   void replace_others() { replaces_others_ = true; }
-  /// For a resumed run: its last saved model.
+  /// For a resumed run: sets its last saved model.
   void go_on(Saved saved) { last_ = std::move(saved); }
   /// Whether models can be saved: there is a run folder or a snapshot_prefix.
   bool has_place() const { return !prefix_.empty(); }
-  /// The last full model saved.
+  /// The last saved full model.
   const std::optional<Saved>& last() const { return last_; }
 
-  /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Replica::save().
+  /// Saves the model, except if last() already has this iteration. Errors: Error(io) and other errors of
+  /// Replica::save().
   const Saved& save(int64_t iteration, int data_key_bytes);
-  /// Saves the model at another prefix, with optimizer states; last() is unchanged. Errors: those of Replica::save().
+  /// Saves the model with optimizer states at another prefix; last() is unchanged. Errors: those of Replica::save().
   std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
     return model_->save(prefix, iteration, data_key_bytes, origin_, true);
   }
-  /// save() during training: if the file system fails, logs a warning and returns false.
+  /// Like save(), for use during training: if the file system fails, logs a warning and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
-  /// Saves the changes since the last snapshot or delta in a separate folder; a thread writes the rows. Saves a
-  /// snapshot if there is no model to build on. If the file system fails, logs a warning.
+  /// Saves the changes since the last snapshot or delta to a separate folder; a thread writes the rows. If no saved
+  /// model exists to build on, saves a snapshot. If the file system fails, logs a warning.
   void save_delta(int64_t iteration, int data_key_bytes);
-  /// Logs that a delta is written, once it is. Call after each step; not collective.
+  /// Logs the delta once it is written. Call after each step. Not collective.
   void poll_delta();
-  /// Waits for the delta being written. Not collective.
+  /// Waits for the delta in progress. Not collective.
   void finish_delta();
-  /// snapshot() of a model better than all before: removes the previous best model, unless that is also a regular
-  /// snapshot.
+  /// Takes a snapshot of a model that is better than all before. Then removes the previous best model, except if that
+  /// is also a regular snapshot.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files exist.
   const std::optional<Saved>& best() const { return best_; }
-  /// On rank 0: removes the model that this run saved after an iteration, unless the config asked for it, and its
-  /// final_* links in the run folder.
+  /// On rank 0: removes the model that this run saved after an iteration, and its final_* links in the run folder.
+  /// Keeps a model that the config asked for.
   void remove(int64_t iteration, bool asked_for) const;
-  /// For a resumed run: its best saved model.
+  /// For a resumed run: sets its best saved model.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }
-  /// After an error in the step after `iteration`: saves the model if it is intact on all ranks, in the run folder if
-  /// snapshot_prefix fails. Returns a sentence with the path of the model, or with the reason why saving failed and the
-  /// path of last().
+  /// Call after an error in the step after `iteration`. Saves the model if it is intact on all ranks; uses the run
+  /// folder if snapshot_prefix fails. Returns a sentence with the path of the model. If saving failed, the sentence has
+  /// the reason and the path of last().
   std::string save_after_error(const Error&, int64_t iteration, int data_key_bytes);
-  /// "the last model saved is 'out/_dense_20.model'", or that no model was saved.
+  /// Describes last(): "the last model saved is 'out/_dense_20.model'", or that no model has been saved.
   std::string describe_last() const;
 
-  /// On rank 0: hard-links the files of a model into a folder as final_<name>, or copies them across file systems. A
-  /// failure is only a warning, since the model itself is saved.
+  /// On rank 0: hard-links the files of a model into a folder as final_<name>, or copies them if the file systems
+  /// differ. A failure only logs a warning, because the model itself is saved.
   void link_into(const std::filesystem::path& folder, const Saved&) const;
 
  private:
-  /// The next delta holds the changes from now on.
+  /// Makes the next delta contain the changes after this call.
   void start_deltas(int64_t iteration);
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
-  /// The reason why files at the prefix must not be overwritten; empty: they may be. On rank 0.
+  /// On rank 0: the reason why files at the prefix must not be overwritten; empty if overwriting is permitted.
   std::string why_kept(int64_t iteration) const;
 
   const Config& config_;
@@ -124,10 +127,11 @@ class ModelSaver {
     std::string failure{};
     std::thread thread{};
   };
-  std::unique_ptr<DeltaThread> writing_;       // of rank 0
-  std::unique_ptr<DeltaPublisher> publisher_;  // of rank 0
-  std::optional<int64_t> delta_base_;          // on rank 0: the iteration of the last model that a delta can build on
-  std::optional<int64_t> failed_at_;           // the iteration of the last error at snapshot_prefix
+  std::unique_ptr<DeltaThread> writing_;       // on rank 0: the delta in progress
+  std::unique_ptr<DeltaPublisher> publisher_;  // on rank 0: sends deltas to Kafka; null if deltas are not published
+  // on rank 0: the iteration of the saved model or delta that the next delta builds on
+  std::optional<int64_t> delta_base_;
+  std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix
 };
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ constexpr int64_t kPieceElements = int64_t{1} << 24;  // elements per copy to th
 constexpr int64_t kShownKeys = 4;
 
 struct Scan {
-  int64_t count = 0, samples = 0;  // elements that are not finite; samples that contain one
+  int64_t count = 0, samples = 0;  // number of elements that are not finite, and of samples with such an element
   int64_t row = 0, column = 0;     // the first
   float value = 0;                 // there
   float largest = 0;               // largest magnitude of the finite elements
@@ -39,7 +39,7 @@ bool scan_row(const float* values, int64_t width, int64_t row, Scan& scan) {
   return finite;
 }
 
-std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // drops the sign of a NaN
+std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // omits the sign of a NaN
 
 template <class T>
 std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
@@ -62,7 +62,7 @@ std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
   }
 }
 
-/// Scans rows [begin, end), `of_sample` rows per sample.
+/// Scans the rows [begin, end). `of_sample`: number of rows per sample.
 Scan scan(StreamRef stream, const Tensor& tensor, int64_t begin, int64_t end, int64_t of_sample = 1) {
   Scan found;
   int64_t last_sample = -1;  // the last sample with an element that is not finite
@@ -110,7 +110,7 @@ class Search {
     return cat("'", node.entry->tops[0], "/", node.spec.weights[w].name, "'");
   }
 
-  /// Rows of the tensor per sample; 0: it has no rows per sample.
+  /// The number of the tensor's rows per sample; 0 if its rows do not belong to samples.
   int64_t rows_of_sample(const Tensor& tensor) const {
     const int64_t samples = state_.samples;
     return samples > 0 && tensor.rows() % samples == 0 ? tensor.rows() / samples : 0;
@@ -119,7 +119,7 @@ class Search {
     ++order_;
     return scan(step_.stream, tensor, 0, tensor.rows());
   }
-  /// Scans the rows that belong to a sample.
+  /// Scans only the rows that belong to samples.
   Scan look_at_samples(const Tensor& tensor) {
     const int64_t of_sample = rows_of_sample(tensor);
     if (of_sample == 0) return look(tensor);
@@ -150,7 +150,7 @@ class Search {
         report_samples(io.out[o], bad, cat(layer(node), " gives ", text_of(bad.value)), overflow(io, io.out[o], bad));
   }
 
-  /// A tensor that no layer computes. Scanned once, before its first reader.
+  /// Scans a tensor that no layer computes. Call before the tensor's first reader; later calls do nothing.
   void source(TensorId id, const Tensor& tensor) {
     if (step_.graph.edges[id].producer || seen_[id]) return;
     seen_[id] = true;
@@ -174,7 +174,7 @@ class Search {
     const int64_t slot = bad.column / (tensor.row_elements() / columns);
     std::string of = cat("the vector of slot ", slot);
     if (columns != slots) {
-      of = cat("vector ", slot);  // not pooled: one vector per key
+      of = cat("vector ", slot);  // not pooled: the table has one vector per key
     } else {
       const BatchView::Table& table = step_.batch.tables[input];
       const int64_t bag = slot * state_.samples + bad.row;
@@ -194,7 +194,7 @@ class Search {
                limit_of(dtype));
   }
 
-  /// Explains why a layer's output is not finite although its inputs and weights are.
+  /// Explains why a layer's output is not finite while its inputs and weights are finite.
   std::string overflow(const LayerIo& io, const Tensor& out, const Scan& bad) const {
     float inputs = 0, weights = 0;
     const int64_t of_sample = rows_of_sample(out), sample = of_sample > 0 ? bad.row / of_sample : 0;

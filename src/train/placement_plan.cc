@@ -9,11 +9,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSampled = 16384;  // samples of the first look at the data
+constexpr int64_t kSampled = 16384;  // number of samples that are read to count keys
 
 int64_t row_bytes(const TableSpec& spec) {
   const auto stored = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
-  const int64_t index = spec.direct.empty() ? 24 : 0;  // index entries at half load, plus key and slot of the row
+  // bytes per row of an index at half load, plus key and slot of the row
+  const int64_t index = spec.direct.empty() ? 24 : 0;
   return spec.dim * stored(spec.storage) + spec.optimizer.states() * spec.state_dim() * stored(spec.stored_states()) +
          index;
 }
@@ -38,7 +39,7 @@ PlanProblem plan_problem(const Config& config, int64_t ranks, const std::vector<
     const bool limited = section.hparam.limited();
     const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
     PlacementRule rule = section.placement_rule();
-    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // for infrequent rows
+    if (rule == PlacementRule::hybrid) rule = PlacementRule::automatic;  // the rule for keys that are not frequent
     PlanTable table{.name = section.top(),
                     .rule = limited && !section.identity_by_slot() && rule != PlacementRule::data_parallel
                                 ? PlacementRule::distributed

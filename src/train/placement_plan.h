@@ -10,18 +10,18 @@
 
 namespace hctr {
 
-/// The planning problem of a config. `keys`: counts from the data by sparse input and slot; empty: unknown.
+/// The planning problem for a config. `keys`: counts from the data, by sparse input and slot; empty: unknown.
 PlanProblem plan_problem(const Config&, int64_t ranks, const std::vector<std::vector<SlotKeys>>& keys);
 
-/// Collective. The placement of each embedding, the same on all ranks: `saved`, a checkpoint's plan, if given; else
-/// read from the solver's placement_file, or made on rank 0 from measured speeds and sampled keys. Rank 0 logs it and
-/// writes it to the run folder. Empty on a single rank. Errors: Error(config) for a file that does not fit; Error(io);
-/// those of the reader.
+/// Collective. The placement of each embedding, equal on all ranks. The source is `saved`, a checkpoint's plan, if
+/// given; else the solver's placement_file; else rank 0 makes a plan from measured speeds and sampled keys. Rank 0 logs
+/// the plan and writes it to the run folder. Empty on a single rank. Errors: Error(config) if the file does not fit;
+/// Error(io); those of the reader.
 std::vector<Placement> make_placements(const Config&, Runtime&, Communicator&, const RunFolder&, const Log&,
                                        const Json* saved = nullptr);
 
-/// The placements of a run as far as the config determines them: from its placement_file if that exists, else from a
-/// plan with the problem's speeds. Errors: Error(config) for a placement_file that does not fit.
+/// The placements of a run, as far as the config determines them: from placement_file if the file exists, else from a
+/// plan with the problem's speeds. Errors: Error(config) if placement_file does not fit.
 std::vector<Placement> expected_placements(const Config&, const PlanProblem&);
 
 /// Memory of a GPU that a plan may count on. 0: unknown.

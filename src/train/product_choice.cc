@@ -7,7 +7,8 @@
 namespace hctr {
 namespace {
 
-/// Returns the result of `body`; after an error an empty result, and a warning with `what` and the reason.
+/// Returns the result of `body`. After an error, logs a warning with `what` and the reason, and returns an empty
+/// result.
 template <class Body>
 ops::ProductAlgorithms read_or_warn(const Log& log, const std::string& what, const Body& body) {
   try {
@@ -29,14 +30,14 @@ void write_or_warn(const fs::path& path, const std::string& text, const Log& log
   }
 }
 
-/// On rank 0: reads the file, measures missing GEMMs and writes the file.
+/// On rank 0: reads the file, measures GEMMs that it lacks, and writes the file.
 std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint,
                                  const Environment& environment, const Log& log) {
   std::string library;
   ops::describe_product_library(ctx, library);
   if (path.empty()) path = product_cache_path(library, environment);
   ops::ProductAlgorithms kept, known, refused, found;
-  std::error_code unreadable;  // an unreadable file counts as absent, and writing it warns
+  std::error_code unreadable;  // an unreadable file counts as absent; writing it later logs a warning
   if (!path.empty() && fs::exists(path, unreadable))
     kept = read_or_warn(log, cat("the algorithm file '", path.string(), "' is"),
                         [&] { return products_of_text(read_text(path, "the file of algorithms"), library); });
@@ -74,7 +75,8 @@ std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, cons
   library = comm.broadcast(library, 0);
   text = comm.broadcast(text, 0);
   run_on_all_ranks(comm, [&] {
-    ops::ProductAlgorithms refused;  // refused by a GPU of another kind, which uses the library's default for them
+    // algorithms that this GPU, of another kind, rejects; the GPU uses the library's default for these GEMMs
+    ops::ProductAlgorithms refused;
     if (comm.rank() != 0) ops::use_algorithms(ctx, products_of_text(text, library), refused);
   });
   return text;

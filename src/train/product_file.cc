@@ -25,7 +25,7 @@ std::string hex_of(uint64_t word) {
   return digits;
 }
 
-/// Parses a number at the front of `text`, and removes it and the next character.
+/// Parses a number at the start of `text`, and removes the number and the next character.
 template <class Number>
 Number take_number(std::string_view& text, size_t digits, int base, char behind) {
   Number number{};

@@ -17,11 +17,11 @@ namespace hctr {
 
 std::string product_text(const std::string& library, const ops::ProductAlgorithms&);
 
-/// Errors: Error(data) saying why the text is unusable: damaged, or of another device or library.
+/// Errors: Error(data) with the reason if the text is damaged or belongs to another device or library.
 ops::ProductAlgorithms products_of_text(std::string_view text, const std::string& library);
 
-/// The default algorithm file: one for each device and library, in $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Empty
-/// when neither variable is set.
+/// The path of the default algorithm file in $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Each device and library has
+/// its own file. Empty if neither XDG_CACHE_HOME nor HOME is set.
 std::filesystem::path product_cache_path(const std::string& library, const Environment&);
 
 }  // namespace hctr

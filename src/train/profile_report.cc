@@ -34,7 +34,7 @@ double length(const std::vector<Interval>& all) {
   return sum;
 }
 
-/// The length of the intersection of two sorted lists without overlaps.
+/// The length of the intersection of two sorted lists of disjoint intervals.
 double common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   double sum = 0;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -52,18 +52,18 @@ std::string fixed(double value, int digits) {
 std::string milliseconds(double time) { return fixed(time * 1e3, time < 1e-3 ? 3 : time < 0.1 ? 2 : 1); }
 std::string percent(double share) { return fixed(100 * share, share < 0.1 ? 1 : 0); }
 
-/// Seconds that the work takes at peak rates.
+/// Seconds of the GEMMs at peak rate.
 double product_seconds(const Work& work, const Ceilings& most) {
   const double fp8 = most.fp8_flops > 0 ? work.fp8_flops : 0;
   return (work.flops - fp8) / most.product_flops + (fp8 > 0 ? fp8 / most.fp8_flops : 0);
 }
 double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes / most.copy_bytes; }
 
-/// All parts of one type.
+/// The parts of one type, added up.
 struct PartGroup {
   std::string type;
   double share = 0;
-  double products = 0, copies = 0;  // parts of the share, at peak rates
+  double products = 0, copies = 0;  // seconds of the share's GEMMs and copies at peak rates
   double launches = 0;              // kernel launches in the share
 };
 
@@ -73,7 +73,8 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
     PartGroup& group = by_type[part.type];
     group.type = part.type;
     const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
-    const double seen = part.seconds > 0 ? part.share / part.seconds : 0;  // the rest is hidden
+    // fraction of the part that is in its share; the rest overlaps other parts
+    const double seen = part.seconds > 0 ? part.share / part.seconds : 0;
     group.share += part.share;
     group.products += seen * products;
     group.copies += seen * copies;
@@ -85,10 +86,10 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
   return groups;
 }
 
-/// "at 81 % of the rate ...", with the conclusion from it.
+/// The rate that the group reaches, "at 81 % of the rate ...", and the conclusion.
 std::string limit_of(const PartGroup& group) {
-  constexpr double kNear = 0.7;    // of a peak rate: little is left to gain
-  constexpr double kShort = 5e-6;  // an empty kernel takes a third of it
+  constexpr double kNear = 0.7;    // fraction of a peak rate above which little can be gained
+  constexpr double kShort = 5e-6;  // seconds per launch; an empty kernel takes a third of this
   const double reached = std::max(group.products, group.copies) / group.share;
   const bool products = group.products >= group.copies;
   if (group.share == 0 || reached == 0) return "";
@@ -105,7 +106,7 @@ std::string limit_of(const PartGroup& group) {
   return cat(", at only ", at, ": the code is the limit, not the machine");
 }
 
-/// Priority when several streams run at an instant: the lowest value gets it.
+/// The priority of streams that run at the same instant: the instant counts for the lowest value.
 int rank_of(Span::On on) {
   return on == Span::On::compute ? 0 : on == Span::On::prepare ? 2 : on == Span::On::host ? 3 : 1;
 }
@@ -124,7 +125,7 @@ std::string about_seconds(const StepTimes& step) {
 
 /// Caveats for the reader of the figures.
 std::vector<std::string> lines_about_tracing(const StepTimes& step) {
-  constexpr double kFar = 0.05;  // of the step
+  constexpr double kFar = 0.05;  // fraction of the step
   std::vector<std::string> lines;
   if (!step.traced && !step.not_traced.empty())
     lines.push_back(cat("Kernels were not traced: ", step.not_traced,
@@ -136,9 +137,9 @@ std::vector<std::string> lines_about_tracing(const StepTimes& step) {
   return lines;
 }
 
-/// A line for each pair of parts that overlap for long.
+/// A line for each pair of parts with a long overlap.
 std::vector<std::string> lines_of_beside(const StepTimes& step) {
-  constexpr double kLong = 0.01;  // of the step
+  constexpr double kLong = 0.01;  // fraction of the step
   constexpr size_t kMost = 10;
   struct Pair {
     size_t first, second;

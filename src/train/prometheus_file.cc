@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// A number of a metrics line, with its Prometheus name.
+/// A number of a metrics line, and its Prometheus name.
 struct Exported {
   const char *kind, *field, *name, *help;
 };
@@ -36,7 +36,7 @@ constexpr Exported kExported[] = {
 constexpr const char *kMetricName = "huge_ctr_eval_metric", *kTableName = "huge_ctr_table",
                      *kTime = "huge_ctr_time_seconds", *kEnded = "huge_ctr_ended";
 
-/// A quoted label value.
+/// Quotes a label value.
 std::string quoted(const std::string& text) {
   std::string quote = "\"";
   for (const char c : text) quote += c == '\\' ? "\\\\" : c == '"' ? "\\\"" : c == '\n' ? "\\n" : std::string(1, c);
@@ -102,7 +102,7 @@ std::string PrometheusFile::text() const {
   return text;
 }
 
-/// Not flushed to disk as AtomicFile does: the next line replaces it anyway, and a step would wait for the disk.
+/// Does not flush to disk as AtomicFile does: the next line replaces the file, and a flush would delay the step.
 bool PrometheusFile::write(const std::string& text) const {
   const std::string temporary = cat(path_.string(), ".", ::getpid(), ".part");
   File file(std::fopen(temporary.c_str(), "we"));

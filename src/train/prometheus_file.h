@@ -1,4 +1,4 @@
-// --metrics-file: the latest numbers of a run in Prometheus' text format, for the textfile collector of node exporter.
+// --metrics-file: the latest numbers of a run in Prometheus' text format, for the textfile collector of node_exporter.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,15 @@
 
 namespace hctr {
 
-/// Rewritten at every line of metrics.jsonl and renamed into place. Later write failures are warned of once.
+/// Rewrites the file at every line of metrics.jsonl and renames it into place. The first add() throws if writing fails;
+/// after that, the first failure logs a warning.
 class PrometheusFile {
  public:
-  /// `run`: the id of the run, a label on every number.
+  /// `run`: the id of the run, which labels every number.
   PrometheusFile(std::filesystem::path, std::string run, const Log&);
-  /// Adds the numbers of a line. Errors, at the first call only: Error(io).
+  /// Adds the numbers of a line. Errors, in the first call only: Error(io).
   void add(const Json& line, double unix_seconds);
-  /// The content of the file.
+  /// The contents of the file.
   std::string text() const;
 
  private:
@@ -26,7 +27,7 @@ class PrometheusFile {
   std::filesystem::path path_;
   std::string run_;
   const Log& log_;
-  std::map<std::string, std::map<std::string, double>> values_;  // [name][labels other than run]
+  std::map<std::string, std::map<std::string, double>> values_;  // [name][labels except run]
   bool written_ = false, warned_ = false;
 };
 

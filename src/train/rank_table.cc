@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kClockDifferenceMs = 5000;
 constexpr size_t kMeasuredBytes = 4 << 20;
-constexpr size_t kMostMeasuredHosts = 32;  // they are measured sequentially
+constexpr size_t kMostMeasuredHosts = 32;  // limits the measuring time: hosts are measured one after another
 
 /// "0-3, 7".
 std::string ranges_text(const std::vector<int>& sorted) {
@@ -41,7 +41,7 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-/// The links between each pair of ranks on one host: "NVLink", "PCIe, host memory".
+/// The kinds of links between pairs of ranks on one host: "NVLink", "PCIe, host memory".
 std::string links_on_host(const std::vector<RankAbout>& ranks, const std::vector<int>& here) {
   std::set<std::string> kinds;
   for (const int a : here)
@@ -60,7 +60,7 @@ std::string links_on_host(const std::vector<RankAbout>& ranks, const std::vector
   return text.empty() ? "-" : text;
 }
 
-/// The ranks of each host, hosts in the order of their first ranks.
+/// The ranks of each host. Hosts are ordered by their first ranks.
 std::vector<std::vector<int>> by_host(const std::vector<RankAbout>& ranks) {
   std::vector<std::vector<int>> hosts;
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -78,7 +78,8 @@ std::string label_of(const std::vector<RankAbout>& ranks, const std::vector<int>
   return ranks[static_cast<size_t>(here[0])].host_label();
 }
 
-/// The ranks that measure: the first of each host, rank 0's host first. Only rank 0 knows the hosts.
+/// The ranks that measure links: the first rank of each host, beginning with rank 0's host. Other ranks learn the hosts
+/// from rank 0.
 std::vector<int> first_ranks(Communicator& comm, const std::vector<RankAbout>& ranks) {
   std::string text;
   for (const auto& here : by_host(ranks)) text += cat(here.front(), " ");
@@ -101,7 +102,7 @@ std::vector<std::optional<HostLink>> measure_hosts(Communicator& comm, const std
     };
     const double latency = std::min(time_of_gather(nothing), time_of_gather(nothing));
     const double whole = std::min(time_of_gather(data), time_of_gather(data));
-    // Subtracts the latency, but at most half of the time, so that noise cannot make a link infinitely fast.
+    // Subtracts the latency, but at most half of the time: noise must not yield an infinite rate.
     links[h] = HostLink{static_cast<double>(kMeasuredBytes) / std::max(whole - latency, whole / 2), latency};
   }
   return links;
@@ -209,7 +210,8 @@ void expect_one_program(const std::vector<RankAbout>& ranks) {
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
   std::vector<std::string> sentences;
   for (const auto& here : by_host(ranks)) {
-    int64_t difference = 0;  // of the rank with the largest difference: hosts in containers may share a name
+    // largest clock difference of the host's ranks, because hosts in containers may share a name
+    int64_t difference = 0;
     for (const int r : here) {
       const int64_t of_rank = ranks[static_cast<size_t>(r)].clock_ms - ranks[0].clock_ms;
       if (std::abs(of_rank) > std::abs(difference)) difference = of_rank;
@@ -234,7 +236,7 @@ void show_ranks(Communicator& comm, Device device, const ProcessPlace& place, co
     mine.nvlink = std::move(links.nvlink);
     mine.unreachable = std::move(links.unreachable);
   }
-  comm.barrier();  // all ranks read their clocks together
+  comm.barrier();  // makes all ranks read their clocks at the same time
   mine.clock_ms = static_cast<int64_t>(unix_time() * 1e3);
   std::vector<RankAbout> ranks;
   for (const std::string& text : comm.gather(about_to_text(mine), 0)) ranks.push_back(about_from_text(text));

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Whether a count of a table is about the tiers of its rows, and how they are accessed.
+/// Whether a table count describes the tiers of rows or accesses to them.
 bool of_memory(const std::string& count) {
   return count.find("_in_host_memory") != count.npos || count.ends_with("_gpu") || count == "reads" ||
          count.find("disk") != count.npos || count == "rows_of_batches" || count == "rows_read_ahead" ||
@@ -53,7 +53,8 @@ void Reporter::go_on() {
 }
 
 void Reporter::queued(int64_t samples) {
-  if (progress_.in_place()) progress_.update(samples);  // otherwise the display lines show progress
+  // if the bar is not updated in place, the display lines show progress
+  if (progress_.in_place()) progress_.update(samples);
 }
 
 void Reporter::waiting(int64_t samples, const std::string& remark) {
@@ -153,20 +154,20 @@ void Reporter::evaluated(int64_t iteration, const Evaluator::Result& result, dou
   display(cat("Eval Time for ", result.samples, " samples: ", formatted("%.6f", took), "s"));
   add_line(std::move(line));
   shown_ += std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(took));  // the training speed excludes evaluation
+      std::chrono::duration<double>(took));  // excludes evaluation time from the training speed
 }
 
 void Reporter::tables(int64_t iteration, const TableCounts& counts, bool shown) {
   for (const auto& [name, now] : counts) {
     std::map<std::string, int64_t> counted = now;
-    counted.erase(kIndexPlaces);  // a resumed run may have another number
+    counted.erase(kIndexPlaces);  // this count may differ in a resumed run
     if (tables_[name] == counted) continue;
     tables_[name] = std::move(counted);
     Json line(Json::Object{{"kind", "table"}, {"iteration", iteration}, {"table", name}});
     std::string text;
     for (const auto& [what, count] : now) {
       line.set(what, count);
-      if (of_memory(what)) continue;  // the progress line and a separate line show it
+      if (of_memory(what)) continue;  // the progress line and a separate line report this count
       std::string words = cat(count, " ", what);
       std::replace(words.begin(), words.end(), '_', ' ');
       text = what == "rows" ? cat(words, text) : cat(text, ", ", words);

@@ -57,7 +57,8 @@ bool ResumePoint::exact_for(const Config& config, int of_ranks) const {
 bool ResumePoint::finished_for(const Config& config) const {
   if (!progress.finished) return false;
   const SolverSection& solver = config.solver;
-  if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();  // more files may have arrived
+  // not finished: more files may have arrived
+  if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();
   return progress.stopped_at ||
          (solver.max_iter ? progress.iterations >= *solver.max_iter : progress.epochs >= *solver.num_epochs);
 }
@@ -102,7 +103,7 @@ void expect_same_data(const ResumePoint& point, const Json& data, const Config& 
   if (const std::string changed = changed_contents(was, config.data); !changed.empty())
     throw Error(Kind::data, cat("the config encodes data otherwise than that of the checkpoint '",
                                 point.folder.string(), "': ", changed, ". Restore the original file"));
-  for (const char* later : {"encoding", "slot_keys"}) {  // missing in checkpoints of older versions
+  for (const char* later : {"encoding", "slot_keys"}) {  // fields that checkpoints of older versions lack
     if (!was || was->find(later) || !data.find(later)) continue;
     Json rest(Json::Object{});
     for (const auto& [name, value] : *data.object())

@@ -1,4 +1,4 @@
-// Which differences between configs are allowed: in a resumed run, and between processes that train together.
+// Decides which config differences are permitted: in a resumed run, and between processes that train together.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -18,7 +18,7 @@ struct Change {
   Verdict verdict;
 };
 
-/// The verdict on fields below `start`. The first matching rule decides.
+/// The verdict on fields whose JSON pointer begins with `start`. The first matching rule decides.
 struct Rule {
   std::string_view start;
   Verdict verdict;
@@ -36,14 +36,14 @@ constexpr std::array kRules = {
     Rule{"/solver/max_eval_samples", Verdict::allowed},
     Rule{"/solver/batchsize_eval", Verdict::allowed},
     Rule{"/solver/export_predictions_prefix", Verdict::allowed},
-    Rule{"/solver/snapshot", Verdict::allowed},  // also snapshot_prefix, snapshot_opt_states
+    Rule{"/solver/snapshot", Verdict::allowed},  // also matches snapshot_prefix and snapshot_opt_states
     Rule{"/solver/replace_models", Verdict::allowed},
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
     Rule{"/solver/publish", Verdict::allowed},
     Rule{"/solver/cuda_graph", Verdict::allowed},
-    Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint stores its algorithms
+    Rule{"/solver/algorithm_file", Verdict::allowed},  // checkpoints store the algorithms
     Rule{"/solver/gpu", Verdict::allowed},
     Rule{"/solver/placement", Verdict::allowed},  // also placement_file
     Rule{"/solver/table_memory", Verdict::allowed},
@@ -68,7 +68,7 @@ const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", 
 
 Verdict verdict_of(const Change& change) {
   const std::string& pointer = change.pointer;
-  // With max_iter batches span the end of the set; with num_epochs they do not.
+  // With max_iter, a batch may contain samples of two passes; with num_epochs it may not.
   if ((pointer == "/solver/max_iter" || pointer == "/solver/num_epochs") && (change.was.empty() || change.is.empty()))
     return Verdict::refused;
   for (const Rule& rule : kRules)
@@ -105,12 +105,12 @@ std::string describe(const Change& change) {
   return cat(change.pointer, " was ", value_text(change.was), " and is ", value_text(change.is));
 }
 
-/// The text that rank 0 compares: host and config.
+/// The host and config of a rank, as text for rank 0.
 std::string config_of_rank(const Config& config) {
   return Json(Json::Object{{"host", host_name()}, {"config", config.effective}}).text();
 }
 
-/// Whether a field names a file whose path may differ between hosts.
+/// Whether a field contains a file path that may differ between hosts.
 bool names_data(const Change& change) {
   return change.pointer == "/layers/0/source" || change.pointer == "/layers/0/eval_source";
 }

@@ -1,5 +1,4 @@
-// A training run on one rank: runs steps, displays, evaluations, snapshots and checkpoints in order, up to the point
-// that its caller asks for.
+// A training run on one rank: steps, displays, evaluations, snapshots and checkpoints in order, up to a given end.
 #pragma once
 
 #include <map>
@@ -25,65 +24,64 @@
 
 namespace hctr {
 
-/// The devices and threads of a rank.
+/// The device and threads of a rank.
 struct RankPlace {
   Communicator& comm;
   Device device;
-  int threads;                            ///< for operators on a CPU
-  std::shared_ptr<LookAheadGroup> peers;  ///< with the other ranks of this process
+  int threads;                            ///< number of threads for CPU operators
+  std::shared_ptr<LookAheadGroup> peers;  ///< shared with the other ranks of this process
 };
 
-/// Callbacks for displays and evaluations. Every rank has the same ones; rank 0 calls them.
+/// Callbacks for displays and evaluations. Every rank has the same callbacks; rank 0 calls them.
 struct RunHooks {
-  /// Each returns whether to continue training. May be null.
+  /// Each returns whether training continues. May be null.
   std::function<bool(const TrainerState&)> displayed{}, evaluated{};
 };
 
-/// The trainer options that each of its runs needs.
+/// The trainer options that a run needs.
 struct RunOptions {
   const TrainOptions& train;
   const RunHooks& hooks;
 };
 
-/// Every public call except getters is collective. `folder` and `log` are silent on ranks other than 0. `from`: the
-/// checkpoint to resume from; null: a new run. The arguments outlive it.
+/// All public calls except getters are collective. `folder` and `log` do nothing on ranks other than 0. `from`: the
+/// checkpoint to resume from; null: a new run. The arguments must outlive the run.
 class Run {
  public:
   Run(const RunOptions&, Config&, const RankPlace&, RunFolder& folder, const ResumePoint* from, const Log& log);
 
-  // Errors: those of the parts of a run, naming the last saved model.
-  /// Call once, before the others.
+  // Call once, before all other calls. Errors: those of the parts of a run, with the path of the last saved model.
   void begin();
-  // Each call continues where the previous one ended.
-  /// Trains to the end of the config or as the options say, or until a stop is requested.
+  // Trains to the end of the config, to the end in the options, or until a stop is requested. Each call continues after
+  // the previous call.
   TrainEnd fit(const FitOptions&);
-  /// Trains for `steps` steps and does nothing else.
+  /// Trains for `steps` steps, without displays, evaluations and saves.
   TrainEnd step(int64_t steps);
-  /// Evaluates without side effects on training. Empty if a stop interrupted it.
+  /// Evaluates without effect on training. Returns an empty map if a stop interrupted the evaluation.
   std::map<std::string, double> evaluate_now();
-  /// Waits until a checkpoint being written is complete.
+  /// Waits until the checkpoint in progress is complete.
   void finish_checkpoint() { checkpoints_->finish(); }
   /// Ends the run: writes the summary and the last files.
   TrainSummary finish();
 
-  /// Trains on all of the samples, in batches.
+  /// Trains on all given samples, in batches.
   TrainEnd step_on(const GivenSamples&);
   std::map<std::string, double> evaluate_on(const GivenSamples&);
-  /// Saves the model at a prefix, with optimizer states.
+  /// Saves the model with optimizer states at a prefix.
   std::vector<fs::path> save_at(const std::string& prefix);
-  /// Saves a full checkpoint in a new folder in `folder`, and waits until it is complete. Returns its path.
+  /// Saves a full checkpoint as a new folder in `folder`, and waits until the checkpoint is complete. Returns its path.
   fs::path save_checkpoint_in(const fs::path& folder);
 
-  // The steps after this call use these settings.
-  /// None: the rate of the schedule.
+  // Settings for all later steps.
+  /// `rate`: none restores the rate of the schedule.
   void set_learning_rate(std::optional<double> rate) { rate_ = rate; }
-  /// Paths with the ranks in them.
+  /// The argument is a path that may contain {rank}.
   void set_source(const std::string&);
   void set_evaluation_source(const std::string&);
-  /// Names: a layer by its first top, or an embedding.
+  /// A name is that of an embedding, or the first top of a layer.
   void freeze(const std::vector<std::string>& names, bool frozen);
-  /// Loads weights and states from files, and keeps the others. Call check_files() first. Errors: those of
-  /// check_model_files() on every rank. Errors of the files in load() end the run.
+  /// Loads weights and states from files, and keeps all parts without a file. Call check_files() before load(). Errors:
+  /// those of check_model_files(), on every rank. Errors of the files in load() end the run.
   void check_files(const WeightFiles&);
   void load(const WeightFiles&);
 
@@ -94,101 +92,105 @@ class Run {
   int64_t iteration() const { return now_.iterations; }
 
  private:
-  /// Where training ends: at the first of these.
+  /// Where training ends: at the first limit that is reached.
   struct End {
     std::optional<int64_t> iteration{}, passes{};
   };
   End end_of_config() const { return {config_.solver.max_iter, config_.solver.num_epochs}; }
   bool passed(const End&) const;
-  /// Whether the current call has trained enough; whether the run has, by its config.
+  /// finished(): whether the current call has trained enough. complete(): whether the run has trained enough, according
+  /// to its config.
   bool finished() const { return now_.stopped_at || passed(end_); }
   bool complete() const { return now_.stopped_at || passed(end_of_config()); }
-  /// Starts a call that trains. Collective. Returns whether a stop has already been requested.
+  /// Starts a call that trains. Returns whether a stop has already been requested. Collective.
   bool begin_call(const End&);
   TrainEnd end_call();
-  /// The data to train on: the source, pass after pass, or to the end of its pass; or the given samples.
+  /// The data to train on: pass after pass over the source, the rest of the source's current pass, or the given
+  /// samples.
   enum class On { passes, pass, given };
-  /// Trains until finished(), a stop or the end of those data, and calls after() with the learning rate after each
-  /// step. Returns whether the data have ended.
+  /// Trains until finished(), a stop, or the end of the data. After each step, calls after() with the learning rate.
+  /// Returns whether the data have ended.
   bool train(On, const std::function<void(double rate)>& after);
   std::unique_ptr<Replica> make_model();
   std::unique_ptr<StepPipeline> make_pipeline(const ReadProgress&);
-  /// Waits for the last step: then the loss belongs to an intact model.
+  /// Waits for the last step and checks its loss, so that the model is known to be intact.
   void settle();
   void end_profile();
-  /// After a stop: save_stopped_state(), once per iteration.
+  /// After a stop: calls save_stopped_state(), once per iteration.
   bool leave_stopped();
-  /// Waits for the next batch; false at the end of the data. Collective: all ranks throw the error of any rank's
-  /// reader, and all stop after the same step. Detects a hung rank before the others would wait for it on the device.
+  /// Waits for the next batch; returns false at the end of the data. Collective: if any rank's reader fails, all ranks
+  /// throw the error, and all ranks stop after the same step. Detects a hung rank here, before other ranks would block
+  /// on the device.
   bool fetch();
-  /// On the host, between steps. Errors: Error(device) when the system has refused memory since the run began, or has
-  /// too little to save the model.
+  /// Call on the host between steps. Errors: Error(device) if the system has refused memory during the run, or if free
+  /// memory is too small to save the model.
   void expect_memory();
-  /// Logs which ranks wait for data.
+  /// Logs which ranks are waiting for data.
   void say_who_waits(bool waits);
-  /// Runs the step after `iterations` steps; returns nothing at the end of the data, or when training must stop.
+  /// Runs the next step. Returns none at the end of the data, or if training must stop.
   std::optional<int64_t> step(double rate);
-  /// The number of steps of the run; approximate if the number of samples is.
+  /// The number of steps of the run. Approximate if the number of samples is approximate.
   int64_t steps_of_run() const;
   void after_step(double rate);
-  /// Collective. Whether a model that is due is saved now.
+  /// Collective. Whether a model that is due may be saved now.
   bool may_save();
-  /// Whether after_step() will wait for the step.
+  /// Whether after_step() will wait for the step to finish.
   bool waits_after(int64_t iteration) const;
   void evaluate();
   void note_metrics(const Evaluator::Result&);
   void report_evaluation(const Evaluator::Result&, double seconds);
-  /// After an evaluation. `better`: whether it was the best so far.
+  /// Stops training if evaluations have not improved for long enough. `better`: whether the last evaluation was the
+  /// best so far.
   void stop_early(bool better);
-  /// Records whether the last evaluation is the best so far, and returns it.
+  /// Records and returns whether the last evaluation is the best so far.
   bool note_best();
-  /// Warns once why a metric that decides something is undefined.
+  /// Warns once if a metric that controls training is undefined, with the reason.
   void warn_of_undefined_metrics();
-  /// Whether it saves models unasked.
+  /// Whether the run saves a best and a final model: the config allows it, and there is a path for them.
   bool saves_model() const { return config_.solver.final_snapshot && saver_.has_place(); }
   void save_final_model();
   void display(double rate);
-  /// Collective, if there is such a hook: stops training if the hook returns false.
+  /// Stops training if the hook returns false. Collective if the hook is set.
   void ask(const std::function<bool(const TrainerState&)>& hook, double rate, double mean_loss);
   TrainerState state_with(double loss, double mean_loss, double rate) const;
   std::optional<double> epoch() const;
   double next_rate() const { return rate_.value_or(scheduled_rate(schedule_, now_.iterations + 1)); }
-  /// Waits for queued steps.
+  /// Waits for queued steps and returns the last loss.
   double last_loss() { return trained_ ? pipeline_->finish_and_read_loss() : now_.loss; }
-  /// Reports trained rows that the classic model files cannot hold.
+  /// Reports trained rows that classic model files cannot contain.
   void report_unsaved();
-  /// Since the last display, for tables with rows in host memory: the share of row reads that were on the GPU. None:
-  /// there were none, or all rows are on the GPU.
+  /// For tables with rows in host memory: the fraction of row reads since the last display that were served from the
+  /// GPU. None if there were no reads, or if all rows are on the GPU.
   std::optional<double> share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts);
-  /// Logs how many rows are in host memory, and once that rows have moved there.
+  /// Logs the number of rows in host memory. Once, also logs that rows have moved to host memory.
   void report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
-  /// Adds the rows of batches that came from disk since the last display, and the seconds waited for it.
+  /// Adds two values since the last display: rows of batches that came from disk, and seconds of waiting for the disk.
   void add_disk_figures(const std::map<std::string, std::map<std::string, int64_t>>& counts, TrainedFigures&);
-  /// Logs how many rows are on disk, and once that rows have moved there.
+  /// Logs the number of rows on disk. Once, also logs that rows have moved to disk.
   void report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   /// Logs the steps skipped for fp16 overflow since the last display.
   void report_skipped();
-  /// The largest signal number of any rank.
+  /// The largest signal number among all ranks; 0 without a signal.
   int stop_signal();
   /// On rank 0, if there are several hosts: totals over all ranks. Collective.
   std::optional<TrainSummary::BetweenHosts> bytes_between_hosts();
 
-  /// Every rank opens the files itself and must find the same number of samples.
+  /// Checks that all ranks found the same number of samples: each rank opens the files itself.
   void expect_one_data_set();
   // Defined in run_not_finite.cc:
-  static constexpr int64_t kMostSkipped = 100;  // consecutive steps that "on_nan": "skip" skips
-  /// Throws if the loss of the last step, or of an earlier one that has stopped the model, is not a number, unless such
-  /// steps are skipped. All ranks have the same loss. Call it when no steps are queued.
+  static constexpr int64_t kMostSkipped = 100;  // maximum of consecutive steps that "on_nan": "skip" skips
+  /// Throws if the loss of the last step is not finite, or if an earlier loss that was not finite has stopped the
+  /// model. Steps that the model skips do not count. All ranks have the same loss. Call with no step queued.
   void check_finite(double loss);
   /// Collective.
   [[noreturn]] void throw_diverged();
-  /// Collective: runs the step again, and names the tensor, sample and record that made its loss infinite or NaN, or
-  /// the tensors that its update has `spoiled`. Does not throw.
+  /// Collective. Runs the step again, and names the tensor, sample and record that made the loss infinite or NaN. With
+  /// `spoiled`, names the tensors that the step's update has damaged. Does not throw.
   std::string place_of_not_finite(int64_t step, bool spoiled);
-  /// This rank's finding, as JSON: "order", "row" of the whole batch, "samples", "what" and "why".
+  /// This rank's result as JSON: "order", "row" of the global batch, "samples", "what" and "why".
   std::string report_of(const NotFinite&, const StepPipeline::Again&) const;
-  /// Runs body(). After an error, saves the model if it is intact, and adds to the error its path or that of the last
-  /// model saved.
+  /// Runs body(). After an error, saves the model if it is intact. Adds the path of this model, or of the last saved
+  /// model, to the error.
   template <class Body>
   std::invoke_result_t<Body> save_on_error(const std::string& what, Body&& body) {
     try {
@@ -202,26 +204,27 @@ class Run {
   Error with_model(const Error&, const std::string& what);
 
   // Defined in run_unasked.cc:
-  /// On rank 0: records that a model of this iteration is saved because the run stops or fails. Called before saving,
-  /// so that a kill leaves no unrecorded model.
+  /// On rank 0: records that a model of this iteration is saved because the run stops or fails. Call before saving, so
+  /// that no unrecorded model remains if the process is killed.
   void note_unasked_model();
-  /// The role of this iteration's model: the result, one that a later model replaces, or not saved.
+  /// The role of the model of the current iteration: a result, a model that a later model replaces, or not saved.
   enum class ModelOfStep { result, unasked, left_out };
-  /// On rank 0, once this iteration is saved: removes earlier models that were saved because the run stopped or failed
-  /// and, with `left_out`, this iteration's model, unless the config asks for them.
+  /// Call on rank 0 once this iteration is saved. Removes earlier models that were saved because the run stopped or
+  /// failed. With `left_out`, also removes the model of this iteration. Models that the config asks for stay.
   void replace_unasked_models(ModelOfStep);
-  /// Collective: saves a checkpoint of a run that stops. Returns whether it is complete, so that no model is needed.
+  /// Collective. Saves a checkpoint of a run that stops. Returns whether the checkpoint is complete; a model is not
+  /// needed then.
   bool save_stopped_state();
 
   // Defined in run_trained.cc:
-  /// Collective: records which losses have had a sample with nonzero weight, and returns the others.
+  /// Collective. Records the losses that have had a sample with nonzero weight, and returns all other losses.
   std::vector<CountedSamples::Loss> uncounted_losses();
-  /// Collective: whether any step has had a sample with nonzero weight.
+  /// Collective. Whether any step has had a sample with nonzero weight.
   bool has_trained();
-  /// Collective: the reason if nothing has been trained; otherwise empty.
+  /// Collective. The reason why nothing has been trained; otherwise empty.
   std::string why_untrained();
   std::string why_no_step() const;
-  /// Collective. Errors: Error(data) when nothing has been trained.
+  /// Collective. Errors: Error(data) if nothing has been trained.
   void expect_trained();
   /// Collective.
   void warn_of_uncounted_losses();
@@ -229,34 +232,35 @@ class Run {
   // Defined in run_follow.cc:
   /// With "follow": rank 0 starts watching for files.
   void start_following();
-  /// Errors: Error(data) when the size of the file that the checkpoint was reading has changed.
+  /// Errors: Error(data) if the file that the checkpoint was reading has changed its size.
   void expect_same_followed_file() const;
-  /// Records the files so far, for a checkpoint.
+  /// Stores the names of the files so far for a checkpoint.
   void note_followed();
-  /// Whether rank 0 has found files, or the end of the files.
+  /// Whether rank 0 has found new files or the end of all files.
   bool follow_news() const;
-  /// Collective: passes the files that rank 0 has found to every reader. `waits`: whether this rank has no batch.
+  /// Collective. Passes the files that rank 0 has found to the readers of all ranks. `waits`: whether this rank has no
+  /// batch.
   void exchange_new_files(bool waits);
   void say_waiting();
 
   // Defined in run_checkpoint.cc:
-  /// The checkpoint that the run resumes from, if it lies in the config's checkpoint folder. Logs tables that every
-  /// checkpoint saves in full although the config asks for increments.
+  /// The checkpoint that the run resumes from, if it is in the config's checkpoint folder.
   Checkpointer::Saved saved_checkpoint() const;
+  /// Logs the tables that every checkpoint saves in full although the config asks for increments.
   void say_what_increments_save() const;
-  /// Collective: chooses GEMM algorithms if the config asks for a search.
+  /// Collective. Chooses GEMM algorithms if the config asks for a search.
   void choose_algorithms();
   ReadProgress read_progress() const;
   Json data_json() const;
-  /// Errors: Error(data) if evaluation data or initial models number their keys differently than the training data.
+  /// Errors: Error(data) if evaluation data or initial models number keys differently from the training data.
   void expect_fitting_data() const;
   void expect_one_numbering() const;
   void expect_one_key_rule() const;
-  /// Restores the model and the numbers of the run from the checkpoint.
+  /// Restores the model and the run's progress from the checkpoint.
   void load_checkpoint();
-  /// Collective. `finished`: whether nothing is left to do.
+  /// Collective. `finished`: whether the run is finished.
   void save_checkpoint(bool finished = false);
-  /// The content of a checkpoint at this point. Nothing may be queued.
+  /// The contents of a checkpoint at this iteration. No step may be queued.
   Checkpointer::Content checkpoint_content(bool finished);
 
   const TrainOptions& options_;
@@ -267,51 +271,53 @@ class Run {
   Communicator& comm_;
   RunFolder& folder_;
   Runtime runtime_;
-  const Json encoding_contents_;  // of the files, other than data, that the Data layer names
+  const Json encoding_contents_;  // contents of the files, other than data, that the Data layer names
   BatchLayout layout_, eval_layout_;
   const ResumePoint* from_;
-  bool exact_;  // its state fits the ranks of this run
+  bool exact_;  // whether the checkpoint's number of ranks equals the run's
   std::vector<Placement> placements_;
   std::unique_ptr<Replica> model_;
   ModelSaver saver_;
-  std::shared_ptr<FileFeed> feed_;       // with "follow"
-  std::unique_ptr<FileWatch> watch_;     // watches for files, on rank 0
-  std::optional<double> waiting_since_;  // seconds of the run; set while rank 0 has no batch and no file has arrived
+  std::shared_ptr<FileFeed> feed_;    // with "follow"
+  std::unique_ptr<FileWatch> watch_;  // on rank 0: watches for new files
+  // seconds of the run at which rank 0 began to wait for files; none while rank 0 is not waiting
+  std::optional<double> waiting_since_;
   bool said_waiting_ = false;
   std::shared_ptr<LookAheadGroup> peers_;
   std::unique_ptr<StepPipeline> pipeline_;
-  HyperParameters schedule_;    // of the learning rate, in steps
-  std::optional<double> rate_;  // replaces the schedule's rate
+  HyperParameters schedule_;    // schedule of the learning rate, in steps
+  std::optional<double> rate_;  // replaces the rate of the schedule
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Evaluator> given_evaluator_;  // evaluates given samples; null: none were given
+  std::unique_ptr<Evaluator> given_evaluator_;  // evaluates given samples; null if none were given
   std::string device_;
-  std::string algorithms_;  // of GEMMs, as text; empty without a search
+  std::string algorithms_;  // GEMM algorithms as text; empty without a search
   RunProgress now_;
-  std::vector<SlotMatches> matches_;  // of the last evaluation
-  End end_;                           // of the current call
+  std::vector<SlotMatches> matches_;  // per slot, from the last evaluation
+  End end_;                           // end of the current call
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
-  } every_;                                  // of the current call
+  } every_;                                  // intervals of the current call
   std::set<std::string> frozen_;             // by freeze()
-  bool stopping_ = false, trained_ = false;  // trained_: since this process started
-  bool called_ = false;                      // an earlier call has trained
-  bool pass_ended_ = false;                  // the reader is at the end of a pass
-  bool ended_ = false;                       // finish() has been called
-  int64_t left_stopped_at_ = -1;             // iteration of the last leave_stopped()
+  bool stopping_ = false, trained_ = false;  // trained_: whether this process has run a step
+  bool called_ = false;                      // whether an earlier call has trained
+  bool pass_ended_ = false;                  // whether the reader is at the end of a pass
+  bool ended_ = false;                       // whether finish() has been called
+  int64_t left_stopped_at_ = -1;             // iteration of the last call of leave_stopped()
   bool in_checkpoint_ = false;               // its result
   bool trained_something_ = false;           // has_trained()
   bool diverged_ = false, saved_after_error_ = false;
-  int64_t host_row_bytes_ = 0;  // as last reported
+  int64_t host_row_bytes_ = 0;  // bytes as last reported
   struct Reads {
     int64_t all = 0, from_gpu = 0;
-  } reads_;                     // at the last display
-  int64_t disk_row_bytes_ = 0;  // as last reported
+  } reads_;                     // totals at the last display
+  int64_t disk_row_bytes_ = 0;  // bytes as last reported
   struct DiskReads {
     int64_t rows = 0, from_disk = 0;
-  } disk_reads_;                                   // at the last display
-  int64_t most_not_finite_ = 0;                    // consecutive steps whose loss may be NaN or infinite
-  std::optional<int64_t> metrics_bytes_;           // at the end of the run, without its last line
-  std::optional<ReaderPosition> left_evaluation_;  // start of an evaluation that a stop has interrupted
+  } disk_reads_;                 // totals at the last display
+  int64_t most_not_finite_ = 0;  // maximum of consecutive steps whose loss may be NaN or infinite
+  // size of metrics.jsonl at the end of the run, without the "end" line
+  std::optional<int64_t> metrics_bytes_;
+  std::optional<ReaderPosition> left_evaluation_;  // start position of an evaluation that a stop has interrupted
   std::unique_ptr<Reporter> report_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<StepProfile> profile_;  // null: no profile

@@ -1,4 +1,4 @@
-// The calls that a caller makes between the steps of a run.
+// Calls that the caller of a run makes between steps.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The solver section with only these files to start from.
+/// The config's solver section, with `files` as the only initial files.
 SolverSection solver_with(const WeightFiles& files, const Config& config) {
   SolverSection solver = config.solver;
   solver.dense_model_file = files.dense;
@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const WeightFiles& files) {
   return names;
 }
 
-/// The parts for which no file is named.
+/// The model parts for which the config names no file.
 ModelParts parts_kept(const Config& config) {
   ModelParts kept{.dense = config.solver.dense_model_file.empty()};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
@@ -58,7 +58,7 @@ TrainEnd Run::step_on(const GivenSamples& samples) {
     try {
       pipeline_->finish_copies();
     } catch (const Error&) {
-      // Of the device: what has ended training says so.
+      // a device error: the exception that is rethrown already reports it
     }
     throw;
   }
@@ -151,9 +151,9 @@ void Run::load(const WeightFiles& files) {
   config_.solver = solver_with(files, config_);
   now_.loss = last_loss();
   check_finite(now_.loss);
-  uncounted_losses();  // records the others
+  uncounted_losses();  // records which losses have counted samples; the result is not needed
   checkpoints_->finish();
-  comm_.barrier();  // from here on no rank reads memory of this one
+  comm_.barrier();  // after this barrier, other ranks do not access this rank's memory
   const LossSum sum = pipeline_->loss_sum();
   const ReadProgress progress = pipeline_->progress();
   const ReaderPosition evaluation = evaluator_ ? evaluator_->position() : ReaderPosition{};
@@ -163,7 +163,7 @@ void Run::load(const WeightFiles& files) {
   model_->save_state(StateWriter(0, runtime_.compute_stream(), state->index, keep, {.iteration = now_.iterations}),
                      kept);
 
-  // Users of the model are destroyed before it.
+  // Objects that use the model are destroyed before the model.
   profile_.reset();
   given_evaluator_.reset();
   evaluator_.reset();

@@ -36,7 +36,7 @@ void Run::expect_fitting_data() const {
 void Run::expect_one_numbering() const {
   const std::string &source = config_.data.source, numbering = numbering_of_data(source);
   expect_numbering(numbering, cat("the training data '", source, "'"), config_.data.eval_source);
-  if (from_) return;  // a resumed run began with the same data
+  if (from_) return;  // the run that is resumed has already made this check
   std::vector<std::string> files = config_.solver.sparse_model_file;
   files.push_back(config_.solver.dense_model_file);
   for (const std::string& file : files)
@@ -47,8 +47,8 @@ void Run::expect_one_numbering() const {
       }
 }
 
-/// Checks that the column types of the evaluation data, and of the initial model, make the same keys as those of the
-/// training data.
+/// Checks that the evaluation data and the initial model derive keys from columns by the same rules as the training
+/// data.
 void Run::expect_one_key_rule() const {
   const std::string& source = config_.data.source;
   const std::vector<SlotKeyRule> keys = pipeline_->data_fingerprint().slot_key_rules;
@@ -60,7 +60,7 @@ void Run::expect_one_key_rule() const {
   if (evaluator_)
     expect_same(keys, cat("the training data '", source, "'"), evaluator_->data_fingerprint().slot_key_rules,
                 cat("the evaluation data '", config_.data.eval_source, "'"));
-  if (from_) return;  // a resumed run began with the same data
+  if (from_) return;  // the run that is resumed has already made this check
   for (const std::string& file : config_.solver.sparse_model_file)
     if (const auto manifest = manifest_of(file))
       expect_same(key_rules_of_model(manifest->config, &manifest->data),
@@ -70,8 +70,8 @@ void Run::expect_one_key_rule() const {
 void Run::load_checkpoint() {
   model_->load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
-  // Rank 0 decides, since the files are on its host: saving is collective. Only models of this run count, since they
-  // are linked and removed.
+  // Rank 0 decides, because saving is collective and the files are on rank 0's host. Files of other runs do not count:
+  // the run links and removes its own models only.
   const auto are_own = [&](const std::vector<std::string>& names, int64_t iteration) {
     const std::vector<fs::path> files(names.begin(), names.end());
     const auto exists = [](const fs::path& file) { return fs::exists(file); };
@@ -94,7 +94,7 @@ Checkpointer::Saved Run::saved_checkpoint() const {
   Checkpointer::Saved saved{.iteration = from_->progress.iterations};
   const Manifest& manifest = from_->manifest;
   const auto iteration = iteration_of(manifest.base ? manifest.base->folder : from_->folder);
-  // Rows that were redistributed have no base, nor does a renamed checkpoint.
+  // Increments cannot build on redistributed rows or on a renamed checkpoint.
   if (!exact_ || !iteration || config_.solver.checkpoint.whole_every <= 1) return saved;
   if (manifest.base)
     saved.base = {*iteration, manifest.base->crc, manifest.base->increment};
@@ -116,7 +116,7 @@ void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
-  if (!pipeline_->records()) return;  // a run resumed from a checkpoint of this one needs them
+  if (!pipeline_->records()) return;  // keeps the algorithms of the checkpoint for the next checkpoint
   algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
                                           options_.surroundings.environment, log_);
   pipeline_->record_again();
@@ -127,7 +127,7 @@ void Run::save_checkpoint(bool finished) {
   if (!config_.solver.checkpoint.given || now_.iterations == 0) return;
   now_.loss = last_loss();  // waits for all steps
   check_finite(now_.loss);
-  uncounted_losses();  // records the others
+  uncounted_losses();  // records which losses have counted samples; the result is not needed
   checkpoints_->save(checkpoint_content(finished));
 }
 
@@ -175,7 +175,8 @@ std::filesystem::path Run::save_checkpoint_in(const fs::path& folder) {
     once.save(checkpoint_content(ended_));
     once.finish();
   }
-  checkpoints_->begin_whole();  // changes count from here
+  // changes are now counted from this checkpoint, so the next regular checkpoint must be full
+  checkpoints_->begin_whole();
   const fs::path saved = checkpoint_path(folder, now_.iterations);
   run_on_all_ranks(comm_, [&] {
     if (comm_.rank() == 0 && !fs::exists(saved / kManifestName))

@@ -1,4 +1,4 @@
-// The displays and evaluations of a run.
+// Displays and evaluations of a run.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -106,7 +106,8 @@ void Run::report_evaluation(const Evaluator::Result& result, double took) {
   matches_ = result.matches;
   report_->evaluated(now_.iterations, result, took);
   warn_of_undefined_metrics();
-  report_->tables(now_.iterations, model_->table_rows(), false);  // not at displays: ranks would wait for each other
+  // only at evaluations: table_rows() is collective and would make ranks wait at every display
+  report_->tables(now_.iterations, model_->table_rows(), false);
 }
 
 std::map<std::string, double> Run::evaluate_now() {
@@ -145,7 +146,7 @@ bool Run::note_best() {
     return false;
   }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
-    // An extra evaluation at the end of a run does not count: a larger max_iter would not run it.
+    // Only regular evaluations count. A run with a larger max_iter would not make an extra evaluation here.
     if (every_.eval > 0 && now_.iterations % every_.eval == 0) ++now_.evaluations_since_best;
     return false;
   }

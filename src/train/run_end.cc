@@ -1,4 +1,4 @@
-// The end of a run: its summary and its last files.
+// The end of a run: the summary and the last files.
 #include "core/base/progress.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "net/model/table_counts.h"
@@ -46,7 +46,8 @@ TrainSummary Run::finish() {
     summary.memory.push_back(std::stoll(bytes));
   summary.between_hosts = bytes_between_hosts();
 
-  // A run that was stopped early will resume from its last step; otherwise the best model is the result.
+  // If the run was interrupted, the last model is the result, because the run will resume. If not, the best model is
+  // the result.
   saver_.finish_delta();
   const bool best_is_final = saver_.best() && !interrupted;
   if (best_is_final) {
@@ -67,7 +68,7 @@ TrainSummary Run::finish() {
     replace_unasked_models(ModelOfStep::left_out);
   else if (saves)
     replace_unasked_models(interrupted ? ModelOfStep::unasked : ModelOfStep::result);
-  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that resumes has no end line yet
+  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that resumes has not written its "end" line
   report_->add_line(Json(Json::Object{{"kind", "end"},
                                       {"iteration", summary.iterations},
                                       {"samples", summary.samples},

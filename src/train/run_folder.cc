@@ -21,7 +21,7 @@
 namespace hctr {
 namespace {
 
-/// A descriptor of `metrics` that holds its lock. A run holds the lock until its process ends.
+/// Opens `metrics` and locks it. The process holds the lock until the process ends.
 int open_locked(const fs::path& metrics) {
   std::error_code error;
   if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
@@ -29,7 +29,8 @@ int open_locked(const fs::path& metrics) {
                               "resumed run truncates; name another --run-dir"));
   const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;  // some file systems have no locks
+  // file systems without locks are accepted
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;
   ::close(file);
   throw Error(Kind::io, cat("the run folder '", metrics.parent_path().string(),
                             "' belongs to a running job: name another --run-dir"));
@@ -78,7 +79,7 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   folder.metrics_ = open_locked(metrics);
   remove_dead_parts(path, log);
   if (fs::file_size(metrics, error) > 0 && (run_in_metrics(path / kMetrics) != run || !ends_a_line(metrics, bytes))) {
-    const int before = folder.metrics_;  // locked until the new file is
+    const int before = folder.metrics_;  // stays locked until the new file is locked
     keep_foreign(metrics, log);
     folder.metrics_ = open_locked(metrics);
     ::close(before);
@@ -141,7 +142,8 @@ void RunFolder::add_metrics(const Json& line) {
   }
   if (done < text.size()) {
     const int reason = errno;
-    (void)!::ftruncate(metrics_, metrics_bytes_);  // no partial line; the next line overwrites a remainder
+    // removes the incomplete line; if this fails, the next line overwrites it
+    (void)!::ftruncate(metrics_, metrics_bytes_);
     if (lost_lines_++ == 0)
       log_->warning("cannot write '", (path_ / kMetrics).string(), "': ", std::strerror(reason),
                     "; training continues without its lines");

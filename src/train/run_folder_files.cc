@@ -48,7 +48,7 @@ void keep_foreign(const fs::path& file, const Log& log) {
 }
 
 void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
-  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a trailing slash
+  const fs::path folder = (path / "").lexically_normal().parent_path();  // `path` without a trailing slash
   fs::path to;
   for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(folder.string(), ".", n);
   const fs::path whole = fs::weakly_canonical(folder);

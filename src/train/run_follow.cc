@@ -1,12 +1,12 @@
-// A run with followed data: rank 0 finds new files and broadcasts them, so that all ranks read the same ones in the
-// same order.
+// Runs with followed data: rank 0 finds new files and broadcasts their names, so that all ranks read the same files in
+// the same order.
 #include "core/base/progress.h"
 #include "train/run.h"
 
 namespace hctr {
 namespace {
 
-constexpr double kSecondsToSay = 5;  // longer waits are logged
+constexpr double kSecondsToSay = 5;  // waits longer than this are logged
 
 Json to_json(const NewFiles& files) {
   return Json(Json::Object{{"names", hctr::to_json(files.names)}, {"end", files.end}});
@@ -24,7 +24,7 @@ NewFiles new_files(const std::string& text) {
 void Run::start_following() {
   if (!config_.data.follow) return;
   if (from_) {
-    now_.epochs = 0;  // newly arrived files may be read
+    now_.epochs = 0;  // resets the passes: newly arrived files may be read
     expect_same_followed_file();
   }
   feed_ = std::make_shared<FileFeed>(now_.followed);
@@ -44,7 +44,7 @@ void Run::note_followed() {
   now_.followed = feed_->names();
   now_.followed_bytes = -1;
   const auto file = static_cast<size_t>(now_.reader.file);
-  std::error_code gone;  // it may have been read completely
+  std::error_code gone;  // an error is accepted: a file that was read completely may be gone
   if (now_.reader == ReaderPosition{} || file >= now_.followed.size()) return;
   const auto bytes = fs::file_size(path_of_arrived(config_.data.source, now_.followed[file]), gone);
   if (!gone) now_.followed_bytes = static_cast<int64_t>(bytes);

@@ -1,4 +1,4 @@
-// Explains a loss that is not a number: finds where it comes from.
+// Finds the cause of a loss that is NaN or infinite.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kNoRow = -1;
 
-/// The record of a file from which a row of a batch was read, for messages; empty if the reader does not know it.
-/// `position`: before the batch.
+/// The file record of a row of a batch, for messages; empty if the reader cannot tell. `position`: the reader's
+/// position before the batch.
 std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat,
                           const std::shared_ptr<FileFeed>& feed) {
   if (config.data.shuffle > 0 || config.data.negative_sampling < 1) return "";
@@ -37,10 +37,11 @@ std::string record_of_row(const Config& config, const ReaderPosition& position, 
 
 int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
 
-/// The first finding of all ranks: the first tensor, and in it the first row of the whole batch.
+/// The first finding of all ranks: the first tensor in order and, within this tensor, the first row of the global
+/// batch.
 std::string first_of(const std::vector<std::string>& of_ranks) {
   std::optional<Json> first;
-  int64_t samples = 0;  // over all ranks, in that tensor
+  int64_t samples = 0;  // samples of all ranks in that tensor
   for (const std::string& text : of_ranks) {
     if (text.empty()) continue;
     const Json json = Json::parse(text, "what a rank has found");
@@ -105,7 +106,7 @@ std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& ag
 
 void Run::check_finite(double loss) {
   if (!trained_) return;
-  // After a step that has stopped the model, losses may be finite again.
+  // After a bad step has stopped the model, later losses may be finite.
   const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
   if (comm_.any(pipeline_->spoiled()) || stopped ||
       (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))
@@ -114,10 +115,11 @@ void Run::check_finite(double loss) {
 
 void Run::throw_diverged() {
   diverged_ = true;
-  pipeline_->finish_and_read_loss();  // the step is known only when none is queued, and all ranks take the same
+  // waits for queued steps, so that the failing step is known; rank 0's answer is used on all ranks
+  pipeline_->finish_and_read_loss();
   const bool spoiled = comm_.any(pipeline_->spoiled());
   int64_t step = std::stoll(comm_.broadcast(cat(pipeline_->step_not_finite()), 0));
-  if (spoiled) {  // only the ranks that own the rows know the step
+  if (spoiled) {  // only the owner ranks of the damaged rows know the step
     step = -1;
     const std::string own = pipeline_->spoiled() ? cat(pipeline_->step_not_finite()) : "";
     for (const std::string& text : comm_.gather(own, 0))

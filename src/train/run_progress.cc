@@ -11,7 +11,7 @@ namespace {
 
 Json write(bool value) { return value; }
 Json write(int64_t value) { return value; }
-Json write(double value) { return value; }  // NaN becomes null
+Json write(double value) { return value; }  // JSON has no NaN; NaN becomes null
 Json write(const std::string& value) { return value; }
 Json write(const ReaderPosition& value) { return to_json(value); }
 template <class T>
@@ -62,7 +62,7 @@ bool read(const Json& json, std::map<std::string, T>& to) {
   return true;
 }
 
-/// The fields under their names; `Progress` may be const.
+/// Visits all fields with their names. `Progress` may be const.
 template <class Progress, class Visit>
 void each_field(Progress& at, Visit&& visit) {
   visit("finished", at.finished);
@@ -100,7 +100,7 @@ void each_field(Progress& at, Visit&& visit) {
   visit("loss_samples", at.loss_sum.samples);
 }
 
-/// Whether checkpoints of older versions lack a field.
+/// Whether checkpoints of older versions may lack this field.
 bool may_be_missing(std::string_view field) {
   for (const char* begin : {"loss_", "followed", "counted_losses", "undefined"})
     if (field.starts_with(begin)) return true;

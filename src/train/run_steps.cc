@@ -1,4 +1,4 @@
-// The steps of a run, and the work after each.
+// The steps of a run, and the work after each step.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -22,7 +22,7 @@ TrainEnd Run::fit(const FitOptions& options) {
   const SolverSection& solver = config_.solver;
   every_ = {options.display.value_or(solver.display), options.eval_interval.value_or(solver.eval_interval),
             options.snapshot.value_or(solver.snapshot)};
-  // A signal may have interrupted the evaluation after the last step, also before the checkpoint.
+  // A stop may have interrupted the evaluation of the last iteration, in this process or before the checkpoint.
   const bool left = left_evaluation_ || (from_ && !called_);
   if (begin_call(options.iteration || options.passes ? End{options.iteration, options.passes} : end_of_config()))
     return end_call();
@@ -73,11 +73,12 @@ bool Run::train(On data, const std::function<void(double)>& after) {
     const double rate = next_rate();
     const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1), [&] { return step(rate); });
     if (!samples) {
-      if (stopping_) break;  // before there was a batch
+      if (stopping_) break;  // stopped before a batch was available
       if (data == On::given) return true;
       ++now_.epochs;
       pass_ended_ = true;
-      if (now_.iterations == 0 && !feed_) expect_trained();  // another pass would give no batch either
+      // throws if the first pass has given no batch: another pass would not either
+      if (now_.iterations == 0 && !feed_) expect_trained();
       if (data == On::pass) return true;
       continue;
     }
@@ -198,7 +199,7 @@ void Run::after_step(double rate) {
   }
   saver_.poll_delta();
   checkpoints_->poll(iteration);
-  // Last, so that a resumed run repeats none of the work above.
+  // The checkpoint comes last, so that a resumed run does not repeat the preceding work.
   if (checkpoints_->due(iteration) || now_.best_iteration == iteration) save_checkpoint();
 }
 
@@ -215,7 +216,7 @@ Error Run::with_model(const Error& error, const std::string& what) {
   if (options_.reserve) options_.reserve->release();
   try {
     note_unasked_model();
-  } catch (const std::exception&) {  // the model is worth more than its record
+  } catch (const std::exception&) {  // saving the model matters more than the note about it
   }
   const std::string saved = saver_.save_after_error(error, now_.iterations, pipeline_->key_bytes());
   try {

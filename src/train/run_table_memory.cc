@@ -30,7 +30,8 @@ void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int
 
 void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
-  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // logs each doubling only, since there are many displays
+  // logs only when the bytes have doubled, because displays are frequent
+  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;
   if (disk_row_bytes_ == 0) {
     std::string folders;
     for (const std::string& folder : disk_folders(runtime_, *model_))
@@ -62,7 +63,7 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
       rows += found->second;
       bytes += of_table.at("bytes_in_host_memory");
     }
-  if (bytes <= host_row_bytes_) return;  // rows are also evicted and fetched again
+  if (bytes <= host_row_bytes_) return;  // rows are also evicted and fetched again, so the number may shrink
   const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
   if (host_row_bytes_ == 0)
     report_->event(

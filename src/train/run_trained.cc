@@ -1,4 +1,4 @@
-// Detects a run that has trained nothing: it saves no model, and fails with the reason.
+// Detects a run that has trained nothing. Such a run saves no model and fails with the reason.
 #include <algorithm>
 
 #include "train/run.h"
@@ -67,7 +67,8 @@ void Run::expect_trained() {
 
 void Run::warn_of_uncounted_losses() {
   const std::vector<CountedSamples::Loss> left = uncounted_losses();
-  if (left.size() == pipeline_->counted().losses().size()) return;  // an error, or a run that was stopped
+  // no loss has a counted sample: an error is reported elsewhere, or the run was stopped
+  if (left.size() == pipeline_->counted().losses().size()) return;
   for (const CountedSamples::Loss& loss : left)
     log_.warning("no sample counts in loss '", loss.top,
                  "': ", why_none_counts(loss, config_.data.sample_weight.column), "; its layers have not been trained");

@@ -1,5 +1,5 @@
-// Models and checkpoints saved because a run stops or fails. A run that is stopped every hour keeps only the last: a
-// checkpoint if the config makes checkpoints, else a model.
+// Saves models and checkpoints because a run stops or fails. Only the latest is kept: a checkpoint if the config makes
+// checkpoints, otherwise a model.
 #include <algorithm>
 
 #include "formats/checkpoint/checkpoint_folder.h"

@@ -4,16 +4,17 @@
 #include <cmath>
 
 #include "net/graph/graph.h"
+#include "train/memory_bill.h"
 #include "train/placement_plan.h"
 #include "train/step_forecast.h"
 
 namespace hctr {
 namespace {
 
-// kHiding: gradients of tables and dense weights are sent during this share of the layers' time, in the backward pass.
-// kSlowed: kernels slow down while links are busy. Both from steps of two and four H200.
+// kHiding: fraction of the layers' time, in the backward pass, that overlaps with sending gradients of tables and dense
+// weights. kSlowed: slowdown of kernels while links are busy. Both are fitted to steps of two and four H200.
 constexpr double kHiding = 0.5, kSlowed = 0.5;
-// Seconds for each additional host that a host exchanges with.
+// Seconds per additional host in an exchange.
 constexpr double kMessage = 1e-6;
 constexpr double kKeyBytes = sizeof(int64_t);
 
@@ -21,19 +22,19 @@ using SlotsOfInputs = std::vector<std::vector<SlotKeys>>;
 
 /// Bytes per step.
 struct Traffic {
-  std::vector<double> vectors;       // that each GPU sends to other GPUs, one way
-  std::vector<double> vectors_away;  // that each host sends to other hosts, one way
-  double keys = 0, keys_away = 0;    // of a GPU, of a host
+  std::vector<double> vectors;       // sent by each GPU to other GPUs, one way
+  std::vector<double> vectors_away;  // sent by each host to other hosts, one way
+  double keys = 0, keys_away = 0;    // sent by a GPU; sent by a host
   double replicated = 0;             // gradients of rows replicated on every GPU
 };
 
-/// Bytes that a host sends to others for a slot, if other hosts own all of its rows.
+/// Bytes that a host sends to other hosts for a slot whose rows all belong to the other hosts.
 struct SentByHost {
   double keys = 0;     // bytes
-  double vectors = 0;  // as many again for gradient sums
+  double vectors = 0;  // number of vectors; equally many gradient sums are sent back
 
-  /// Either each distinct key once plus the place of every occurrence, or every occurrence, whichever is less
-  /// (ops/embedding/host_keys.h).
+  /// Sends either each distinct key once, plus the index of the key for every occurrence, or the key of every
+  /// occurrence. The smaller message counts (ops/embedding/host_keys.h).
   SentByHost(double different, double all, double bags, double vector_bytes)
       : keys(different * kKeyBytes + all * (different <= 1 << 8    ? 1
                                             : different <= 1 << 16 ? 2
@@ -45,7 +46,8 @@ struct SentByHost {
   }
 };
 
-/// The expected number of owners, of `owners` equal ones, that own a key of a bag with `keys` keys.
+/// The expected number of owners with at least one key of a bag of `keys` keys, among `owners` owners with equal
+/// shares.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
 void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_host, int32_t owner,
@@ -61,7 +63,7 @@ void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_h
                to_other_hosts = (hosts - 1) / hosts;
   traffic.keys += samples * slot.keys * kKeyBytes * to_others / gpus;
   const bool spread = owner == Placement::kSpread;
-  // Each owner sums the keys of a bag that it owns.
+  // Each owner sends one partial sum for its keys of a bag.
   const double parts = spread ? owners_with_a_key(gpus, slot.keys / static_cast<double>(slot.vectors)) : 1;
   const SentByHost sent(distinct_of_host, samples * slot.keys / hosts, bags / hosts * parts, bytes);
   traffic.keys_away += sent.keys * to_other_hosts;
@@ -100,7 +102,7 @@ Traffic traffic_of(const PlanProblem& problem, const std::vector<Placement>& pla
 
 double largest(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
-/// Time of the busiest rank's tables, relative to the mean.
+/// Table time of the busiest rank, relative to the mean of all ranks.
 double busiest_of(const PlanProblem& problem, const std::vector<Placement>& placements) {
   std::vector<double> of_rank(static_cast<size_t>(problem.ranks));
   double sum = 0;
@@ -111,7 +113,7 @@ double busiest_of(const PlanProblem& problem, const std::vector<Placement>& plac
   return sum > 0 ? largest(of_rank) * static_cast<double>(problem.ranks) / sum : 1;
 }
 
-/// Measured divided by predicted time of one GPU, interpolated between measured sizes.
+/// Measured divided by predicted time on one GPU, interpolated between the measured batch sizes.
 double correction(const Config& config, const Ceilings& ceilings, const std::vector<MeasuredStep>& measured,
                   int64_t samples) {
   const auto of = [&](const MeasuredStep& step) {
@@ -140,7 +142,7 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
   const auto gpus = static_cast<double>(cluster.all_gpus()), hosts = static_cast<double>(cluster.hosts),
              of_host = static_cast<double>(cluster.gpus);
   PlanProblem problem = plan_problem(config, cluster.all_gpus(), assumed_keys(config, config.solver.batchsize));
-  // The speeds that the run would measure for its plan.
+  // Estimates of the speeds that a run would measure for its plan.
   const double link =
       cluster.hosts > 1 ? std::min(cluster.inside.bytes, cluster.between.bytes / of_host) : cluster.inside.bytes;
   problem.speeds = {.link = link,
@@ -156,7 +158,7 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
 
   const double away = largest(traffic.vectors_away),
                sums = 4 * static_cast<double>(parameters_of(config, samples_of_host)) + traffic.replicated;
-  // Outgoing data is first gathered in the host, and incoming data distributed.
+  // Includes gathering outgoing data within the host, and distributing incoming data.
   const double stays = largest(traffic.vectors) * (of_host - 1) / std::max(1.0, gpus - 1) + 2 * away / of_host;
   const bool several = cluster.hosts > 1;
   const double begin = several ? cluster.between.seconds + kMessage * (hosts - 1) : 0;
@@ -172,15 +174,24 @@ void add_exchanges(const Config& config, const Cluster& cluster, const Ceilings&
   forecast.bytes_between = traffic.keys_away + 2 * away + 2 * (hosts - 1) / hosts * sums;
 }
 
+double memory_of_fullest(const Config& config, const Cluster& cluster, double gpu_bytes) {
+  const MemoryBill bill = memory_bill(config, cluster.all_gpus(), {}, gpu_bytes);
+  int64_t most = 0;
+  for (size_t gpu = 0; gpu < bill.gpus.size(); ++gpu)
+    most = std::max(most, sum_of(bill.gpus[gpu]) + (cluster.hosts > 1 ? bill.between_hosts[gpu] : 0));
+  return static_cast<double>(most);
+}
+
 }  // namespace
 
 ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const Ceilings& ceilings, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured) {
   const int64_t gpus = cluster.all_gpus(), all = config.solver.batchsize, mine = (all + gpus - 1) / gpus;
   ScaleForecast forecast{.hosts = cluster.hosts, .gpus = gpus, .samples = all};
+  forecast.memory = memory_of_fullest(config, cluster, gpu_bytes);
   if (gpus > 1) add_exchanges(config, cluster, ceilings, gpu_bytes, forecast);
   const StepForecast one = forecast_step(config, mine, ceilings, assumed_keys(config, mine));
-  // An owner gets the keys of all samples, with more duplicates than its own samples have.
+  // An owner receives keys of all samples, with more duplicates than the keys of one GPU's samples have.
   const double tables = gpus == 1 ? one.tables
                                   : forecast_step(config, all, ceilings, assumed_keys(config, all)).tables /
                                         static_cast<double>(gpus) * forecast.busiest;
@@ -200,7 +211,7 @@ ScaleForecast forecast_scale(const Config& config, const Cluster& cluster, const
       {forecast.vectors_inside * (1 + shown), "vectors inside hosts"},
       {forecast.vectors_between * (1 + shown), "vectors between hosts"},
       {forecast.sums * shown, "all-reduces of dense gradients"}};
-  if (forecast.keys > forecast.seconds) {  // the keys of the next batch are exchanged meanwhile
+  if (forecast.keys > forecast.seconds) {  // the key exchange of the next batch overlaps the step
     forecast.seconds = forecast.keys;
     parts = {{forecast.keys, "keys"}};
   }

@@ -1,4 +1,5 @@
-// Predicts the time of a training step on many GPUs of several hosts, from the step of one GPU and the speed of links.
+// Predicts the time of a training step on many GPUs of several hosts, from the step time of one GPU and the link
+// speeds.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +11,23 @@
 
 namespace hctr {
 
-/// Equal hosts and the links between them. Rates are one way.
+/// A cluster of equal hosts with the links between them. Rates are one way.
 struct Cluster {
   struct Links {
     double bytes = 0;    ///< a second
     double seconds = 0;  ///< latency of an exchange
   };
-  int64_t hosts = 1, gpus = 8;  ///< gpus: per host
-  Links inside{320e9, 15e-6};   ///< bytes: per GPU
-  Links between{};              ///< bytes: of all adapters of a host together
-  std::string network;          ///< as given by the user
+  int64_t hosts = 1, gpus = 8;  ///< `gpus`: number per host
+  Links inside{320e9, 15e-6};   ///< `bytes`: per GPU and second
+  Links between{};              ///< `bytes`: per second, of all adapters of a host together
+  std::string network;          ///< text of the "network" argument
 
   int64_t all_gpus() const { return hosts * gpus; }
 };
 
-/// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". Network: adapters by their Gb/s, of which nine tenths count,
-/// or GB/s of a host and microseconds as in network=45:20. Links: "nvlink", "pcie", or GB/s of a GPU and microseconds.
-/// Errors: Error(usage) naming the word and its valid values.
+/// Parses "hosts=16,gpus=8,network=8xib400,links=nvlink". "network": the adapters with their nominal Gb/s, of which
+/// nine tenths count; or GB/s of a host and microseconds, as in network=45:20. "links": "nvlink", "pcie", or GB/s of a
+/// GPU and microseconds. Errors: Error(usage) with the invalid word and the valid values.
 Cluster cluster_from(const std::string& text);
 
 /// A measured step on one GPU.
@@ -34,24 +35,25 @@ struct MeasuredStep {
   int64_t samples = 0;
   double seconds = 0;
 };
-/// "16384:1.05": samples and milliseconds. Errors: Error(usage).
+/// Parses samples and milliseconds, as in "16384:1.05". Errors: Error(usage).
 MeasuredStep measured_step_from(const std::string& text);
 
-/// The work of a GPU in a step. Exchanges are one way.
+/// The predicted work of a GPU in a step. Exchanges are one way.
 struct ScaleForecast {
-  int64_t hosts = 1, gpus = 1, samples = 0;  ///< samples: over all GPUs
+  int64_t hosts = 1, gpus = 1, samples = 0;  ///< `samples`: of all GPUs together
   double layers = 0, tables = 0, starts = 0;
   double busiest = 1;  ///< table work of the busiest GPU, relative to the mean
   double vectors_inside = 0, vectors_between = 0, keys = 0, sums = 0;
-  double bytes_between = 0;  ///< that leave a host per step: keys, vectors and gradients, sums
+  double bytes_between = 0;  ///< bytes that leave a host per step: keys, vectors and gradients, and all-reduces
+  double memory = 0;         ///< bytes of the fullest GPU, as --check computes them
   double seconds = 0;
   std::string bound;  ///< the part that takes longest
 };
 
-/// For config.solver.batchsize samples in total on all GPUs of the cluster. A host sends each distinct key of its
-/// samples once, with the places of its occurrences, and one vector and gradient sum per such key or per bag, whichever
-/// is fewer. `measured`: in ascending order; the forecast of one GPU is scaled to them. Errors: those of
-/// forecast_step().
+/// Predicts a step with config.solver.batchsize samples in total on all GPUs of the cluster. A host sends each distinct
+/// key of its samples once, with the positions of its occurrences. It sends one vector and one gradient sum per
+/// distinct key or per bag, whichever is fewer. `measured`: sorted by samples; the forecast of one GPU is scaled to
+/// these steps. Errors: those of forecast_step().
 ScaleForecast forecast_scale(const Config&, const Cluster&, const Ceilings&, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured);
 

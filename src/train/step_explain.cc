@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// A tensor with an address, whose memory is never read.
+/// A tensor with an address but no memory; its data are never accessed.
 Tensor placed(const TensorSpec& spec, Device device) {
   Arena arena;
   const size_t ticket = arena.add(spec);
@@ -53,7 +53,7 @@ PlacedModel place_model(const Config& config, const Graph& graph, int64_t sample
   return model;
 }
 
-/// Whether gradients of long vectors go unchanged to one owner each.
+/// Whether copy engines send gradients: long vectors go unchanged to one owner each.
 bool by_engines(const TableSpec& spec, const Placement& placement) {
   constexpr int64_t kLongVector = 128;  // bytes
   const auto one_owner = [&](int64_t slot) { return !placement.spread(slot); };
@@ -100,7 +100,7 @@ void add_tables(const Config& config, int64_t samples, StepFacts& facts) {
   }
 }
 
-/// Marks the layers at which an all-reduce of gradients begins.
+/// Marks the layers at which an all-reduce of gradients starts.
 void mark_all_reduces(const Config& config, const Graph& graph, StepFacts& facts) {
   const bool between_two = facts.ranks == 2 && config.solver.gpu.per_process.size() == 1;
   const int64_t bytes = between_two ? GradientExchange::kPeerBucketBytes : GradientExchange::kBucketBytes;

@@ -1,4 +1,4 @@
-// Makes the plan of a training step from a config, without a GPU, data, or memory for the model.
+// Makes the plan of a training step from a config, without a GPU, data, or model memory.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace hctr {
 
-/// The facts that a bound Replica would have. `gpu`: none: a CPU. Several processes count as separate hosts; GPUs of
-/// one host can access each other's memory. Errors: Error(config).
+/// The facts that a bound Replica would have. `gpu`: none means a CPU. Assumes that processes are on separate hosts,
+/// and that GPUs of one host have peer access. Errors: Error(config).
 StepFacts expected_step_facts(const Config&, const std::optional<GpuTraits>&);
 
 /// The output of `huge_ctr --explain step`.

@@ -5,19 +5,21 @@
 namespace hctr {
 namespace {
 
-// kStart: seconds to start a part. kReached: a part's time at the peak rates (the longer of its copies and its
-// multiplications) divided by its measured time, on average. Both are fitted to 48 steps on an H100 (four models, three
-// precisions, 512 to 65,536 samples), which they predict within 25 %. A start is longer than an empty kernel, 2.5
-// microseconds: a small GEMM still loops over its whole inner dimension, and some parts have several kernels.
+// kStart: seconds to start a part. kReached: average ratio of a part's time at peak rates to its measured time. The
+// time at peak rates is the larger of copy time and GEMM time. Both constants are fitted to 48 steps on an H100 (four
+// models, three precisions, 512 to 65,536 samples), which they predict within 25 %. A start takes longer than an empty
+// kernel (2.5 microseconds): a small GEMM still loops over its inner dimension, and some parts have several kernels.
 constexpr double kStart = 4.2e-6, kReached = 0.75;
 
-// Random rows of 64 to 512 bytes are read as if they had 57 bytes more, at half the rate of a copy. Many rows of a
-// batch were in the previous batch and are still cached: together they reach this rate.
+// Reading random rows of 64 to 512 bytes costs as much as copying rows with 57 more bytes, at half the rate of a copy.
+// But many rows were also in the previous batch and are still cached. Together, rows are read at kRandom of the copy
+// rate.
 constexpr double kMoreBytesOfRow = 57, kRandom = 0.87;
 
 double bytes_at_random(double rows, double bytes_of_row) { return rows * (bytes_of_row + kMoreBytesOfRow) / kRandom; }
 
-/// The bytes of a copy that takes equally long. Rows used repeatedly in a batch come from the cache.
+/// The bytes of a copy that takes as long as the forward pass of a table. Rows that occur repeatedly in a batch are
+/// read from the cache.
 double forward_bytes(const TableSpec& spec, const TableUse& use, double number_bytes) {
   return bytes_of_table("forward", spec, {use.keys - use.rows, 0}, number_bytes) +
          bytes_at_random(use.rows, vector_bytes_of_row(spec));
@@ -36,7 +38,7 @@ StepForecast forecast_step(const Config& config, int64_t samples, const Ceilings
                            const std::vector<std::vector<SlotKeys>>& keys) {
   StepForecast forecast;
   const auto add = [&](PartWork work, double bytes, double& sum) {
-    if (bytes <= 0 && work.work.flops <= 0) return;  // outputs that share memory with inputs
+    if (bytes <= 0 && work.work.flops <= 0) return;  // no work: outputs share memory with inputs
     const double seconds = std::max(bytes / ceilings.copy_bytes, work.work.flops / ceilings.product_flops) / kReached;
     sum += seconds;
     forecast.starts += kStart;

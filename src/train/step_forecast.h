@@ -1,4 +1,4 @@
-// Predicts the time of a training step on a GPU from its work and the rates that the GPU reaches.
+// Predicts the time of a training step on a GPU from the step's work and the GPU's rates.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ struct StepForecast {
     double seconds = 0;
   };
   std::vector<Part> parts;
-  double seconds = 0;                         ///< per step on one GPU; without reading data
-  double layers = 0, tables = 0, starts = 0;  ///< of these: dense layers and weights, tables, kernel starts
+  double seconds = 0;                         ///< per step on one GPU, without reading data
+  double layers = 0, tables = 0, starts = 0;  ///< parts of `seconds`: dense layers and weights, tables, kernel starts
 };
 
-/// For `samples` samples on one GPU. The time of a part is that of its bytes at the copy rate or of its GEMMs,
-/// whichever is longer, plus the start of its kernels. Rows of tables are accessed at random, which is slower than a
-/// copy. The look-up of the next batch runs concurrently and is not counted. Errors: those of work_of_dense_layers().
+/// Predicts a step of `samples` samples on one GPU. The time of a part is its kernel start plus the larger of copy time
+/// and GEMM time. Table rows are accessed at random, which is slower than a copy. The look-up of the next batch runs
+/// concurrently and does not count. Errors: those of work_of_dense_layers().
 StepForecast forecast_step(const Config&, int64_t samples, const Ceilings&,
                            const std::vector<std::vector<SlotKeys>>& keys);
 

@@ -1,4 +1,4 @@
-// The ring of batches: a reader or a caller fills it, steps train on it, and buffers are returned.
+// The ring of batches: the reader or the caller fills buffers, steps train on them, and buffers are returned.
 #include "train/step_pipeline.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kToWaitForFiles(100);
-// more than the steps that can be queued before a loss is read
+// exceeds the number of steps that can be queued before a loss is read
 constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;
 
 }  // namespace
@@ -47,7 +47,7 @@ StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator&
     buffers_.emplace_back(runtime.device());
     record(s);
   }
-  // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
+  // With max_iter, the reader repeats the set. With num_epochs, the caller of step() restarts it.
   reading_ = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
   reading_.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   reading_.shuffle = config.data.shuffle;
@@ -73,7 +73,7 @@ void StepPipeline::park() {
   finish_and_read_loss();
   uploading_.reset();
   fetched_ = false;
-  past_.clear();  // they used other data
+  past_.clear();  // earlier steps used other data
   if (reader_)
     parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
   reader_.reset();
@@ -116,7 +116,7 @@ void StepPipeline::release(int buffer) {
 }
 
 StepPipeline::~StepPipeline() {
-  if (look_ahead_) look_ahead_->stop();  // before the model is destroyed
+  if (look_ahead_) look_ahead_->stop();  // stopped before the model is destroyed
   if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
 }
 
@@ -155,7 +155,7 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
     if (gives_)
-      fetched_ = false;  // other samples may be given
+      fetched_ = false;  // the caller may give other samples
     else if (!feed_)
       progress_.position = next_pass();
     return std::nullopt;
@@ -172,12 +172,12 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
     progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
   if (runtime_.device().is_cuda()) {
-    // The previous buffer returns to the reader once its upload has run. The host waits here only when it is a whole
-    // ring ahead of the device.
+    // The buffer of the previous step returns to the reader once its upload has run. The host blocks here only if the
+    // host is a whole ring ahead of the device.
     if (uploading_) {
       buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
       release(*uploading_);
-      count_not_finite(*uploading_);  // the earlier step in this buffer has run
+      count_not_finite(*uploading_);  // the preceding step in this buffer has finished
     }
     uploading_ = *next;
   } else {
@@ -231,10 +231,11 @@ StepPipeline::Again StepPipeline::run_again() {
 }
 
 void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // it fills buffers that are reused here
+  reader_.reset();  // the reader fills buffers that are reused here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
-    buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes
+    // the upload of this buffer reads the state that run() overwrites
+    buffers_[static_cast<size_t>(next)].prepared.synchronize();
   run(next, step, learning_rate, parts);
 }
 
@@ -247,7 +248,7 @@ void StepPipeline::restart() {
 
 ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
-  next.bad_records = progress_.skipped_records;  // also if a run was resumed at the end of a pass
+  next.bad_records = progress_.skipped_records;  // needed if a run was resumed at the end of a pass
   return next;
 }
 
@@ -259,7 +260,7 @@ double StepPipeline::finish_and_read_loss() {
   copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
   runtime_.compute_stream().synchronize();
   if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
-    spoiled_ = true;  // by the last step, which wrote its record before its updates
+    spoiled_ = true;  // the failing step is the last one, which wrote its LossRecord before its updates
     step_not_finite_ = last_record().step;
     loss_not_finite_ = false;
   }

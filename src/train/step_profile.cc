@@ -12,18 +12,20 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
-// Recorded steps are short, and growing tables make the first ones longer.
+// Recorded steps are short, and the first steps take longer because tables grow.
 constexpr int64_t kWarmUpRecorded = 200;
-// Whole steps run until they have taken this long: filling and draining the queue would distort a few short ones.
-constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the latter if the end of the run is unknown
+// Whole steps are measured for at least kWholeSeconds: filling and draining the queue would distort a few short steps.
+// kMostWholeOfUnknown applies if the end of the run is unknown.
+constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;
 constexpr double kWholeSeconds = 0.1;
-constexpr int kMostAnew = 4;  // restarts because tables have grown
-// Recorded steps: the number in a series, of which the third to last is measured. The first steps of a series have an
-// empty queue before them, and the last ones no later batch that is prepared concurrently.
+constexpr int kMostAnew = 4;  // maximum restarts of a measurement because tables have grown
+// Number of recorded steps in a series. The third-to-last step is measured. The first steps of a series begin with an
+// empty queue. The last steps have no later batch to prepare concurrently.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
-constexpr int64_t kTriesOfSeries = 4;  // if other work follows every few steps
-// Traced steps, after a few that are not counted: the first run of a recording is slower.
+// number of series without a sample after which unrecorded steps are measured instead
+constexpr int64_t kTriesOfSeries = 4;
+// Number of traced steps, and of preceding steps that do not count: the first run of a recording is slower.
 constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
@@ -153,7 +155,7 @@ void StepProfile::leave_out_growth() {
   if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
   close();
   ++anew_;
-  steps_ = -1;  // the span of this batch
+  steps_ = -1;  // the next step begins a new measurement
   seconds_ = cpu_seconds_ = 0;
 }
 
@@ -194,11 +196,12 @@ void StepProfile::add_sample() {
         &ahead = profiler_.recorded(buffers[last]);
   const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
   for (const auto* one : {&step, &next, &ahead})
-    if (one->size() != parts) return;  // recorded again with other parts
+    if (one->size() != parts) return;  // skipped: the step was recorded again with other parts
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
-  if (first == step.end() || first_of_next == next.end()) return;  // recorded again during the series
+  // skipped: the step was recorded again during the series
+  if (first == step.end() || first_of_next == next.end()) return;
   StepSample sample;
   sample.period = first_of_next->begin - first->begin;
   const auto from_origin = [&](Span span) {
@@ -206,7 +209,7 @@ void StepProfile::add_sample() {
     span.end -= first->begin;
     return span;
   };
-  // The batch of the last step is prepared concurrently with the step.
+  // Concurrently with the measured step, the batch of the last step is prepared, so its preparation counts.
   for (size_t i = 0; i < step.size(); ++i)
     sample.recorded.push_back(from_origin(step[i].on == Span::On::prepare ? ahead[i] : step[i]));
   for (size_t i = queued_before_; i < profiler_.spans().size(); ++i)

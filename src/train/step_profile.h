@@ -1,4 +1,4 @@
-// Measures the parts of some steps of a run (--profile), and reports where their time goes.
+// Measures the parts of some steps of a run and reports their time (--profile).
 #pragma once
 
 #include <chrono>
@@ -18,48 +18,47 @@
 
 namespace hctr {
 
-/// The first steps are not measured; then some are measured whole, then some in parts; then the report is written, and
-/// training continues. Call before_fetch, before_step, after_step in this order for each step. A single rank of several
-/// may have one. The arguments outlive it.
+/// Measures in phases. The first steps are not measured. Later some steps are measured as a whole, and then some steps
+/// by part. Finally the report is written, and training continues. For each step call before_fetch(), before_step() and
+/// after_step(), in this order. With several ranks, one rank may have a profile. The arguments must outlive the object.
 ///
-/// Recorded steps are measured recorded, back to back as in training. If the GPU's driver reports when each kernel ran
-/// (KernelTrace), one series of steps is enough (traced_steps.h). Otherwise steps run in short series: after waiting
-/// for
-/// the device, one step of the series is measured, overlapped by the same work as in training. The first series times
-/// all parts of a step, later ones a few parts each (step_timeline.h). If steps are not recorded, or several ranks
-/// record them together, all parts of some unrecorded steps are timed.
+/// Recorded steps are measured as recorded, back to back as in training. If the driver can report the times of each
+/// kernel (KernelTrace), one series of steps is sufficient (traced_steps.h). Otherwise steps run in short series. Each
+/// series begins with an idle device, and one of its steps is measured while the same work overlaps as in training. The
+/// first series times all parts of a step, later series time a few parts each (step_timeline.h). If steps are not
+/// recorded, or if several ranks record them together, all parts of a few unrecorded steps are timed.
 class StepProfile {
  public:
-  /// `max_iter`: steps of the run, if known; a short run is divided between the phases.
+  /// `steps_left`: the remaining steps of the run, if known. A short run is divided between the phases.
   StepProfile(const Config&, Runtime&, const Replica&, StepPipeline&, RunFolder&, std::optional<int64_t> steps_left);
 
   void before_fetch();
-  /// Call when the batch has been fetched.
+  /// Call after the batch has been fetched.
   void before_step();
-  /// `pause`: work other than steps follows now. Returns the lines of the report after the last measured step.
+  /// `pause`: whether work other than steps follows. Returns the lines of the report after the last measured step.
   std::vector<std::string> after_step(bool pause);
-  /// No step follows now: at the end of a pass.
+  /// Call at the end of a pass, where no step follows.
   void pause();
-  /// Whether there is nothing left to measure.
+  /// Whether all measurements are complete.
   bool done() const { return phase_ == Phase::done; }
-  /// At the end of the run: the report, if steps have been measured.
+  /// Call at the end of the run. Returns the report if any steps have been measured.
   std::vector<std::string> finish();
 
  private:
   enum class Phase { warm_up, whole, parts, done };
   void count_keys();
-  /// Restarts the measurement because tables grew for the next step. Growth takes as long as many steps and becomes
-  /// rare, so recorded steps exclude it.
+  /// Restarts the measurement if tables grew for the next step. Growth takes as long as many steps and becomes rare, so
+  /// the measurement excludes it.
   void leave_out_growth();
-  /// Before the first series of recorded steps: determines whether their kernels can be traced.
+  /// Before the first series of recorded steps: tests whether their kernels can be traced.
   void try_to_trace();
   void stop_tracing();
-  /// Adds the results of the traced series that ends now.
+  /// Adds the results of the traced series that has just ended.
   void add_traced();
   std::vector<std::string> after_traced_step(bool pause);
-  /// Before a series of recorded steps: chooses the parts that get events.
+  /// Before a series of recorded steps: chooses the parts that are timed by events.
   void choose_parts();
-  /// Adds the step measured in the series that ends now, if the series was long enough.
+  /// Adds the measured step of the series that has just ended, if the series was long enough.
   void add_sample();
   bool all_parts_known() const;
   /// Seconds since the current measurement of whole steps began; 0 if none is in progress.
@@ -73,27 +72,28 @@ class StepProfile {
   const Replica& model_;
   StepPipeline& pipeline_;
   RunFolder& folder_;
-  int64_t warm_up_, whole_, most_whole_, parts_;  // steps of each phase; whole_ is the minimum
+  // number of steps in each phase; whole_ is the minimum for whole steps
+  int64_t warm_up_, whole_, most_whole_, parts_;
   Phase phase_ = Phase::warm_up;
-  int64_t steps_ = 0;  // in the phase
-  int anew_ = 0;       // restarts of the whole steps
-  bool open_ = false;  // a measurement is in progress
+  int64_t steps_ = 0;  // steps so far in this phase
+  int anew_ = 0;       // restarts of the measurement of whole steps
+  bool open_ = false;  // whether a measurement is in progress
   std::chrono::steady_clock::time_point start_;
   double cpu_start_ = 0, cpu_seconds_ = 0;
-  double seconds_ = 0;  // of the phase
+  double seconds_ = 0;  // seconds measured in this phase
   Profiler profiler_;
   std::vector<Span> spans_;
-  bool recorded_ = false;            // steps are measured recorded
-  std::vector<StepSample> samples_;  // recorded steps, by events
+  bool recorded_ = false;            // whether recorded steps are measured
+  std::vector<StepSample> samples_;  // recorded steps, measured by events
   enum class Trace { untried, on, off };
-  Trace trace_ = Trace::untried;  // tracing of recorded steps
-  int64_t in_series_ = 0;         // steps in the traced series
-  bool settled_ = false;          // the recordings have run before
+  Trace trace_ = Trace::untried;  // state of tracing recorded steps
+  int64_t in_series_ = 0;         // steps so far in the traced series
+  bool settled_ = false;          // whether the recordings have run before
   TracedSteps traced_;
-  std::vector<std::vector<size_t>> choices_;  // parts that each sample after the first times
-  std::vector<size_t> buffers_;               // of the steps in the series
-  size_t queued_before_ = 0;                  // spans of the profiler before the last step
-  std::vector<TableUse> uses_;                // of each embedding, in one batch
+  std::vector<std::vector<size_t>> choices_;  // [series] the parts to time in each series after the first
+  std::vector<size_t> buffers_;               // buffers of the steps in the series
+  size_t queued_before_ = 0;                  // number of the profiler's spans before the last step
+  std::vector<TableUse> uses_;                // [embedding] use in one batch
   StepTimes times_;
 };
 

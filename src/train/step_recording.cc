@@ -53,7 +53,7 @@ void StepPipeline::record(int buffer) {
   if (plan_->choices.keys_ahead)
     at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
   at.prepare.emplace(prepare_program(buffer));
-  // Recording it reads the notes that recording `prepare` has made of the buffer.
+  // Recording `compute` reads data that recording `prepare` has stored for this buffer.
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
@@ -88,16 +88,16 @@ void StepPipeline::prepare(int buffer, int64_t step) {
       body();
     } catch (const Error& error) {
       if (!together || (error.kind() != Kind::data && !exchanged)) throw;
-      if (!refusal) refusal = error;  // the other ranks still need this one for the key exchange
+      if (!refusal) refusal = error;  // continues: the other ranks need this rank for the key exchange
     }
   };
   unless_refused([&] {
     const ProfiledPart part(runtime_, "reserve rows", "embedding");
     model_.reserve_rows(step);
   });
-  if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
+  if (model_.consume_rerecord_flag()) record_again();  // tables have changed, so the recorded programs are invalid
   if (model_.consume_look_up_flag()) record_look_ups_again();
-  of.prepared.make_wait(key_stream());  // the previous batch of this buffer
+  of.prepared.make_wait(key_stream());  // waits for the previous batch of this buffer
   of.computed.make_wait(key_stream());
   {
     Context ctx(runtime_, key_stream(), ring_.device_state(buffer));
@@ -129,7 +129,7 @@ void StepPipeline::record_again() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   Profiler* const profiler = runtime_.profiler();
-  runtime_.set_profiler(part_times_);  // null: recording runs no kernels
+  runtime_.set_profiler(part_times_);  // null while recording, which runs no kernels
   for (int s = 0; s < kBuffers; ++s) {
     if (part_times_) part_times_->begin_recording(static_cast<size_t>(s));
     record(s);

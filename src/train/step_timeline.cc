@@ -13,11 +13,11 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kRounds = 3;           // rounds; each part is timed once per round
+constexpr size_t kRounds = 3;           // number of rounds; each round times each part once
 constexpr size_t kLeastTogether = 2;    // parts
-constexpr double kShortestWait = 1e-6;  // a shorter gap is a kernel start, which belongs to its part
-constexpr double kEventsOfGap = 2;      // a gap may contain up to this many event costs
-constexpr double kUnsure = 1e-6;        // tolerance of the cost of events
+constexpr double kShortestWait = 1e-6;  // seconds; a shorter gap counts as a kernel start, not as a wait
+constexpr double kEventsOfGap = 2;      // a gap of up to this many event costs counts as no gap
+constexpr double kUnsure = 1e-6;        // tolerance for the cost of events in seconds
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
 bool computes(const Span& span) { return span.on == Span::On::compute; }
@@ -28,7 +28,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// The figure of each sample that has it; the first sample counts only if no other has it.
+/// The values of all samples that have one. The first sample's value is used only if no other sample has one.
 template <class Figure>
 auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   std::vector<typename decltype(figure(samples[0]))::value_type> out;
@@ -38,13 +38,13 @@ auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
   return out;
 }
 
-/// The time between two parts of the compute stream. If it waits for another stream, events before the gap hide a piece
-/// of it.
+/// A gap between two parts of the compute stream. If the compute stream waits in the gap for another stream, the cost
+/// of earlier events shortens the visible wait, so only bounds are known.
 struct Gap {
   double least, most;
 };
 
-/// The gap from the end of a part to the begin of the next one on the compute stream (`next`: none: of the next step).
+/// The gap between a part and the next part on the compute stream. `next`: none means the first part of the next step.
 Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional<size_t> next, EventCost cost) {
   std::vector<Gap> gaps = figures(samples, [&](const StepSample& sample) -> std::optional<Gap> {
     const std::vector<Span>& parts = sample.recorded;
@@ -54,18 +54,19 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     if (!next) return Gap{seen, seen};
     int64_t before = 0;
     for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
-    // The other streams also wait, mostly for the first part, which all samples have.
+    // The first part's events do not count: other streams also wait for that part, and all samples have its events.
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
   if (gaps[0].least < std::max(kShortestWait, kEventsOfGap * cost.between)) return {0, 0};
-  const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest may be an outlier
+  const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest gap may be an outlier
   double most = gaps[0].most;
   for (const Gap& gap : gaps) most = std::min(most, gap.most);
   return {least, std::max(least, most)};
 }
 
-/// Neighbouring parts share a sample: each sample begins with the last part of the previous one.
+/// Splits the parts into samples of adjacent parts. Each sample begins with the last part of the preceding sample, so
+/// that each gap is timed too.
 void add_rounds(const std::vector<size_t>& parts, size_t together, size_t round,
                 std::vector<std::vector<size_t>>& samples) {
   const auto count = static_cast<int64_t>(parts.size()), step = static_cast<int64_t>(together);
@@ -76,7 +77,7 @@ void add_rounds(const std::vector<size_t>& parts, size_t together, size_t round,
   }
 }
 
-/// Adds the span to a step that repeats, wrapped at its end. Its work is counted once.
+/// Adds a span to a repeating step. A span past the end of the step continues at the start; its work is counted once.
 void add_in_step(Span span, double step, std::vector<Span>& out) {
   const double length = std::min(span.end - span.begin, step);
   span.begin -= step * std::floor(span.begin / step);
@@ -90,7 +91,7 @@ void add_in_step(Span span, double step, std::vector<Span>& out) {
   out.push_back(span);
 }
 
-/// The mean time of each of these parts in the samples; the parts are those of the last sample.
+/// The mean span of each queued part over all samples, at the position of the last sample.
 std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
   std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, Span> by_part;
   for (const StepSample& sample : samples)
@@ -121,7 +122,7 @@ std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, s
 StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
   HCTR_EXPECT(!samples.empty(), "no step has been looked at");
   const std::vector<Span>& parts = samples[0].recorded;
-  std::vector<double> lengths, begins;  // including the cost of events
+  std::vector<double> lengths, begins;  // includes the cost of events
   std::vector<size_t> compute;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto if_timed = [&](const StepSample& sample, double seconds) {
@@ -130,7 +131,8 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
     })));
-    begins.push_back(median(figures(samples, [&](const StepSample& sample) {  // its events make the step longer
+    // scaled, because events make the step longer
+    begins.push_back(median(figures(samples, [&](const StepSample& sample) {
       return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
     })));
     if (computes(parts[i])) compute.push_back(i);
@@ -149,12 +151,12 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
   };
   StepTimeline out;
   out.measured = sum_with(cost.around);
-  // The missing time is attributed to the waits that were seen.
+  // Time that is missing from the step is added to the gaps that have a wait, up to their upper bounds.
   const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
   const double filled = all_more > 0 ? std::clamp((step - out.measured) / all_more, 0.0, 1.0) : 0;
   for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
   double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
-  for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases with the cost of events
+  for (int i = 0; i < 40; ++i) {  // bisection: the sum decreases as the cost of events grows
     const double middle = (least + most) / 2;
     (sum_with(middle) > step ? least : most) = middle;
   }

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-// The sizes of two trial steps. Both fill rows of 16 bytes in every type.
+// Sample counts of two trial steps. Both counts fill 16-byte rows in every dtype.
 constexpr int64_t kFewer = 16, kMore = 32;
 
 constexpr double kExponent = 1.05;
@@ -68,8 +68,8 @@ std::vector<PartWork> work_of_dense_layers(const Config& config, int64_t samples
 
 double expected_distinct(double draws, int64_t rows) {
   if (rows <= 0 || draws <= 0) return 0;
-  // Rows 1 to kSingle are summed one by one; later rows in ranges that grow by a sixteenth, with constant probability
-  // inside a range.
+  // Rows 1 to kSingle are summed individually. Later rows are summed in ranges, each a sixteenth longer than the last,
+  // with constant probability within a range.
   constexpr int64_t kSingle = 1024;
   struct KeyRange {
     double count, weight;

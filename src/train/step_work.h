@@ -1,4 +1,4 @@
-// Counts the work of a step by part, in bytes and FLOP as a profile counts them, without running it.
+// Counts the work of each part of a step without running the step, in bytes and FLOP as in a profile.
 #pragma once
 
 #include <string>
@@ -17,21 +17,21 @@ struct PartWork {
   Work work;
 };
 
-/// The dense layers of a training step of `samples` samples: forward, backward and weight update. Runs two small steps
-/// on the CPU; both counts grow linearly with the samples, so the rest is extrapolated. Allocates the weights with
-/// their optimizer states. Errors: Error(config) for a config whose layers do not fit.
+/// The work of the dense layers in a training step of `samples` samples: forward, backward and weight update. Runs two
+/// small steps on the CPU and extrapolates, because bytes and FLOP grow linearly with the samples. Allocates the
+/// weights and optimizer states. Errors: Error(config) if the config's layers do not fit together.
 std::vector<PartWork> work_of_dense_layers(const Config&, int64_t samples);
 
-/// Assumed keys of `samples` samples, by sparse input and slot, if nothing is known of the data: as many as the config
-/// allows, drawn over the rows of slot_size_array by the power law of data_generator; without slot_size_array all keys
-/// are distinct.
+/// Assumed keys of `samples` samples, by sparse input and slot, for unknown data. The number of keys is the maximum
+/// that the config permits. Keys are drawn over the rows of slot_size_array by the power law of data_generator; without
+/// slot_size_array, all keys are distinct.
 std::vector<std::vector<SlotKeys>> assumed_keys(const Config&, int64_t samples);
 
-/// The expected number of distinct keys among `draws` draws from `rows` rows, where row i has probability proportional
-/// to i^-1.05.
+/// The expected number of distinct keys among `draws` draws from `rows` rows. Row i has a probability proportional to
+/// i^-1.05.
 double expected_distinct(double draws, int64_t rows);
 
-/// The spec of each table for a single rank with `samples` samples, and its use by one batch.
+/// The spec of each table on a single rank with `samples` samples, and the table's use by one batch.
 std::vector<TableSpec> specs_on_one_rank(const Config&, int64_t samples);
 std::vector<TableUse> uses_of_tables(const Config&, int64_t samples, const std::vector<std::vector<SlotKeys>>&);
 

@@ -9,7 +9,7 @@ TimeShares share_time(std::span<const PartInterval> intervals, size_t parts, dou
   struct Border {
     double at;
     std::pair<int, size_t> who;  // rank and part
-    int change;                  // change of the number of running intervals
+    int change;                  // change in the number of running intervals
   };
   std::vector<Border> borders;
   for (const PartInterval& one : intervals) {
@@ -21,7 +21,8 @@ TimeShares share_time(std::span<const PartInterval> intervals, size_t parts, dou
   std::sort(borders.begin(), borders.end(), [](const Border& a, const Border& b) { return a.at < b.at; });
 
   TimeShares out{.share = std::vector<double>(parts), .together = std::vector<std::map<size_t, double>>(parts)};
-  std::map<std::pair<int, size_t>, int> running;  // number of running intervals, lowest rank first
+  // [rank, part] number of running intervals; the lowest rank comes first
+  std::map<std::pair<int, size_t>, int> running;
   const auto pass = [&](double seconds) {
     if (seconds <= 0) return;
     if (running.empty()) {

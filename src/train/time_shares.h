@@ -1,4 +1,4 @@
-// Divides a stretch of time among the parts that run in it, some of which overlap.
+// Divides a period of time among parts that run in it and may overlap.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,23 @@
 
 namespace hctr {
 
-/// A part runs from `begin` to `end`, in seconds on a common axis. It may have several intervals.
+/// A part runs from `begin` to `end`, in seconds on a common time axis. A part may have several intervals.
 struct PartInterval {
   size_t part = 0;
-  int rank = 0;  ///< 0 comes first
+  int rank = 0;  ///< priority: 0 is the highest
   double begin = 0, end = 0;
 };
 
 struct TimeShares {
-  std::vector<double> share;  ///< of each part, in seconds
+  std::vector<double> share;  ///< [part] seconds
   double idle = 0;            ///< seconds in which no part runs
-  /// [part] seconds in which it and another part overlap, by that other part
+  /// [part][other part] seconds in which the two parts overlap
   std::vector<std::map<size_t, double>> together;
 };
 
-/// Divides each instant of [begin, end) equally among the running parts of the lowest rank: a part hidden behind a
-/// lower rank has no share. Shares and `idle` add up to the stretch exactly. Intervals are clipped to it.
+/// Divides each instant of [begin, end) equally among the running parts with the lowest rank. A part that always
+/// overlaps parts of lower rank has no share. The shares and `idle` add up to end - begin exactly. Intervals are
+/// clipped to [begin, end).
 TimeShares share_time(std::span<const PartInterval>, size_t parts, double begin, double end);
 
 }  // namespace hctr

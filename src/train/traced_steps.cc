@@ -23,10 +23,10 @@ const Span& part_of(const TracedSeries& series, const TracedWork& work) {
   return work.mark->part < parts.size() ? parts[work.mark->part] : kNoPart;
 }
 
-/// Whether this is one stream of the Runtime, whose kernels run one after another.
+/// Whether `on` is a single stream of the Runtime, on which kernels run one after another.
 bool is_one_stream(Span::On on) { return on != Span::On::other && on != Span::On::host; }
 
-/// Whether the part is the first of its recording on the compute stream: a step begins with it.
+/// Whether the work belongs to the first part of a recording on the compute stream, which begins a step.
 bool begins_step(const TracedSeries& series, const TracedWork& work) {
   if (!work.mark || work.mark->recording == PartMark::kQueued) return false;
   const std::vector<Span>& parts = parts_of(series, *work.mark);
@@ -45,7 +45,7 @@ std::vector<double> begins_of_steps(const TracedSeries& series) {
   return begins;
 }
 
-/// Appends a piece and merges it with the last if they touch. Pieces arrive in the order of their begins.
+/// Appends an interval, and merges it with the last interval if the two touch. Intervals must be sorted by begin.
 void add_piece(const Piece& piece, std::vector<Piece>& to) {
   if (!to.empty() && piece.first <= to.back().second)
     to.back().second = std::max(to.back().second, piece.second);
@@ -53,7 +53,7 @@ void add_piece(const Piece& piece, std::vector<Piece>& to) {
     to.push_back(piece);
 }
 
-/// The gaps in one step's program during which nothing runs.
+/// The intervals within one step's program in which nothing runs.
 std::vector<Piece> gaps_in(const Piece& program, const std::vector<Piece>& busy) {
   std::vector<Piece> gaps;
   double now = program.first;
@@ -83,13 +83,14 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
     return true;
   };
 
-  struct PartRun {  // of a part
+  struct PartRun {  // the work of a part
     Span part;
     std::vector<Piece> pieces;
   };
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // by launch, recording and part
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, PartRun> runs;  // [launch, recording, part]
   std::map<Span::On, double> ended;                                  // by stream
-  std::map<uint32_t, Piece> programs;                                // by launch; only of steps, not of preparations
+  // [launch] interval of a step's program; preparations are excluded
+  std::map<uint32_t, Piece> programs;
   std::vector<Piece> busy;
   for (const TracedWork& work : series.work) {
     const Span& part = part_of(series, work);
@@ -105,13 +106,14 @@ int64_t add_series(const TracedSeries& series, TracedSteps& to) {
       end = std::max(end, piece.second);
     }
     const PartMark mark = work.mark.value_or(PartMark{PartMark::kQueued, UINT32_MAX});
-    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;  // by all calls of it
+    // 0: all launches of a queued part are combined
+    const uint32_t launch = work.mark && mark.recording == PartMark::kQueued ? 0 : work.launch;
     PartRun& run = runs.try_emplace({launch, mark.recording, mark.part}, PartRun{part, {}}).first->second;
     if (piece.first < piece.second) add_piece(piece, run.pieces);
   }
   for (const auto& [key, run] : runs) {
     Span span = run.part;
-    // Its work counts in the step in which it begins.
+    // A part's work counts in the step in which the part begins.
     bool counts = !run.pieces.empty() && run.pieces[0].first >= first && run.pieces[0].first < last;
     for (const Piece& piece : run.pieces) {
       if (!counts) span.work = {};

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// Errors: Error(usage) for a name that is neither a layer nor a table, or a table that cannot be frozen in a run.
+/// Errors: Error(usage) if the name is neither a layer nor a table, or if the table cannot be frozen during a run.
 void expect_freezable(const Config& config, const std::string& name, bool frozen) {
   std::string known;
   const auto is_it = [&](const std::string& one) {
@@ -41,7 +41,7 @@ void expect_freezable(const Config& config, const std::string& name, bool frozen
 
 }  // namespace
 
-/// A trainer and the state that its calls share.
+/// A training job and the state that the trainer's calls share.
 class TrainerCore {
  public:
   TrainerCore(const TrainerOptions& of, bool needs_source) : options(of), others(join_processes(options)) {
@@ -50,8 +50,8 @@ class TrainerCore {
   }
 
   bool may_use_gpu() const { return options.device != DeviceChoice::cpu; }
-  /// Check before a call; `trains`: false for calls allowed after finish(). Errors: the error that ended training;
-  /// Error(usage).
+  /// Call before each trainer call. `trains`: false for calls that are allowed after finish(). Errors: the error that
+  /// ended training; Error(usage).
   void expect_open(bool trains = true) const {
     if (in_callback) throw Error(Kind::usage, "a callback must not call its trainer");
     if (failed) throw *failed;
@@ -60,7 +60,7 @@ class TrainerCore {
                   "the resumed run is already finished; a larger max_iter or num_epochs would continue it");
     if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
-  /// Returns body(run) of the first rank. Errors end training.
+  /// Returns the result of body(run) on the first rank. Errors end training.
   template <class Result, class Body>
   Result on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) {
@@ -68,7 +68,7 @@ class TrainerCore {
       return std::optional<Error>();
     });
   }
-  /// The same for work that ranks do all or none: errors that all ranks throw do not end training.
+  /// Like on_ranks(), for work that either all ranks do or none. An error that all ranks throw does not end training.
   template <class Result, class Body>
   Result try_on_ranks(const Body& body) {
     return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
@@ -92,7 +92,7 @@ class TrainerCore {
     if (refused) throw *refused;
     return std::move(*result);
   }
-  /// Wraps a callback that may run in the middle of training.
+  /// Wraps a callback that may be called during training.
   Trainer::Callback guarded(Trainer::Callback callback) {
     if (!callback) return nullptr;
     return [this, call = std::move(callback)](const TrainerState& at) {
@@ -115,7 +115,7 @@ class TrainerCore {
       return true;
     });
   }
-  /// Errors: those of GivenSamples; Error(usage) for what needs them on the host.
+  /// Errors: those of GivenSamples; Error(usage) if the samples are on a GPU but must be on the host.
   GivenSamples given_samples(const SamplesView& samples, bool for_metrics) const {
     const std::optional<Device> device = job->only_device();
     const Config& config = job->config();
@@ -143,7 +143,7 @@ class TrainerCore {
   std::unique_ptr<TrainingJob> job;
   std::optional<Error> failed;
   bool in_callback = false, ended = false;
-  std::exception_ptr thrown;  // by a callback
+  std::exception_ptr thrown;  // exception thrown by a callback
 };
 
 struct Trainer::State : TrainerCore {

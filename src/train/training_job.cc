@@ -19,10 +19,10 @@
 namespace hctr {
 namespace {
 
-/// What a config says whose data have no source: samples are given in memory.
+/// Placeholder for the source if samples are given in memory.
 constexpr const char* kSourceToCome = "(samples in memory)";
 
-/// The config with that placeholder if it has no source.
+/// Returns the config, with the placeholder kSourceToCome if the config has no source.
 Json with_source_to_come(const Json& config) {
   const Json* layers = config.find("layers");
   if (!layers || !layers->array() || layers->array()->empty() || !layers->array()->front().object()) return config;
@@ -34,8 +34,8 @@ Json with_source_to_come(const Json& config) {
   return with_member(config, "layers", std::move(all));
 }
 
-/// The effective config after command-line options. Fractions of a run of max_iter steps become steps, so that
-/// --resume reports when a longer run changes the learning rate.
+/// The effective config after command-line options. Converts schedule fractions of max_iter to steps, so that --resume
+/// reports if a longer run changes the learning rate.
 Json effective_config(Config& config) {
   if (config.solver.max_iter) resolve_schedule(config.optimizer.hyper, *config.solver.max_iter);
   Json effective(Json::Object{});
@@ -46,8 +46,8 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new run, or of the resumed run, unless the options name another one. The folder in a checkpoint is
-/// used only if that folder's files name the same run: a foreign checkpoint decides nothing.
+/// The folder of a new or resumed run. If the options name no folder, a resumed run uses the folder that its checkpoint
+/// names. That folder must contain files of the same run: a foreign checkpoint must not choose the folder.
 RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const Config& config,
                      const std::optional<ResumePoint>& from, const Log& log) {
   if (!options.run_folder) {
@@ -70,18 +70,18 @@ RunFolder run_folder(const TrainerOptions& options, const fs::path& file, const 
   return other;
 }
 
-/// Makes a failed run resume from its newest checkpoint.
+/// If this is another attempt of a failed run, resumes from the run's newest checkpoint.
 void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
   if (!options.attempt) return;
   if (!checkpoint.given)
     throw Error(Kind::config, cat("'", options.config.string(),
                                   "' has no \"checkpoint\" in the solver, from which --restarts resumes; add it"));
-  // Before this run has claimed the folder, the checkpoints in it belong to another run.
+  // Until this run has claimed the folder, checkpoints in it belong to another run.
   if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
 }
 
-/// Collective. Warns of hosts that do not see the checkpoint folder in which rank 0 holds the lock: each rank writes
-/// its file there, and a resumed run reads all of them.
+/// Collective. Warns of hosts that cannot see the checkpoint folder that rank 0 has locked. Each rank writes its file
+/// to this folder, and a resumed run reads all files.
 void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoint, const Log& log) {
   if (!checkpoint.given || comm.size() == 1) return;
   const fs::path lock = fs::path(checkpoint.folder) / kLockName;
@@ -150,7 +150,7 @@ void TrainingJob::take_folders() {
   expect_metrics_file(options_.metrics_file, config_file_, config_, options_.surroundings.environment);
   const CheckpointSection& checkpoint = config_.solver.checkpoint;
   resume_own(options_, checkpoint);
-  if (checkpoint.given) lock_.emplace(checkpoint.folder);  // locked before the first look into the folder
+  if (checkpoint.given) lock_.emplace(checkpoint.folder);  // locks the folder before reading it
   point_ = find_resume_point(options_, config_, log_);
   if (point_) expect_same_run(*point_, config_, log_);
   nothing_to_do_ = point_ && point_->finished_for(config_);

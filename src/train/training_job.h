@@ -1,4 +1,4 @@
-// A training job in this process: its ranks with a Run each, and the folders that it has locked.
+// A training job in this process: one Run per rank, and the locked folders.
 #pragma once
 
 #include <functional>
@@ -19,21 +19,21 @@ namespace hctr {
 
 class TrainingJob {
  public:
-  /// Reads the config, chooses devices and folders, and makes the run of each rank. `others`: the other processes, or
-  /// null; outlives the job. `needs_source`: whether a config without a source is an error. Errors: Error of any kind,
-  /// the first of any rank.
+  /// Reads the config, chooses devices and folders, and creates the run of each rank. `others`: the other processes, or
+  /// null; must outlive the job. `needs_source`: whether a config without a source is an error. Errors: the first error
+  /// of any rank.
   TrainingJob(const TrainerOptions&, Processes* others, bool needs_source);
   ~TrainingJob();
   TrainingJob(const TrainingJob&) = delete;
   TrainingJob& operator=(const TrainingJob&) = delete;
 
-  /// The summary, if the resumed run is already finished, so that there is nothing to train.
+  /// The summary, if the resumed run is already finished; otherwise none.
   const std::optional<TrainSummary>& finished() const { return finished_; }
-  /// Calls body(run) for every rank of this process, in its thread, and returns when all have ended. If one fails, the
-  /// run ends. Errors: the first of any rank, then from every later call.
+  /// Calls body(run) for every rank of this process, each in its own thread, and waits for all of them. If a call
+  /// fails, the run ends. Errors: the first error of any rank, also in every later call.
   void on_ranks(const std::function<void(Run&)>& body);
-  /// on_ranks() for work that ranks do all or none: returns an error that all of them throw, and leaves the runs
-  /// unchanged.
+  /// Like on_ranks(), for work that either all ranks do or none. If all ranks throw an error, returns the error and
+  /// leaves the runs unchanged.
   std::optional<Error> try_on_ranks(const std::function<void(Run&)>& body);
   /// The first rank of this process.
   int first_rank() const { return ranks_->job.first_rank(); }
@@ -42,15 +42,15 @@ class TrainingJob {
   const Config& config() const { return config_; }
   /// The device of the ranks, for printing.
   std::string device() const;
-  /// That of the only rank of all processes; nothing: there are several.
+  /// The device, if there is a single rank in all processes; otherwise none.
   std::optional<Device> only_device() const {
     return ranks() == 1 ? std::optional(ranks_->devices.front()) : std::nullopt;
   }
   bool has_run_folder() const { return options_.run_folder; }
-  /// Records the results of Run::set_source() and similar calls.
+  /// Updates the config after Run::set_source() and similar calls.
   void set_source(const std::string& source) { config_.data.source = source; }
   void set_evaluation_source(const std::string& source) { config_.data.eval_source = source; }
-  /// Callbacks for displays and evaluations, called in the thread that called on_ranks().
+  /// Sets callbacks for displays and evaluations. on_ranks() calls them in its caller's thread.
   void on_display(std::function<bool(const TrainerState&)>);
   void on_evaluation(std::function<bool(const TrainerState&)>);
 
@@ -64,7 +64,7 @@ class TrainingJob {
   bool is_first_process() const { return place_of(others_).process == 0; }
   void read_config(bool needs_source);
   void take_folders();
-  /// Determines the facts that are needed before the data are read.
+  /// Determines facts about the data that are needed before reading.
   void look_at_data();
   void open(Communicator&, Device);
   Place& place(const Communicator& comm) { return places_[static_cast<size_t>(comm.rank() - first_rank())]; }
@@ -75,12 +75,12 @@ class TrainingJob {
   Log log_, quiet_;
   std::filesystem::path config_file_;  // "-": none
   Config config_;
-  std::string source_, eval_source_;  // from the config, without ranks
+  std::string source_, eval_source_;  // as in the config, before rank placeholders are replaced
   std::unique_ptr<Ranks> ranks_;
   std::optional<FolderLock> lock_;
   std::optional<ResumePoint> point_;
-  bool nothing_to_do_ = false;           // point_ is that of a finished run
-  std::optional<FileLock> models_lock_;  // a run folder has a lock of its own
+  bool nothing_to_do_ = false;           // whether point_ belongs to a finished run
+  std::optional<FileLock> models_lock_;  // lock of snapshot_prefix; a run folder has its own lock
   std::optional<RunFolder> folder_;
   RunFolder no_folder_;
   std::vector<ColumnStatistics> statistics_;

@@ -1,4 +1,4 @@
-// --eval: the metrics of a saved model.
+// --eval: computes the metrics of a saved model.
 #include <chrono>
 
 #include "core/comm/collective_error.h"

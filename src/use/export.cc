@@ -1,4 +1,4 @@
-// --export: a saved model as files of other programs.
+// --export: converts a saved model to files for other programs.
 #include <algorithm>
 #include <chrono>
 
@@ -21,7 +21,7 @@ void expect_new_folder(const fs::path& folder) {
     throw Error(Kind::usage, cat("--out '", folder.string(), "': the folder is not empty: name a new or empty one"));
 }
 
-/// The config of an export: one rank, and activations of 32 bits, as the files have them.
+/// The config for an export: one rank, and f32 activations like the exported files.
 void prepare_export(const ExportOptions& options, Config& config) {
   if (options.rows > 0) choose_data(options, config);
   std::vector<int64_t> first = {0};
@@ -37,7 +37,7 @@ void warn_of_shared_rows(const ModelOnRank& on) {
                    "count as zeros in the export");
 }
 
-/// Exports on the only rank. Returns false when a stop was requested.
+/// Exports on the single rank. Returns false if a stop was requested.
 bool export_here(ModelOnRank& on, const ExportOptions& options, ExportSummary& summary) {
   if (on.comm().size() > 1) throw Error(Kind::usage, "--export runs as one process: start it without mpirun");
   warn_of_shared_rows(on);
@@ -70,7 +70,8 @@ bool export_here(ModelOnRank& on, const ExportOptions& options, ExportSummary& s
 ExportSummary export_model(const ExportOptions& given) {
   expect_new_folder(given.out);
   ExportOptions options = given;
-  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;  // an export computes little
+  // an export computes little, so the CPU suffices
+  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;
   ExportSummary summary;
   const auto start = std::chrono::steady_clock::now();
   summary.rank = use_model(

@@ -16,7 +16,7 @@ bool keeps_occurrences(const fs::path& statistics) {
   return kept;
 }
 
-/// A key of a slot, and how often it occurs. Sorted: the most frequent first.
+/// A key of a slot with its number of occurrences. Sort order: the most frequent key first.
 struct Counted {
   int64_t times;
   int32_t slot;

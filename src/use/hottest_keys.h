@@ -1,4 +1,4 @@
-// The keys of each table that occur most: in training where its access statistics were saved, else in scored samples.
+// Finds the most frequent keys of each table: in training if access statistics were saved, otherwise in scored samples.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace hctr {
 
 class KeyCounter {
  public:
-  /// `model`: model files. Tables with statistics next to them are not counted.
+  /// `model`: a model in files. Keys of tables with saved access statistics are not counted.
   KeyCounter(const Config&, const SavedModel& model);
-  /// The first `rows` rows of a batch.
+  /// Counts the keys in the first `rows` rows of a batch.
   void add(const BatchLayout&, std::byte* batch, int64_t rows);
-  /// At most `most` keys of each table, ties by slot and key. Errors: those of read_access_stats().
+  /// Returns at most `most` keys per table; ties are ordered by slot and key. Errors: those of read_access_stats().
   std::vector<HottestKeys> hottest(size_t most = 10) const;
 
  private:
@@ -29,11 +29,11 @@ class KeyCounter {
     size_t input;  // the sparse input
     bool by_slot;
     fs::path statistics;  // empty: none
-    // how often each key occurs, by slot or for all slots together
+    // occurrences of each key, by slot or for all slots together
     std::vector<std::unordered_map<int64_t, int64_t>> times;
   };
   std::vector<Table> tables_;
-  std::vector<std::vector<std::string>> slots_;  // names, by sparse input
+  std::vector<std::vector<std::string>> slots_;  // slot names, by sparse input
 };
 
 }  // namespace hctr

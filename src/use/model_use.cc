@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// With the files of the model, and all of the run folder or the checkpoint that holds it.
+/// The input files, including the model's files, and all files of the run folder or checkpoint that contains the model.
 std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& config, const SavedModel& model) {
   Config own = config;
   own.solver.dense_model_file = model.dense;
@@ -49,7 +49,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     const bool first = place_of(others).process == 0;
     Config config = config_of_model(options, first ? log : quiet);
     config.data.cache_eval_data.most = 0;             // each batch is read once
-    config.solver.export_predictions_prefix.clear();  // meant for evaluations during training
+    config.solver.export_predictions_prefix.clear();  // applies only to evaluations during training
     prepare(config);
     std::optional<SavedModel> found;
     if (first) {

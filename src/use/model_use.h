@@ -1,4 +1,4 @@
-// Shared by evaluation and prediction: the config, the ranks, and the saved model on each of them.
+// Shared by evaluation, prediction and export: the config, the ranks, and the saved model on each rank.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace hctr {
 struct ModelOnRank {
   LoadedModel& model;
   BatchLayout layout;  ///< layout of evaluation batches
-  const Log& log;      ///< silent on ranks other than 0, but for errors
+  const Log& log;      ///< passes only errors on ranks other than 0
 
   const Config& config() const { return model.config(); }
   const SavedModel& saved() const { return model.saved(); }
@@ -24,19 +24,19 @@ struct ModelOnRank {
   Replica& replica() const { return model.replica(); }
 };
 
-/// The samples that the options name, in place of the config's evaluation set. Errors: Error(usage) when there are
-/// none.
+/// Replaces the config's evaluation set by the samples that the options name, if any. Errors: Error(usage) if there are
+/// no samples.
 void choose_data(const ModelOptions&, Config&);
 
-/// Reads the config, and calls prepare(config). Then finds the model, loads it on every rank and calls body() there.
-/// Returns the first rank of this process. `doing`: for messages, "evaluating". `out`: the file to write, which must
-/// not be one that is read; empty: none. Errors: Error(usage) where it is, before the model is loaded.
+/// Reads the config, calls prepare(config), finds the model, loads it on every rank, and calls body() there. Returns
+/// the first rank of this process. `doing`: an activity for messages, such as "evaluating". `out`: the file to write;
+/// empty: none. Errors: Error(usage), before the model is loaded, if `out` is an input file.
 int use_model(const ModelOptions&, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(ModelOnRank&)>& body, const std::string& out = {});
-/// On every rank, before there is a result: reports how many keys have rows, and keeps it in `use` on rank 0. Errors:
-/// those of expect_matches(), unless the options allow it.
+/// Called on every rank. Reports how many keys have rows, and stores the numbers in `use` on rank 0. Call it before
+/// results are written. Errors: those of expect_matches(), unless the options allow unmatched keys.
 void report_matches(const ModelOnRank&, std::vector<SlotMatches>, const ModelOptions&, ModelUse&);
-/// Fills in what is known on rank 0 after what began at `start`.
+/// Fills the fields of ModelUse on rank 0. `start`: the start time of the work.
 void describe_use(const ModelOnRank&, std::chrono::steady_clock::time_point start, ModelUse&);
 
 }  // namespace hctr

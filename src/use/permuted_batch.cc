@@ -20,7 +20,7 @@ std::vector<InputFeature> features_of(const DataSection& data) {
   for (size_t t = 0; t < names.slots.size(); ++t)
     for (size_t s = 0; s < names.slots[t].size(); ++s)
       features.push_back({names.slots[t][s], false, t, static_cast<int64_t>(s)});
-  // A column may be both a number and a category.
+  // A column may be used both as a number and as a category.
   std::map<std::string, std::array<bool, 2>> kinds;
   for (const InputFeature& feature : features) kinds[feature.name][feature.is_dense] = true;
   for (InputFeature& feature : features)
@@ -40,7 +40,7 @@ void permute_feature(const BatchLayout& layout, std::byte* from, const InputFeat
       target.dense[r * width + feature.index] = source.dense[order[static_cast<size_t>(r)] * width + feature.index];
     return;
   }
-  // The bags of a slot lie after each other, so that what comes after the slot stays where it is.
+  // The bags of a slot are contiguous, so permuting them moves no other slot.
   const int64_t first = feature.index * layout.shape.samples;
   const BatchView::Table &bags = source.tables[feature.input], &bags_to = target.tables[feature.input];
   const bool has_offsets = bags.packed->offsets != PackedKeys::kOnes;

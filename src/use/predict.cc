@@ -1,4 +1,4 @@
-// --predict: the scores of a saved model.
+// --predict: writes the scores of a saved model.
 #include <chrono>
 
 #include "core/base/progress.h"
@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Writes the scores of all ranks on rank 0.
+/// Collects the scores of all ranks, and writes them on rank 0.
 class Prediction {
  public:
   Prediction(ModelOnRank& on, const PredictOptions& options)
@@ -18,7 +18,7 @@ class Prediction {
         options_(options),
         scorer_(on.config(), on.runtime(), on.comm(), on.replica(), on.layout, scoring(), on.log) {}
 
-  /// Collective. Returns false when a stop was requested; no file has its name then.
+  /// Collective. Returns false if a stop was requested; no file is written then.
   bool run(PredictionSummary& summary) {
     const bool first = on_.comm().rank() == 0;
     run_on_all_ranks(on_.comm(), [&] {
@@ -33,7 +33,7 @@ class Prediction {
         progress.update(summary.rows);
       }
     };
-    // Whatever writing takes, the ranks that do not write wait for it without a limit.
+    // Ranks other than 0 wait for the writer without a timeout.
     const bool whole = scorer_.run(on_.saved().iteration, options_.stop, [&](ScoredBatch& batch) {
       const auto meet = [&] {
         if (on_.comm().size() > 1) on_.comm().barrier();

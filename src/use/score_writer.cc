@@ -13,9 +13,9 @@
 namespace hctr {
 namespace {
 
-constexpr float kLowestLabel = -0.5f;  // below: none
+constexpr float kLowestLabel = -0.5f;  // labels below this value are missing
 
-/// Where a score of a row is: the loss, and the column among the scores of the loss.
+/// The location of a score: the loss, and the column among the loss's scores.
 struct ScorePlace {
   size_t loss;
   size_t column, of;
@@ -30,7 +30,7 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
   return places;
 }
 
-/// Numbers rows as the data have them, bad records included.
+/// Numbers rows like the data, including bad records.
 class RowNumbers {
  public:
   /// Continues with the rows of the next batch.
@@ -49,7 +49,7 @@ class RowNumbers {
   int64_t row_ = 0, number_ = 0;
 };
 
-/// A text: a file, or pieces for a sink.
+/// Writes text to a file, or in pieces to a sink.
 class TextScores : public ScoreWriter {
  public:
   TextScores(const std::string& out, char delimiter, const ScoreColumns& columns, ScoreSink sink)
@@ -102,7 +102,7 @@ class TextScores : public ScoreWriter {
   }
 
  private:
-  /// In quotes where that is needed (RFC 4180).
+  /// Quotes a cell if necessary (RFC 4180).
   void add_cell(std::string_view cell) {
     if (cell.find_first_of("\"\r\n") == cell.npos && cell.find(delimiter_) == cell.npos) {
       text_ += cell;

@@ -1,4 +1,4 @@
-// Samples as an exported graph reads them, with the scores that this program gives them.
+// Samples in the input format of an exported graph, with this program's scores.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@ struct ScoredInputs {
   int64_t skipped_records = 0;
 };
 
-/// The first `most` rows of the evaluation set, or all where it has fewer. One rank. Nothing when `stop`, which may be
-/// null, became other than 0. `no_key`: the graph's (no_key_of()). Errors: those of Scorer; Error(data) for a row that
-/// has that key.
+/// Scores the first `most` rows of the evaluation set, or all rows if it has fewer. One rank. Returns none if `stop`,
+/// which may be null, became nonzero. `no_key`: the graph's no_key (no_key_of()). Errors: those of Scorer; Error(data)
+/// for a row that contains no_key as a key.
 std::optional<ScoredInputs> score_inputs(ModelOnRank&, int64_t most, int64_t no_key, const std::atomic<int>* stop);
 
 }  // namespace hctr

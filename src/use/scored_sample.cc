@@ -30,7 +30,7 @@ double auc_of(const ScoredLabel& label, const std::vector<float>& scores) {
   return area_under_roc(known, {positive.get(), known.size()});
 }
 
-/// Reads batches into memory of its own and scores them, as they are and with permuted features.
+/// Reads batches into its own buffers and scores them, unchanged and with permuted features.
 class SampleScorer {
  public:
   SampleScorer(ModelOnRank& on, const SampleOptions& options)
@@ -43,7 +43,7 @@ class SampleScorer {
         keys_(on.config(), on.saved()),
         matches_(on.config(), on.comm(), on.replica()) {}
 
-  /// False when a stop was requested.
+  /// Returns false if a stop was requested.
   bool run(ScoredSample& sample) {
     const std::vector<InputFeature> features =
         options_.importance ? features_of(on_.config().data) : std::vector<InputFeature>();
@@ -142,7 +142,7 @@ class SampleScorer {
   Network::Binding binding_;
   KeyCounter keys_;
   KeyMatches matches_;
-  std::unique_ptr<Reader> reader_;  // ends before its buffers
+  std::unique_ptr<Reader> reader_;  // destroyed before its buffers
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Scores and labels of some evaluation samples, and how much worse the scores become without a feature: for reports.
+// Scores evaluation samples for reports, and measures how much worse the scores become without a feature.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace hctr {
 
-/// The scores that belong to one label column of a loss.
+/// The scores for one label column of a loss.
 struct ScoredLabel {
   std::string name;                   ///< name of the loss; if it has several columns, their index follows
-  std::vector<float> scores, labels;  ///< of each row; a label below -0.5 is missing
+  std::vector<float> scores, labels;  ///< by row; a label below -0.5 is missing
 };
 
 struct FeatureImportance {
   std::string feature;
-  double auc = 0;           ///< AUC of the first label when the feature has the values of other samples
+  double auc = 0;           ///< AUC of the first label if the feature has the values of other samples
   double scores_moved = 0;  ///< mean absolute change of the scores
 };
 
-/// The keys of a table that occur most.
+/// The most frequent keys of a table.
 struct HottestKeys {
   struct One {
-    std::string feature;  ///< the slot; empty where rows belong to keys alone, whatever their slot
+    std::string feature;  ///< the slot; empty if rows belong to keys alone
     int64_t key = 0, times = 0;
   };
   std::string table;
-  bool in_training = false;  ///< counted in all training batches, else in the scored samples
+  bool in_training = false;  ///< true: counted in all training batches; false: in the scored samples
   int64_t times = 0;         ///< occurrences of all keys
   std::vector<One> keys;     ///< the most frequent first
 };
@@ -42,8 +42,8 @@ struct ScoredSample : ModelUse {
 };
 
 struct SampleOptions : ModelOptions {
-  int64_t rows = 0;         ///< the most to score
-  bool importance = false;  ///< score each batch once more for each feature, with its values in a random order
+  int64_t rows = 0;         ///< maximum number of samples to score
+  bool importance = false;  ///< also scores each batch once per feature, with permuted values of the feature
 };
 
 /// Scores the first rows of the evaluation set on one rank. Errors: those of evaluate().

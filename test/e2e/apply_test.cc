@@ -1,4 +1,5 @@
-// preprocess --apply gives rows of another day the ids and the scaling of the first day, and refuses other numberings.
+// preprocess --apply encodes the rows of another day with the ids and the scaling of the first day. Evaluation rejects
+// data that were encoded with other ids.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -9,8 +10,8 @@ namespace {
 
 class Apply : public ::testing::Test {
  protected:
-  /// Rows whose label follows from the city and the age. The second day begins with cities that the first does not
-  /// have.
+  /// Rows whose label follows from the city and the age. The second day begins with cities that do not occur on the
+  /// first day.
   static std::string rows(int day, int count) {
     std::string text = day == 1 ? "city,age,genres,click\n" : "click,genres,age,city\n";
     for (int i = 0; i < count; ++i) {
@@ -34,7 +35,7 @@ class Apply : public ::testing::Test {
     EXPECT_EQ(first.exit_code, 0) << first.err;
   }
   Json described(const std::string& out) { return Json::read_file(folder_ / out / "preprocess.json"); }
-  /// A config that trains on the output.
+  /// A config that trains on the output of preprocess.
   void write_config(const std::string& out, const std::string& eval) {
     Json data = *described(out).find("data");
     Json with_eval(Json::Object{});
@@ -84,14 +85,14 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(*described("day2").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_EQ(described("day2").find("slot_size_array")->text(), described("day1").find("slot_size_array")->text());
-  // A day that preprocess numbers without --apply has other ids.
+  // Without --apply, preprocess assigns different ids to the second day.
   ASSERT_EQ(preprocess("day2.csv", "alone", roles_).exit_code, 0);
   EXPECT_NE(*described("alone").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_NE(read_file(folder_ / "alone/train.0.data"), read_file(folder_ / "day2/train.0.data"));
 }
 
 TEST_F(Apply, EvaluatesAnotherDayAsOneCommonPreprocessingDoes) {
-  // For every format: the second day's rows, as evaluation rows, get the ids of the first day.
+  // In every format, evaluation rows of the second day get the ids of the first day.
   write_file(folder_ / "day2_as_1.csv", [] {
     std::string text = "city,age,genres,click\n", other = rows(2, 1000);
     size_t at = other.find('\n') + 1;

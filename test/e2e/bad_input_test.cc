@@ -1,4 +1,4 @@
-// Every user error has a message that names the place, the value, and a value that works.
+// Every user error has a message with the position, the invalid value, and a valid value.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -13,7 +13,7 @@ namespace {
 
 class BadInput : public testing::Test {
  protected:
-  /// Runs `option` on `config`. Expects this exit code, and a message that contains all of these pieces.
+  /// Runs `option` on `config`. Expects this exit code, and a message that contains every string of `pieces`.
   void expect(const std::string& option, const std::string& config, int exit_code,
               const std::vector<std::string>& pieces) {
     write_file(folder_ / "config.json", config);
@@ -25,7 +25,7 @@ class BadInput : public testing::Test {
   void check(const std::string& from, const std::string& to, const std::vector<std::string>& pieces) {
     expect("--check", with_change(small_config(), from, to), 3, pieces);
   }
-  /// Trains on valid data that `spoil` has changed.
+  /// Trains on valid data after `spoil` has changed a file.
   template <class Spoil>
   void train(Spoil spoil, int exit_code, const std::vector<std::string>& pieces,
              const std::string& config = small_config()) {
@@ -34,7 +34,7 @@ class BadInput : public testing::Test {
     spoil();
     expect("--train", config, exit_code, pieces);
   }
-  /// The first data file that a list names.
+  /// The first data file in a file list.
   std::filesystem::path first_file(const std::string& list) {
     std::istringstream lines(read_file(folder_ / list));
     std::string line;
@@ -170,7 +170,8 @@ TEST_F(BadInput, ARecordThatFailsItsCheckSumIsLeftOutAndCounted) {
   const auto file = first_file("train.txt");
   std::string bytes = read_file(file);
   bytes[69 + 4 + 5] =
-      static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);  // header frame 69, length 4: inside the first record's floats
+      // header frame of 69 bytes, length of 4 bytes: byte 5 of the first record's floats
+      static_cast<char>(bytes[69 + 4 + 5] ^ 0x10);
   write_file(file, bytes);
   write_file(folder_ / "once.json", with_change(small_config(), "\"max_iter\": 60", "\"num_epochs\": 1"));
   const Outcome outcome = run_program("huge_ctr", {"--train", "once.json", "--run-dir", "run"}, folder_.path());
@@ -204,7 +205,7 @@ TEST_F(BadInput, MoreKeysThanATableMayHaveStopsTrainingAndSavesIt) {
     for (const char* piece : {"table 'deep_emb' on rank 0", "the 200 rows", "max_vocabulary_size_per_gpu",
                               "while training iteration", "is saved as out/_dense_"})
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in: " << outcome.err;
-    // The saved model is complete: its number of rows is within the limit, and it can be loaded for training.
+    // The saved model is complete: the number of rows is within the limit, and the model can be loaded for training.
     const size_t at = outcome.err.find("out/_dense_") + 11;
     const std::string iteration = outcome.err.substr(at, outcome.err.find(".model", at) - at);
     const auto rows =
@@ -242,7 +243,7 @@ TEST_F(BadInput, CommandLine) {
   expect_usage({"check", "config.json", "--train", "config.json"}, "two commands");
 }
 
-// An option is also a command: both do the same and print the same.
+// Every option has an equivalent command with the same effect and output.
 TEST_F(BadInput, CommandsAreOptionsToo) {
   write_file(folder_ / "config.json", small_config());
   std::string table = "clicked,item\n";
@@ -253,7 +254,7 @@ TEST_F(BadInput, CommandsAreOptionsToo) {
                   other = run_program("huge_ctr", options, folder_.path());
     EXPECT_EQ(one.exit_code, other.exit_code) << one.err << other.err;
     EXPECT_EQ(one.out, other.out);
-    const std::regex line_of_progress(R"(Looking at the (evaluation )?rows.*: .*\n)");  // has a time
+    const std::regex line_of_progress(R"(Looking at the (evaluation )?rows.*: .*\n)");  // contains the elapsed time
     EXPECT_EQ(std::regex_replace(one.err, line_of_progress, ""), std::regex_replace(other.err, line_of_progress, ""));
   };
   expect_equal({"check", "config.json", "--gpu-name", "H200"}, {"--check", "config.json", "--gpu-name", "H200"});

@@ -165,7 +165,7 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
   }
 }
 
-/// bench measures two builds in turn, and names a model that differs in a byte when rerun.
+/// bench alternates runs of two builds, and reports a model that differs in a byte when rerun.
 TEST(Bench, ComparesTwoBuilds) {
   const TemporaryFolder folder;
   const std::string script = (source_dir() / "tools/bench/compare_builds.py").string();
@@ -202,7 +202,7 @@ TEST(Bench, ComparesTwoBuilds) {
   EXPECT_NE(none.err.find("none/bench"), std::string::npos) << none.err;
 }
 
-/// The PyTorch side has its own table kernels. They update tables as PyTorch's optimizers do.
+/// The PyTorch benchmark has its own embedding kernels. The kernels update tables as PyTorch's optimizers do.
 TEST(Bench, PyTorchsTableKernelsAreRight) {
   const TemporaryFolder folder;
   const char* given = std::getenv("HCTR_PYTHON");

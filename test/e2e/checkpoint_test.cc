@@ -1,4 +1,4 @@
-// Runs that are killed, stopped, changed or damaged, and resume from their checkpoints.
+// Runs that are killed, stopped, reconfigured or damaged, and resume from their checkpoints.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ class Checkpoints : public testing::Test {
     write_file(folder_ / "data.json", small_config());
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
   }
-  /// The small config with this checkpoint object, on these ranks.
+  /// The small config with this "checkpoint" object, on the ranks of `gpu`.
   static std::string config(const std::string& checkpoint, int iterations = 60, const std::string& gpu = "[0]") {
     const std::string saves = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"checkpoint\": " + checkpoint);
     return with_change(with_change(saves, "\"max_iter\": 60", cat("\"max_iter\": ", iterations)), "\"gpu\": [0]",
@@ -60,11 +60,13 @@ class Checkpoints : public testing::Test {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / run))
       if (const std::string name = entry.path().filename();
-          name.starts_with("final_") && name.find("_model_") == name.npos)  // the manifest names run and folders
+          // the manifest contains run names and folders
+          name.starts_with("final_") && name.find("_model_") == name.npos)
         files[name] = read_file(entry);
     return files;
   }
-  /// Expects the final model of one run in another run, which may also hold the model of an earlier end.
+  /// Expects that run `run` has all final model files of run `whole`, with equal bytes. `run` may also have an earlier
+  /// final model.
   void expect_model(const std::string& run, const std::string& whole) const {
     const auto files = model(run);
     EXPECT_GE(model(whole).size(), 3u);
@@ -73,7 +75,7 @@ class Checkpoints : public testing::Test {
       EXPECT_TRUE(files.at(name) == bytes) << name << " differs";
     }
   }
-  /// The losses and metrics in metrics.jsonl, one line each, without times and resume lines.
+  /// The losses and metrics in metrics.jsonl, one per line, without times and resume lines.
   std::string numbers(const std::string& run) const {
     std::string all;
     std::istringstream lines(read_file(folder_ / run / "metrics.jsonl"));
@@ -87,7 +89,7 @@ class Checkpoints : public testing::Test {
     return all;
   }
 
-  /// Model files with dense weights, at the prefix and in the run folder.
+  /// The number of saved dense weight files, at the prefix and in the run folder.
   int saved_models() const {
     int count = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
@@ -97,18 +99,19 @@ class Checkpoints : public testing::Test {
     return count;
   }
 
-  /// Updates change only the rows of a batch, so that increments are smaller than full checkpoints.
+  /// Local updates change only the rows of a batch, so that increments are smaller than full checkpoints.
   static std::string local_updates(const std::string& config) {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
   }
-  /// Rows are wide, so that memory holds few more rows than a batch.
+  /// The config with wide rows and small batches, so that memory holds few more rows than a batch has.
   std::string with_rows_on_disk(const std::string& config) const {
-    const int width = device_ == "cpu" ? 1024 : 8192;  // GPU memory is allocated in large pieces
+    const int width = device_ == "cpu" ? 1024 : 8192;  // the GPU allocator reserves memory in large blocks
     const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
     return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
   }
-  /// "table_memory" with little more than the GPU minimum of a rank's tables, which the error at the start states.
+  /// "table_memory" with little more than the GPU minimum of a rank's tables. The error message at the start of a run
+  /// states the minimum.
   std::string few_rows_on_gpu(const std::string& checkpoint) {
     const auto with = [&](int64_t gpu, const char* host) {
       return cat(checkpoint, R"(, "table_memory": {"gpu": ")", gpu, R"(B", "host": ")", host, R"(", "disk": "rows"})");
@@ -120,7 +123,7 @@ class Checkpoints : public testing::Test {
       least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
     }
   }
-  /// The names of the checkpoints on which these build; "" for full ones.
+  /// For each checkpoint the name of its base checkpoint; "" for a full checkpoint.
   std::vector<std::string> bases() const {
     std::vector<std::string> found;
     for (const CheckpointPlace& place : list_checkpoints(folder_ / "ckpt"))
@@ -134,7 +137,7 @@ class Checkpoints : public testing::Test {
   std::string device_ = "cpu";
 };
 
-/// Repeats lives of random length until the run is complete and enough of them have ended in a death.
+/// Starts and kills the run after random times until `deaths_wanted` kills have happened and the run is complete.
 void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu,
                                           const std::string& checkpoint) {
   const bool increments = checkpoint.find("whole_every") != checkpoint.npos,
@@ -164,7 +167,7 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     fs::remove_all(folder_ / "ckpt");
     fs::remove_all(folder_ / "run");
     for (bool complete = false; !complete;) {
-      // Most lives end while training, some while the program starts or the state is loaded.
+      // Most kills occur during training, some while the program starts or loads the state.
       const int64_t least = start_ms / 2, range = start_ms / 2 + std::max<int64_t>(1, (whole_ms - start_ms) / 3);
       const auto life = std::chrono::milliseconds(least + static_cast<int64_t>(random()) % range);
       const Outcome outcome =
@@ -181,8 +184,8 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    // Rows have no fixed order on a GPU, and no order at all if some are on disk. The last checkpoint may be full or
-    // not.
+    // State files are compared only if their bytes are deterministic: on a CPU, with full checkpoints, and without rows
+    // on disk.
     if (device_ != "cpu" || increments || rows_on_disk) continue;
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;
@@ -227,8 +230,8 @@ TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKillOnAGpu) {
   }
 }
 
-/// The placement is stated. Otherwise a life after a death before the first checkpoint would measure again, and might
-/// plan otherwise.
+/// The config states the placement. Otherwise a run killed before its first checkpoint would measure again, and could
+/// choose another placement.
 TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
   HCTR_SKIP_WITHOUT_GPU();
   if (find_gpus().count < 2) GTEST_SKIP() << "there is one GPU";
@@ -241,23 +244,25 @@ TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
 TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
   train_well(text, "run");
-  // Full at 4, 20 and 36; checkpoints that 40 and 44 do not need are removed.
+  // Iterations 4, 20 and 36 have full checkpoints. Checkpoints that 40 and 44 do not need are removed.
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40, 44}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036", "iteration_000036"}));
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // A resumed run continues counting: 36 follows the three increments on 20, and allows removing everything before it.
+  // A resumed run continues the count of increments: checkpoint 36 is full because it follows three increments on 20.
+  // All older checkpoints can then be removed.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Going on with 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
   EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036"}));
-  // An increment's changes over its base are kept, also after a change that ends increments.
+  // A run can resume from an increment although its config no longer requests increments. The new full checkpoint
+  // replaces the increment and its base.
   expect_says(resume(local_updates(config(R"({"every": 4, "keep_last": 1})", 44)), "run"), 0, "iteration_000040");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{44}));
 }
 
-/// Unchanged rows are not written again.
+/// Increments do not contain unchanged rows.
 TEST_F(Checkpoints, HoldInIncrementsWhatHasChanged) {
   const std::string many =
       with_change(with_change(local_updates(config(R"({"every": 1, "whole_every": 8, "keep_last": 8})", 8)),
@@ -276,7 +281,7 @@ TEST_F(Checkpoints, HoldInIncrementsWhatHasChanged) {
   constexpr int64_t kRowBytes = int64_t{3} * 32 * 4, kRowsOfBatch = int64_t{16} * 3 * 2;
   const int64_t whole = bytes_of(1);
   EXPECT_GT(whole, 60000 * kRowBytes);
-  constexpr int64_t kDense = 100000;  // dense weights plus the wide table
+  constexpr int64_t kDense = 100000;  // bytes of the dense weights and the wide table
   for (int iteration = 2; iteration <= 8; ++iteration) {
     EXPECT_LE(bytes_of(iteration), kDense + (iteration - 1) * kRowsOfBatch * (kRowBytes + 4)) << iteration;
     EXPECT_GE(bytes_of(iteration), (iteration - 1) * kRowBytes) << iteration;
@@ -291,7 +296,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
   const fs::path newest = checkpoint_path(folder_ / "ckpt", 60), base = checkpoint_path(folder_ / "ckpt", 20);
   const auto load = [&] { verify_files(newest, read_manifest(newest)); };
   load();
-  // Changes a byte, and cuts the file, at every array of the increment and of its base.
+  // Changes a byte in every array of the increment and of its base, and truncates the file at every array.
   for (const fs::path& folder : {newest, base}) {
     const StateIndex index = read_manifest(folder).files.at(0);
     const std::string whole = read_file(folder / index.file);
@@ -319,7 +324,7 @@ TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
     write_file(folder_ / "config.json", longer);
     expect_says(train(longer, "", {"--resume", newest.string()}), exit_code, why);
   };
-  // Another checkpoint of the same name, complete and undamaged.
+  // Another checkpoint with the same name, complete and undamaged.
   fs::rename(base, folder_ / "kept");
   refused(5, "ckpt/iteration_000020");
   train_well(
@@ -358,7 +363,7 @@ TEST_F(Checkpoints, AreNeverHalfLoaded) {
   }
   load();
 
-  // The program names the damaged file, and with "latest" uses the previous checkpoint.
+  // The program reports the damaged file. With --resume latest it resumes from the previous checkpoint.
   const std::string text = config(R"({"every": 20})", 80), state = read_file(newest / "rank_0.state");
   write_file(newest / "rank_0.state", state.substr(0, state.size() / 2));
   expect_says(train(text, "", {"--resume", newest.string()}), 4, "rank_0.state' is damaged: it has ");
@@ -388,7 +393,7 @@ TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
 }
 
 TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneFileOfEvents) {
-  // The first run ends with an error, and saves a model.
+  // The first run ends with an error and saves a model.
   const std::string endless =
       with_change(config(R"({"every": 2})", 100000000), "\"display\": 20", "\"display\": 20, \"tensorboard\": true");
   std::istringstream names(read_file(folder_ / "train.txt"));
@@ -520,7 +525,7 @@ TEST_F(Checkpoints, OfAnotherRunAreMovedAway) {
 TEST_F(Checkpoints, KeepTheLastAndTheBest) {
   const std::string evaluated = with_change(config(R"({"every": 7, "keep_last": 1, "keep_best": "AverageLoss"})", 30),
                                             "\"eval_interval\": 30", "\"eval_interval\": 5");
-  // With this rate the first evaluations are the best ones.
+  // With this learning rate the first evaluations are the best ones.
   train_well(with_change(evaluated, "\"learning_rate\": 0.01", "\"learning_rate\": 3.0"), "run");
   const Json progress = read_manifest(checkpoint_path(folder_ / "ckpt", 30)).progress;
   const int64_t best = *progress.find("best_iteration")->integer();

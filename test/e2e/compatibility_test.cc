@@ -1,4 +1,4 @@
-// The values of "compatibility" that change which batches a run reads or how it updates its tables.
+// The values of "compatibility" that change which batches a run reads, or how the run updates its tables.
 #include <gtest/gtest.h>
 
 #include "support/run_program.h"
@@ -15,7 +15,7 @@ class CompatibleRuns : public testing::Test {
     make_data(folder_.path(), "data.json", 1000, 300);
   }
 
-  /// Returns the summary of a run of `config` with these values.
+  /// Returns the summary of a run of `config` with `words` added.
   Json run(std::string config, const std::string& words, const std::string& name = "run") {
     config = with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [" + words + "]");
     write_file(folder_ / "config.json", config);
@@ -58,7 +58,7 @@ TEST_F(CompatibleRuns, EvaluationsGoOnWhereTheLastOneEnded) {
                                    "\"eval_interval\": 1, \"batchsize_eval\": 100, \"max_eval_batches\": 1");
   config = with_change(config, "\"max_iter\": 60", "\"max_iter\": 14");
   config = with_change(config, "\"learning_rate\": 0.01",
-                       "\"learning_rate\": 0");  // once all keys have occurred, the model does not change
+                       "\"learning_rate\": 0");  // after all keys have occurred, the model stays constant
   const auto last_six = [&] {
     std::vector<double> values = areas();
     EXPECT_EQ(values.size(), 14u);

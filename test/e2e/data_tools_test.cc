@@ -1,5 +1,5 @@
-// data_generator in every format, data_inspect, feature_spec, the old form of criteo2hugectr, and the examples of
-// --help.
+// data_generator in every format, data_inspect, feature_spec, the old argument syntax of criteo2hugectr, and the
+// examples of --help.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void says(const std::string& found, const std::string& piece) {
   EXPECT_NE(found.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << found;
 }
 
-/// A Data layer with four one-hot slots, and a loss. `more`: fields of the layer.
+/// A Data layer with four one-hot slots, and a loss. `more`: additional fields of the layer.
 std::string one_hot_config(const std::string& name, const std::string& ending, const std::string& more) {
   return R"({"solver": {"batchsize": 64, "max_iter": 10, "input_key_type": "I32"}, "optimizer": {}, "layers": [
     {"type": "Data", "source": ")" +
@@ -32,7 +32,7 @@ std::string one_hot_config(const std::string& name, const std::string& ending, c
          more + R"(}, {"type": "BinaryCrossEntropyLoss"}]})";
 }
 
-/// The first samples as data_inspect shows them.
+/// The first samples as data_inspect prints them.
 std::string head_of(const TemporaryFolder& folder, const std::string& config) {
   const Outcome done = run_program("data_inspect", {"--config", config, "--head", "200"}, folder.path());
   EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
@@ -69,7 +69,7 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   EXPECT_EQ(norm, head_of(folder, "raw.json"));
   EXPECT_EQ(fs::file_size(folder / "raw/train.bin"), 3000u * 4 * (1 + 3 + 4));
 
-  // preprocess converts text and assigns its own ids. Labels, dense values, and which samples share a key do not
+  // preprocess converts text and assigns its own ids. Labels, dense values, and equality of keys between samples do not
   // change.
   const Outcome made = run_program("preprocess",
                                    {"--csv", "text/train.0.csv", "--out", "again", "--label", "label", "--dense",
@@ -80,7 +80,7 @@ TEST(DataGenerator, TheSameSeedGivesTheSameSamplesInEveryFormat) {
   says(first.out, norm.substr(0, norm.find("  keys")));
 }
 
-/// Skips a test that needs the plug-in, with a message, if the build has none.
+/// Skips the test with a message if the build has no plug-in.
 #define HCTR_SKIP_WITHOUT_PLUGIN()                                   \
   if (!fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so")) \
   GTEST_SKIP() << "this build has no plug-in for Parquet: CMake found no Arrow"
@@ -101,7 +101,8 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
   EXPECT_EQ(std::count(norm.begin(), norm.end(), '\n'), 400);
   EXPECT_EQ(norm, head_of(folder, "parquet.json"));
   const Outcome shown =
-      run_program("data_inspect", {"parquet/train.txt"}, folder.path());  // _metadata.json has the roles of the columns
+      // _metadata.json lists the columns of each role
+      run_program("data_inspect", {"parquet/train.txt"}, folder.path());
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   says(shown.out, "parquet/train.txt: 3000 samples in 3 files");
   says(shown.out, "gen_1.parquet: 1000 records, ");
@@ -112,7 +113,7 @@ TEST(DataGenerator, ParquetHoldsTheSamplesOfNorm) {
       folder.path());
   says(again.err, "already exists");
 
-  // Slots with several keys are lists.
+  // Slots with several keys are list columns.
   const std::string several = R"({"solver": {"batchsize": 64, "max_iter": 10}, "optimizer": {}, "layers": [
     {"type": "Data", "format": "FORMAT", "source": "several/train.txt", "eval_source": "", "label": {"top": "label", "label_dim": 2}, "dense": {"top": "dense", "dense_dim": 0},
      "sparse": [{"top": "a", "slot_num": 2, "nnz_per_slot": [3, 1]}, {"top": "b", "slot_num": 3, "max_feature_num_per_sample": 2}]}]})";
@@ -199,7 +200,8 @@ TEST(DataInspect, ControlCharactersOfAFileNeverReachTheTerminal) {
 TEST(Parquet, WithoutThePluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", one_hot_config(".", "parquet", R"(, "format": "Parquet")"));
-  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");  // without the library next to it
+  // the plug-in library is missing in this folder
+  fs::copy_file(hctr::test::bin_dir() / "data_inspect", folder / "data_inspect");
   write_file(folder / "train.parquet", "PAR1");
   const Outcome done =
       run_program((folder / "data_inspect").string(), {"--config", "config.json", "train.parquet"}, folder.path());
@@ -330,7 +332,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   struct Run {
     const char* program;
     std::vector<std::string> arguments;
-    const char* after;  // the output after which the program is killed
+    const char* after;  // the test kills the program after this output
     std::vector<const char*> results;
   };
   const std::vector<Run> runs = {
@@ -354,7 +356,7 @@ TEST(DataTools, AKilledProgramLeavesNothingThatLooksWhole) {
   }
 }
 
-/// A folder with the input of the commands of --help. (documents_test.cc runs the commands of the documents.)
+/// A folder with the input for the commands of --help. documents_test.cc runs the commands of the documents.
 class Commands : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// The documents are up to date: their commands run, and the files, programs, options and pages that they name exist.
+// The documents are up to date: their commands run, and all files, programs, options and pages in them exist.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A fenced block of a page. ```json wdl.json has the language "json" and the name "wdl.json".
+/// A fenced block of a page. The fence "```json wdl.json" has the language "json" and the name "wdl.json".
 struct Block {
   std::string language, name;
   std::vector<std::string> lines;
@@ -29,7 +29,7 @@ struct Page {
   std::vector<Block> blocks;
   std::vector<std::string> prose;  // lines outside of blocks
 
-  /// Whether the page is current. The changelog may name files and options that no longer exist.
+  /// Whether the page describes the current version. The changelog may mention files and options that no longer exist.
   bool of_today() const { return path != "CHANGELOG.md"; }
   /// Whether the program generates this page from its declarations.
   bool generated() const { return path == "docs/config.md" || path == "docs/layers.md"; }
@@ -74,8 +74,8 @@ std::vector<Page> all_pages() {
   return pages;
 }
 
-/// Returns the commands of a ```sh block: one per line, except for lines continued with \ and here-documents. A block
-/// that begins with #! is a script, which is one command.
+/// Returns the commands of a ```sh block. Each line is a command, except lines continued with \ and here-documents. A
+/// block that begins with #! is one command, a script.
 std::vector<std::string> commands_of(const Block& block) {
   std::vector<std::string> commands;
   std::string end_of_document;
@@ -99,7 +99,7 @@ std::vector<std::string> commands_of(const Block& block) {
   return commands;
 }
 
-/// Prefixes of commands that are not run here, with the reason. The files and options they name must still exist.
+/// Prefixes of commands that this test does not run, with the reason. Their files and options must still exist.
 struct NotRun {
   const char *pattern, *why;
 };
@@ -127,7 +127,7 @@ std::string why_not_run(const std::string& command) {
   return "";
 }
 
-/// The input of a page's commands that the page itself does not create.
+/// Creates the input files that a page's commands need and do not create.
 void make_folder_of_a_user(const TemporaryFolder& folder, const Page& page) {
   const fs::path source = source_dir();
   for (const char* part : {"docs", "samples"}) fs::copy(source / part, folder / part, fs::copy_options::recursive);
@@ -171,7 +171,8 @@ TEST(Documents, CommandsRun) {
 }
 
 TEST(Documents, BlocksHaveALanguageThatIsKnown) {
-  // A block of another language could hide commands that are never run. Python's: test/python/test_documents.py.
+  // A block in an unknown language could contain commands that no test runs. test/python/test_documents.py runs the
+  // Python blocks.
   const std::set<std::string> known = {"", "sh", "json", "csv", "yaml", "cpp", "cmake", "mermaid", "python"};
   for (const Page& page : all_pages())
     for (const Block& block : page.blocks)
@@ -185,7 +186,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// The programs of the build, as commands name them.
+/// Whether `word` is a program of the build.
 bool is_program(const std::string& word) {
   static const std::set<std::string> programs = {"huge_ctr",     "preprocess",    "criteo2hugectr",
                                                  "data_inspect", "bench",         "data_generator",
@@ -204,7 +205,7 @@ const std::string& help_of(const std::string& program, const std::string& comman
   return text;
 }
 
-/// Whether `path` names a file or folder of the tree, relative to its root or to src, with or without an ending. Only
+/// Whether `path` is a file or folder of the tree, relative to the root or to src. The file extension is optional. Only
 /// the part of a file name before the first {, * or < must match.
 bool exists_in_tree(std::string path) {
   const size_t varies = path.find_first_of("{*<");
@@ -220,7 +221,7 @@ bool exists_in_tree(std::string path) {
   return false;
 }
 
-/// Reports nonexistent programs, options, presets and paths in a command, or in code within a sentence.
+/// Reports nonexistent programs, options, presets and paths in a command, or in inline code of a sentence.
 void expect_names_exist(const std::string& where, std::string text, bool is_command) {
   text = std::regex_replace(text, std::regex(R"(\s#\s.*)"), "");  // a comment
   const std::string place = cat(where, ": `", text, "`");

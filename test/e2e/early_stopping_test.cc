@@ -1,4 +1,4 @@
-// Runs that end when a metric no longer improves, and whose best model is the final one.
+// Runs that end when a metric no longer improves. The best model becomes the final model.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,8 +18,8 @@ class EarlyStopping : public testing::Test {
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
   }
 
-  /// The small config with an evaluation every five iterations, `more` in the solver, and a separate prefix. The rate
-  /// is so large that an early evaluation is the best one.
+  /// The small config with an evaluation every five iterations, `more` in the solver, and a separate prefix. The
+  /// learning rate is so large that an early evaluation is the best one.
   static std::string config(const std::string& prefix, const std::string& more, int iterations = 100) {
     std::string text = with_change(small_config(), "\"seed\": 7", "\"seed\": 7" + more);
     text = with_change(text, "\"snapshot_prefix\": \"out/\"", cat("\"snapshot_prefix\": \"", prefix, "/\""));
@@ -33,7 +33,7 @@ class EarlyStopping : public testing::Test {
     return run_program("huge_ctr", more, folder_.path());
   }
   Json summary(const std::string& name) const { return Json::read_file(folder_ / name / "summary.json"); }
-  /// The dense and sparse files of a final model, without the iteration in their names.
+  /// The dense and sparse files of a final model by name, without the iteration in the names.
   std::map<std::string, std::string> model(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / name))
@@ -62,7 +62,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
             std::string::npos)
       << stopped.err;
 
-  // A run of that many iterations gives the same model.
+  // A run of `best` iterations without early stopping has the same model.
   ASSERT_EQ(run(config("plain_out", "", static_cast<int>(best)), "plain").exit_code, 0);
   EXPECT_GE(model("plain").size(), 3u);
   EXPECT_EQ(model("early"), model("plain"));
@@ -74,7 +74,7 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   EXPECT_EQ(integer(line, "iteration"), best);
   EXPECT_EQ(line.find("metrics")->find("AverageLoss")->text(), loss->text());
 
-  // No model remains of evaluations that were the best only for a while.
+  // Models of evaluations that were later surpassed are removed.
   for (const auto& entry : fs::directory_iterator(folder_ / "early_out"))
     EXPECT_NE(entry.path().filename().string().find(cat("_", best, ".")), std::string::npos) << entry.path();
 }
@@ -83,7 +83,7 @@ TEST_F(EarlyStopping, GoesOnWhereACheckpointWas) {
   const std::string more = cat(kStop, R"(, "checkpoint": {"every": 5, "folder": ")");
   ASSERT_EQ(run(config("whole_out", more + "whole_ckpt\"}"), "whole").exit_code, 0);
   const int64_t best = integer(summary("whole"), "best_iteration");
-  // A run that ends while the best model waits for a better one.
+  // The first part of the run ends after the best evaluation, before early stopping applies.
   const auto part = [&](int iterations) { return config("part_out", more + "part_ckpt\"}", iterations); };
   ASSERT_EQ(run(part(static_cast<int>(best) + 7), "part").exit_code, 0);
   const Outcome resumed = run(part(100), "part", {"--resume", "latest"});

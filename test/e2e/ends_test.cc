@@ -1,5 +1,4 @@
-// A run that is stopped or meets a fault saves a complete model, or names the last one, and reports the reason with its
-// exit code.
+// A stopped or failing run saves a complete model, or reports the last saved one. The exit code identifies the reason.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -30,7 +29,7 @@ class Ends : public testing::Test {
     write_file(folder_ / "this.json", config);
     return run_program("huge_ctr", words("this.json", run), folder_.path());
   }
-  /// Runs a script of bash, in which $TRAIN trains with this.json.
+  /// Runs a bash script, in which $TRAIN trains with this.json.
   Outcome train_in_shell(const std::string& config, const std::string& script) {
     write_file(folder_ / "this.json", config);
     const std::string program = (bin_dir() / "huge_ctr").string() + " --train this.json --run-dir run --device cpu";
@@ -47,11 +46,11 @@ class Ends : public testing::Test {
   static std::string two_ranks(const std::string& config) {
     return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
   }
-  /// Writes a float into the first record of the first data file of a list, after `before` other floats.
+  /// Overwrites a float in the first record of the first data file of a list. `before`: the number of floats before it.
   void set_float(const std::string& list, size_t before, float value) {
     set_norm_float(listed_file(folder_ / list, 0), 0, before, value);
   }
-  /// The data file after the first one that the list names.
+  /// The data file after the first one in the list.
   fs::path last_file() const {
     std::istringstream lines(read_file(folder_ / "train.txt"));
     std::string line, last;
@@ -59,7 +58,7 @@ class Ends : public testing::Test {
       if (!line.empty()) last = line;
     return folder_ / last;
   }
-  /// Names in a folder that contain `part`.
+  /// Names in folder `in` that contain `part`.
   std::vector<std::string> names(const std::string& in, const std::string& part) const {
     std::vector<std::string> found;
     if (fs::exists(folder_ / in))
@@ -106,7 +105,7 @@ TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
 }
 
 TEST_F(Ends, ASecondSignalEndsAtOnce) {
-  // The config comes from a named pipe without a writer, whose opening blocks.
+  // The config is a named pipe without a writer: opening the config blocks.
   const Outcome outcome = run_program(
       "/bin/bash",
       {"-c", "mkfifo p; exec 4<>p 3<p 4>&-; " + (bin_dir() / "huge_ctr").string() +
@@ -149,7 +148,7 @@ TEST_F(Ends, ABrokenDataFileEndsTheRunWithTheModelSavedOnAnyRankCount) {
 }
 
 TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
-  // A file size limit of 4 KiB: the dense model and metrics fit, the tables do not.
+  // With a file size limit of 4 KiB, the dense model and the metrics fit, the tables do not.
   for (const std::string& config : {small_config(), two_ranks(small_config())}) {
     fs::remove_all(folder_ / "out");
     const Outcome outcome =
@@ -162,7 +161,7 @@ TEST_F(Ends, ASnapshotThatCannotBeWrittenIsLeftOutAndTrainingGoesOn) {
 }
 
 TEST_F(Ends, WhereThePrefixFailsTheModelGoesToTheRunFolder) {
-  fs::create_directories(folder_ / "out" / "0_sparse_60.model");  // the rename onto it fails
+  fs::create_directories(folder_ / "out" / "0_sparse_60.model");  // renaming the table file to this folder fails
   const Outcome outcome = train(small_config());
   expect_said(outcome, 5, {"0_sparse_60.model'", "iteration 60 is saved as run/saved_dense_60.model"});
   EXPECT_EQ(names("out", "").size(), 1u) << "nothing of the set";
@@ -203,7 +202,8 @@ TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
                                        R"("seed": 7, "dense_model_file": "out/_dense_60.model",
          "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
   expect_said(train(more), 3, {"the model of iteration 60 would replace 'out/", "snapshot_prefix"});
-  // Two epochs of 1920 samples are 30 iterations. Only the end of the run determines the file name.
+  // With num_epochs, the run knows its last iteration, here 32, only at the end. Then it must not overwrite the loaded
+  // model.
   fs::copy(folder_ / "out" / "_dense_60.model", folder_ / "out" / "_dense_32.model");
   const std::string epochs =
       with_change(with_change(more, "\"max_iter\": 60", "\"num_epochs\": 2"), "_dense_60", "_dense_32");
@@ -252,7 +252,7 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   EXPECT_GT(loaded, 0);
 }
 
-/// With rows on disk, fewer addresses are reserved, so that they run out later: in threads, files or GEMMs.
+/// With rows on disk the program reserves fewer addresses, so that addresses run out later: in threads, files or GEMMs.
 TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
   fs::create_directories(folder_ / "rows");
@@ -299,7 +299,7 @@ TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {
 }
 
 TEST_F(Ends, ABatchThatMakesGradientsInfiniteIsSkippedOnRequest) {
-  // Gradients of the usual size are 1e30 times as large; those of a sample with values of 3e38 overflow.
+  // loss_weight scales all gradients by 1e30. Only gradients of the samples with values of 3e38 overflow.
   for (size_t i = 1; i <= 4; ++i) set_float("train.txt", i, 3e38f);
   const std::string scaled =
       with_change(small_config(), "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e30");
@@ -347,7 +347,7 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   EXPECT_TRUE(fs::exists(folder_ / "second/models/_dense_60.model"));
   EXPECT_EQ(read_file(folder_ / "out/_dense_60.model"), model);
   EXPECT_NE(read_file(folder_ / "second/final__dense_60.model"), model);
-  // A shorter run at the prefix of a longer one: it is ambiguous which run has the newest model.
+  // A shorter run writes to the prefix of a longer run. Then the newest model is ambiguous.
   expect_said(train(with_change(strict, "\"max_iter\": 60", "\"max_iter\": 20"), "third"), 0, {});
   const auto evaluate = [&](const std::string& of) {
     return run_program("huge_ctr", {"--eval", "this.json", "--model", of, "--device", "cpu"}, folder_.path());
@@ -374,12 +374,12 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
                            "_dense_60.model\", \"sparse_model_file\": [\"" + prefix + "0_sparse_60.model\", \"" +
                            prefix + "1_sparse_60.model\"]");
   };
-  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would detect any change
+  fs::remove(folder_ / "out" / "_model_60.json");  // the manifest would detect every change
   fs::copy(folder_ / "out", folder_ / "dense");
   spoil("dense/_dense_60.model", 20);
   expect_said(train(from("dense/")), 4, {"dense/_dense_60.model': weight 5 of 'fc1/weights', at byte 20, is nan"});
   fs::copy(folder_ / "out", folder_ / "table");
-  spoil("table/0_sparse_60.model", 12 + 8);  // the second row: each has a key of 8 bytes and one element
+  spoil("table/0_sparse_60.model", 12 + 8);  // the second row; each row has a key of 8 bytes and one float
   expect_said(train(from("table/")), 4, {"table/0_sparse_60.model': element 0 of row 1, of key ", ", is nan"});
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The small config with a normalized layer, whose statistics are in a separate file, and checkpoints.
+/// The small config with checkpoints and a normalized layer, whose statistics are stored in a separate file.
 std::string evaluated_config() {
   const std::string normalized =
       with_change(small_config(), R"("type": "ReLU", "bottom": "fc1")",
@@ -48,7 +48,7 @@ class EvaluateSavedModel : public testing::Test {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.exit_code == 0 ? Json::parse(done.out, "output") : Json(Json::Object{{"metrics", Json::Object{}}});
   }
-  /// Writes a config with this change, and returns its name.
+  /// Writes the config with `from` replaced, and returns its file name.
   static std::string changed(const std::string& name, const std::string& from, const std::string& to) {
     write_file(*folder_ / name, with_change(evaluated_config(), from, to));
     return name;
@@ -70,7 +70,7 @@ TEST_F(EvaluateSavedModel, GivesTheMetricsOfTrainingWhateverNamesTheModel) {
                             "ckpt/iteration_000060"}) {
     SCOPED_TRACE(model);
     const Json found = evaluate_to_json(model);
-    EXPECT_EQ(found.find("metrics")->text(), metrics);  // equal in every digit
+    EXPECT_EQ(found.find("metrics")->text(), metrics);  // bit-identical
     EXPECT_EQ(found.find("iteration")->text(), "60");
     EXPECT_EQ(found.find("samples")->text(), "1000");
     EXPECT_EQ(found.find("best_possible")->text(), summary.find("best_possible")->text());
@@ -123,7 +123,7 @@ TEST_F(EvaluateSavedModel, TakesOtherDataWholeAndTheConfigsAsTheConfigSays) {
 
 TEST_F(EvaluateSavedModel, WritesNoFile) {
   const auto files = [&] {
-    // the modification time of each file, without the file in which the test catches output
+    // the modification time of each file, except the files with captured output
     std::map<fs::path, fs::file_time_type> times;
     for (const auto& entry : fs::recursive_directory_iterator(folder_->path()))
       if (!entry.path().filename().string().starts_with('.')) times[entry.path()] = entry.last_write_time();
@@ -151,7 +151,7 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("measured"), 5, {"saved no final model", "\"final_snapshot\""});
 }
 
-/// Values that replace variables in a config are not expanded again.
+/// Values substituted for variables of a config are not expanded again.
 TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
   const std::string config = changed("dollar.json", "\"out/\"", "\"out_$${HCTR_NO_SUCH}/\"");
   const Outcome trained = run_program(

@@ -1,4 +1,4 @@
-// huge_ctr --export: the files hold the model, and the graph computes the scores of --predict.
+// huge_ctr --export: the files contain the model, and the exported graph computes the scores of --predict.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Tables of both identities, with one and several keys per slot, texts and numbers as keys, and layers of all kinds.
+/// Tables with identity "key" and "slot_and_key", with one and several keys per slot, string and integer keys, and
+/// layers of all kinds.
 std::string exported_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 60, "batchsize": 100, "gpu": [0], "seed": 3, "snapshot": 60,
@@ -53,7 +54,7 @@ std::string exported_config() {
 })";
 }
 
-/// `keys`: the number of users. Evaluation has some that do not occur in training.
+/// `keys`: the number of distinct users. Evaluation rows also have users that do not occur in training.
 std::string exported_rows(int count, int seed, int keys) {
   std::string text = "click,price,city,user,item,tags\n";
   const char* cities[] = {"Oslo", " Paris", "", "NA", "São Paulo"};
@@ -97,7 +98,7 @@ class Export : public testing::Test {
   }
   static std::string file(const std::string& name) { return read_file(*folder_ / name); }
 
-  /// Scores the rows of an export with its graph, and compares them with the exported scores.
+  /// Scores the exported rows with the exported graph, and compares with the exported scores.
   static OnnxArrays expect_parity(const std::string& folder, size_t rows) {
     const OnnxFile graph = read_onnx(*folder_ / folder / "model.onnx");
     const OnnxArrays all = read_npz(*folder_ / folder / "rows.npz");
@@ -157,7 +158,7 @@ TEST_F(Export, LargeTablesLieInAFileOfTheirOwn) {
   expect_parity("outside", 20);
   const OnnxFile graph = read_onnx(*folder_ / "outside/model.onnx");
   EXPECT_EQ(graph.external.at("pooled/vectors") % 4096, 0);
-  // Runtimes derive shapes from the constants of a graph, which therefore stay in it.
+  // Runtimes derive shapes from constants, so constants stay inside the graph file.
   for (const auto& [name, offset] : graph.external) EXPECT_EQ(name.find("constant"), std::string::npos) << name;
 }
 
@@ -168,7 +169,8 @@ TEST_F(Export, AModelOfHalfPrecisionIsExportedInFull) {
   expect_parity("mixed", 100);
 }
 
-/// A sequence whose keys are not pooled, limited to the last ones, with its length as a mask; and two losses.
+/// A model with two losses and a sequence: keys are not pooled, truncated to the last keys, and masked by the sequence
+/// length.
 std::string sequence_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 20, "batchsize": 100, "batchsize_eval": 64, "gpu": [0], "seed": 3,
@@ -277,7 +279,7 @@ TEST_F(Export, ErrorsSayWhatWouldWork) {
 }
 
 TEST_F(Export, AFullDiskLeavesNothing) {
-  // Limits the file size to a kilobyte. A write beyond it fails, as on a full disk.
+  // With a file size limit of one kilobyte, writes fail as on a full disk.
   for (const char* format : {"onnx", "npz", "safetensors"}) {
     const Outcome done = run_program("/bin/bash",
                                      {"-c", "trap '' XFSZ; ulimit -f 1; exec " + (bin_dir() / "huge_ctr").string() +
@@ -289,7 +291,7 @@ TEST_F(Export, AFullDiskLeavesNothing) {
   }
 }
 
-/// Compares the reader of each format's own library with tools/python/hctr_model.py.
+/// Compares the official reader of each format with tools/python/hctr_model.py.
 constexpr const char* kLibraries = R"(
 import csv, os, subprocess, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,5 +1,5 @@
-// Faults of the machine during a run: disks that are full or read-only, truncated or removed files, limits on
-// processes. The run reports the fault, and its work is saved or can be resumed.
+// Machine faults during a run: full or read-only disks, truncated or removed files, process limits. The run reports the
+// fault, and its progress is saved or can be resumed.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +20,7 @@ class Faults : public testing::Test {
     write_file(folder_ / "config.json", small_config());
     make_data(folder_.path(), "config.json", 2000, 300);
   }
-  /// Runs a script of bash, in which $TRAIN trains with `config`, and `until_runs` waits for a run in the background.
+  /// Runs a bash script, in which $TRAIN trains with `config`, and `until_runs` blocks until a background run trains.
   Outcome in_shell(const std::string& config, const std::string& script, bool with_mounts = false) {
     write_file(folder_ / "this.json", config);
     const std::string program = (bin_dir() / "huge_ctr").string();
@@ -31,7 +31,7 @@ class Faults : public testing::Test {
     return run_program(with_mounts ? "/usr/bin/unshare" : "/bin/bash", words, folder_.path(),
                        {{"PROGRAM", program}, {"TRAIN", program + " --train this.json --run-dir run --device cpu"}});
   }
-  /// Why a test cannot mount file systems; empty if it can.
+  /// The reason why this process cannot mount file systems; empty if it can.
   std::string why_no_mounts() {
     const Outcome tried = run_program(
         "/bin/bash",
@@ -58,13 +58,13 @@ class Faults : public testing::Test {
     for (const std::string& piece : pieces)
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
-  /// The environment that breaks the disk under files whose path contains `part`, as long as the file `fault` exists.
-  /// See test/preload/faulty_disk.cc.
+  /// Environment variables that make I/O fail for files whose path contains `part`, while the file `fault` exists. See
+  /// test/preload/faulty_disk.cc.
   static std::string faulty_disk() {
     return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
                " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
   }
-  /// Kilobytes in the files of a folder, each rounded up to whole pages.
+  /// The size of the files of a folder in kilobytes, with each file rounded up to whole pages.
   int64_t pages_kb(const std::string& in) const {
     int64_t pages = 0;
     for (const auto& [name, bytes] : files(in)) pages += (static_cast<int64_t>(bytes.size()) + 4095) / 4096;
@@ -79,10 +79,10 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   const std::string config = with_checkpoints(small_config(), R"({"every": 7, "keep_last": 1})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // the manifest names the run
+  whole.erase("final__model_60.json");  // the manifest contains the run name
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
-  // Disks too small for one checkpoint, too small for two, and too small only once checkpoints grow.
+  // Disk sizes that are too small for one checkpoint, for two, or for the larger checkpoints late in the run.
   for (const int64_t percent : {10, 45, 80, 130, 170, 190}) {
     SCOPED_TRACE(cat(percent, " % of a checkpoint"));
     fs::remove_all(folder_ / "run");
@@ -98,7 +98,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   }
 }
 
-/// An increment or its next base does not fit: later ones still hold all changes.
+/// If an increment or its next base does not fit on the disk, later increments still contain all changes.
 TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWholeOne) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   const std::string local = with_change(small_config(), "\"Global\"", "\"Local\"");
@@ -106,13 +106,13 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
                                               R"({"every": 3, "keep_last": 2, "whole_every": 4})");
   ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
   auto whole = files("run", "final_");
-  whole.erase("final__model_60.json");  // the manifest names the run
+  whole.erase("final__model_60.json");  // the manifest contains the run name
   const int64_t one = pages_kb("ckpt/iteration_000051");
   ASSERT_GT(one, 40);
   for (const int64_t percent : {60, 110, 150, 190}) {
     SCOPED_TRACE(cat(percent, " % of a whole checkpoint"));
     fs::remove_all(folder_ / "run");
-    // A disk of the same size ends the second run too. That run resumes from the first run's checkpoints.
+    // The second run also ends on a disk of the same size. The second run resumes from the first run's checkpoints.
     const Outcome outcome =
         in_shell(config,
                  cat("mount -t tmpfs -o size=", one * percent / 100,
@@ -126,12 +126,12 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
   }
 }
 
-/// The run folder has metrics, and copies or links of the final model.
+/// The run folder contains metrics, and copies or links of the final model.
 TEST_F(Faults, AFullDiskAtTheRunFolderCostsLinesAndCopiesButNotTheModel) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
   auto whole = files("out");
-  whole.erase("_model_60.json");  // the manifest names the run
+  whole.erase("_model_60.json");  // the manifest contains the run name
   for (const int kilobytes : {8, 16, 40}) {
     SCOPED_TRACE(kilobytes);
     fs::remove_all(folder_ / "out");
@@ -184,7 +184,7 @@ TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved
   for (const char* damage : {"truncate -s 3000 train.0.data", "truncate -s 0 train.0.data", "rm train.0.data"}) {
     SCOPED_TRACE(damage);
     fs::remove_all(folder_ / "out");
-    fs::remove(folder_ / "train.txt.made.json");  // with this file the tool would not make the same data again
+    fs::remove(folder_ / "train.txt.made.json");  // without this file, make_data writes all data again
     make_data(folder_.path(), "config.json", 2000, 300, {"--force"});
     ASSERT_TRUE(fs::exists(folder_ / "train.0.data"));
     const Outcome outcome = in_shell(endless(), std::string("timeout 60 $TRAIN 2> err & until_runs; ") + damage +
@@ -212,7 +212,7 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
                "The evaluation is not finished");
 }
 
-/// The disk of one of two processes does not answer for longer than the timeout of a step.
+/// The disk of one of two processes stalls for longer than the step timeout. The other process waits.
 TEST_F(Faults, ARankThatWaitsForItsDataIsWaitedFor) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   const auto expect_waited = [&](const std::string& config, const std::string& file) {
@@ -233,7 +233,7 @@ TEST_F(Faults, ARankThatWaitsForItsDataIsWaitedFor) {
 
 TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
-  // Every batch has new keys, with rows of a kilobyte.
+  // Every batch has new keys. A row has one kilobyte.
   std::string config = endless();
   for (const auto& [from, to] : {std::pair("\"batchsize\": 128", "\"batchsize\": 64"),
                                  {"\"embedding_vec_size\": 5", "\"embedding_vec_size\": 256"},
@@ -271,7 +271,7 @@ TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
   }
 }
 
-/// Runs whose rows do not fit into memory, and are evicted to unnamed files in the folder "rows".
+/// Runs whose rows do not fit into memory. Rows are evicted to unlinked files in the folder "rows".
 class FaultsOfRowsOnDisk : public Faults {
  protected:
   void SetUp() override {
@@ -287,13 +287,13 @@ class FaultsOfRowsOnDisk : public Faults {
     make_data(folder_.path(), "config.json", 4000, 300, {"--vocabulary", "3000"});
     ASSERT_EQ(in_shell(config_, "exec $TRAIN").exit_code, 0);
     whole_ = files("run", "final_");
-    whole_.erase("final__model_160.json");  // the manifest names the run
+    whole_.erase("final__model_160.json");  // the manifest contains the run name
     ASSERT_GE(whole_.size(), 4u);
     EXPECT_TRUE(fs::is_empty(folder_ / "rows")) << "the files have no names";
     fs::remove_all(folder_ / "run");
     fs::remove_all(folder_ / "ckpt");
   }
-  /// Causes a fault after iteration 20 and expects the run to end like this; resuming from its checkpoint gives the
+  /// Injects a fault after iteration 20, and expects exit code `code`. Resuming from the checkpoint must produce the
   /// same model.
   void expect_end_and_resume(const std::string& environment, const std::string& damage, int code,
                              const std::vector<std::string>& said, const std::string& mounted = "") {
@@ -331,7 +331,7 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
   const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
   expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
   expect_resumed();
-  // Other files fill the disk while the run still adds rows. The table that cannot enlarge its file ends the run.
+  // Other files fill the disk while the run still adds rows. The run ends when a table cannot extend its file.
   expect_end_and_resume("", "kill -STOP $!; head -c 100M /dev/zero > rows/more; kill -CONT $!", 5,
                         {" rows of table '", "' on rank 0 to the disk", "cannot write ", " at byte ",
                          " of a file in 'rows': No space left on device", " is saved as out/_dense_"},
@@ -345,7 +345,7 @@ TEST_F(FaultsOfRowsOnDisk, ALimitOfTheDiskEndsTheRunWithTheModelSaved) {
       " is saved as out/_dense_"};
   expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5, said);
   expect_resumed();
-  // If one of several ranks has no space, the others do not wait for it, and all save.
+  // If one of several ranks has no disk space, the other ranks do not block, and all ranks save.
   const std::string two = with_change(with_change(limited, "\"gpu\": [0]", "\"gpu\": [0, 1]"), "5MB", "8MB");
   expect_said(in_shell(two, "rm -rf run ckpt out; exec timeout 60 $TRAIN"), 5, said);
   EXPECT_EQ(files("out").size(), 5u);
@@ -366,7 +366,7 @@ TEST_F(FaultsOfRowsOnDisk, ReadsThatFailEndTheRunAndTheCheckpointIsWhole) {
                          " of a file in 'rows': Input/output error"});
 }
 
-/// Steps wait for a slow disk, and for one that does not answer; a second signal ends the wait.
+/// Steps wait for a slow disk and for a stalled disk. A second signal ends the wait.
 TEST_F(FaultsOfRowsOnDisk, ASlowDiskIsWaitedFor) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   expect_end_and_resume("export " + faulty_disk() + "/rows/;", "echo slow > fault; sleep 2; rm fault", 0, {});
@@ -378,7 +378,7 @@ TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "
                                    "wait $!; code=$?; cat err >&2; exit $code");
-  // SIGTERM as a second signal would end the run with 143.
+  // If the second signal were SIGTERM, the exit code would be 143.
   expect_said(outcome, 75, {"Stopped on request after iteration "});
 }
 

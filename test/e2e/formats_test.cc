@@ -1,5 +1,5 @@
-// The same rows in every format train the same model, bit for bit. Also runs the configs of docs/data.md as printed
-// there.
+// The same rows in every format train the same model, bit for bit. The configs of docs/data.md run as printed in the
+// page.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-/// A small model that reads all outputs of this Data layer.
+/// A small model that reads all outputs of the Data layer `data`.
 Json model_around(const Json& data, int64_t batch = 64) {
   Json::Array layers = {data}, parts;
   for (const Json& input : *data.find("sparse")->array()) {
@@ -55,7 +55,7 @@ Json model_around(const Json& data, int64_t batch = 64) {
   return config;
 }
 
-/// Trains, and returns every logged loss and metric without times.
+/// Trains, and returns every logged loss and metric, without times.
 std::string numbers_of(const TemporaryFolder& folder, const Json& config, const std::string& device = "cpu") {
   write_file(folder / "config.json", config.text(1));
   const Outcome done =
@@ -79,7 +79,7 @@ Json data_layer(const std::string& format, const std::string& train, const std::
       "layer");
 }
 
-/// Columns in two chunks, slots of different sizes, and a channel with the name of the first sparse input.
+/// A feature specification with two chunks, slots of different sizes, and a channel named like the first sparse input.
 const char* const kFeatureSpec = R"(feature_spec:
   {y: {dtype: bool}, x0: {dtype: float32}, x1: {dtype: float32}, a0: {dtype: int8, cardinality: 40}, a1: {dtype: int16, cardinality: 41},
    b0: {dtype: int32, cardinality: 42}, b1: {dtype: int64, cardinality: 43}, b2: {dtype: uint8, cardinality: 44}}
@@ -102,7 +102,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   const auto write_set = [&](const std::string& name, int64_t count, uint64_t seed) {
     auto rows = data_test::random_rows(section, count, seed, 40, false);
     std::string raw, csv = "b2,b1,y,x0,a0,b0,x1,a1\n", some,
-                     others;  // other texts for the chunks of a feature specification
+                     others;  // `some`, `others`: CSV text of the two chunks of a feature specification
     const auto put = [&](auto value) { raw.append(reinterpret_cast<const char*>(&value), sizeof value); };
     for (Row& row : rows) {
       row.label[0] = (row.slots[0][0] + row.slots[3][0]) % 3 == 0;
@@ -158,7 +158,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
   csv.set("csv", Json::parse(R"({"labels": ["y"], "dense": [{"columns": ["x0", "x1"]}],
                                  "slots": [{"columns": ["a0", "a1", "b0", "b1", "b2"], "keys": "number"}]})",
                              "csv"));
-  // Features have cardinalities, so their keys equal those of Raw data with slot_size_array.
+  // With cardinalities in the feature specification, keys equal those of Raw data with slot_size_array.
   Json sized = raw, text = data_layer("FeatureSpec", "train", "test"), binary;
   sized.set("slot_size_array", Json::Array{40, 41, 42, 43, 44});
   write_file(folder / "spec.yaml", kFeatureSpec);
@@ -183,7 +183,7 @@ TEST(Formats, TheSameRowsTrainTheSameModelBitForBit) {
       EXPECT_EQ(numbers_of(folder, model_around(parquet)), numbers);
     }
   }
-  // The size of a text set is estimated, and the start line reports it as an estimate.
+  // The size of a text set is estimated. The start line marks the size as an estimate.
   const auto start_line = [&](const Json& layer) {
     write_file(folder / "config.json", model_around(layer).text(1));
     const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--device", "cpu"}, folder.path());
@@ -233,7 +233,7 @@ TEST(Formats, EvaluationBatchesThatStayOnTheDeviceGiveTheSameNumbers) {
   }
 }
 
-/// Returns the code blocks of a page that start with ```<language>: the rest of that line, and the text.
+/// Returns the code blocks of a page that start with ```<language>: the rest of the fence line, and the text.
 std::vector<std::pair<std::string, std::string>> blocks_of(const std::string& page, const std::string& language) {
   std::vector<std::pair<std::string, std::string>> blocks;
   std::istringstream lines(page);

@@ -1,5 +1,5 @@
-// A tool that is killed while it writes, or runs out of disk space, leaves no result that looks complete: no list, no
-// description, and no incomplete file under its final name. It reports a full disk.
+// A tool that is killed during a write, or runs out of disk space, leaves no result that looks complete: no list, no
+// description, and no partial file under its final name. The tool reports a full disk.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -12,11 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A call of a tool in a folder with its input. It writes to the subfolder `out`.
+/// A call of a tool in a folder with its input. The tool writes to the subfolder `out`.
 struct Call {
   std::string program;
   std::vector<std::string> arguments;
-  std::vector<std::string> results;  // their presence marks a complete result
+  std::vector<std::string> results;  // files whose existence marks a complete result
 };
 
 class HalfWritten : public testing::Test {
@@ -27,10 +27,9 @@ class HalfWritten : public testing::Test {
       clicks += std::to_string(i % 2);
       old_text += std::to_string(i % 2);
       for (int k = 0; k < 39; ++k)
-        clicks +=
-            "\t" + std::to_string(k < 33 ? i % (k + 7)
-                                         : i * 2654435761 %
-                                               100000000);  // many distinct values, which stay large when compressed
+        clicks += "\t" + std::to_string(k < 33 ? i % (k + 7)
+                                               : i * 2654435761 %
+                                                     100000000);  // many distinct values stay large when compressed
       for (int k = 0; k < 39; ++k) old_text += " " + std::to_string(i % (k + 7));
       clicks += '\n';
       old_text += '\n';
@@ -59,7 +58,7 @@ class HalfWritten : public testing::Test {
 
   static bool has_parquet() { return fs::exists(hctr::test::bin_dir() / "libhuge_ctr_parquet.so"); }
 
-  /// Calls of all tools that write. Each writes more than a megabyte to one file of the folder `out`.
+  /// Calls of all tools that write. Each call writes more than a megabyte to one file of the folder `out`.
   static std::vector<Call> calls() {
     std::vector<Call> all = {
         {"preprocess", {"--criteo", "rows.tsv", "--out", "out"}, {"preprocess.json", "train.txt", "train.0.data"}},
@@ -96,7 +95,7 @@ class HalfWritten : public testing::Test {
     return names;
   }
 
-  /// Returns the command line for bash.
+  /// Returns the call as a bash command line.
   static std::string words(const Call& call) {
     std::string all = (hctr::test::bin_dir() / call.program).string();
     for (const std::string& argument : call.arguments) all += " " + argument;
@@ -107,7 +106,7 @@ class HalfWritten : public testing::Test {
 };
 
 TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
-  // Limits the file size to half a megabyte. A write beyond the limit fails, as on a full disk.
+  // With a file size limit of half a megabyte, writes fail as on a full disk.
   for (const Call& call : calls()) {
     const Outcome done =
         run_program("/bin/bash", {"-c", "trap '' XFSZ; ulimit -f 512; exec " + words(call)}, folder_.path());
@@ -120,8 +119,7 @@ TEST_F(HalfWritten, AFullDiskIsSaidAndLeavesNothing) {
 }
 
 TEST_F(HalfWritten, AKilledToolLeavesNoFileUnderItsFinalName) {
-  // The signal for exceeding the file size limit kills the tool at a fixed byte in the middle of a file. ulimit counts
-  // in units of 1024 bytes.
+  // SIGXFSZ kills the tool at a fixed byte in the middle of a file. ulimit -f counts in units of 1024 bytes.
   for (const Call& call : calls()) {
     const Outcome done =
         run_program("/bin/bash", {"-c", "ulimit -c 0; ulimit -f 512; exec " + words(call)}, folder_.path());
@@ -144,12 +142,12 @@ TEST_F(HalfWritten, ARunToTheEndLeavesAll) {
   }
 }
 
-/// A result to be overwritten is removed first. Otherwise an interrupted run would leave a mixture of old and new
+/// A tool removes the old result before writing. Otherwise an interrupted call would leave a mixture of old and new
 /// files.
 TEST_F(HalfWritten, AnOldResultDoesNotOutliveARunThatBreaksOff) {
   for (const Call& call : calls()) {
     if (call.program == "criteo2hugectr" && call.arguments[0] != "--tsv")
-      continue;  // the old argument form has no --force; it always overwrites
+      continue;  // the old argument syntax has no --force: it always overwrites
     const Outcome done = run_program(call.program, call.arguments, folder_.path());
     ASSERT_EQ(done.exit_code, 0) << words(call) << "\n" << done.err;
     const std::string more = call.program == "data_generator" ? " --force --seed 3" : " --force";

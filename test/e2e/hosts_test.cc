@@ -1,5 +1,5 @@
-// Network namespaces of this machine act as hosts. Processes joined by TCP and by MPI train across them, and detect
-// failures of a host.
+// Processes train across several hosts, joined by TCP or by MPI, and detect failures of a host. Network namespaces of
+// this machine act as hosts.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// The ranks 2n and 2n + 1 of each of several hosts.
+/// Host n runs the ranks 2n and 2n + 1.
 class Hosts : public testing::Test {
  protected:
   void SetUp() override {
@@ -45,8 +45,8 @@ class Hosts : public testing::Test {
     }
     return all;
   }
-  /// Two processes on each host, joined by MPI: mpirun runs on host 0, and starts the others through a stand-in for
-  /// ssh.
+  /// Two processes on each host, joined by MPI: mpirun runs on host 0, and starts processes on the other hosts through
+  /// a substitute for ssh.
   Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments,
                           std::map<std::string, std::string> environment = {}) {
     std::string list;
@@ -73,7 +73,7 @@ class Hosts : public testing::Test {
     environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
     return start_program(hosts.on_host().string(), words, folder_.path(), environment, "mpi");
   }
-  /// Tables sharded by key, by slot, and with replicated hot rows.
+  /// A config whose tables are sharded by key, sharded by slot, and hybrid with replicated frequent keys.
   static std::string with_every_placement() {
     const std::string config =
         with_change(small_config(), R"({"name": "wide", "type": "Reshape")",
@@ -84,7 +84,7 @@ class Hosts : public testing::Test {
     {"name": "wide", "type": "Reshape")");
     return with_change(config, R"("bottom": ["deep", "dense"])", R"("bottom": ["deep", "frequent", "dense"])");
   }
-  /// The same, but each rank reads its own copy of the data, which this creates.
+  /// Returns `config` changed such that each rank reads its own copy of the data. Creates the copies.
   std::string with_own_files(std::string config, int hosts) {
     for (int host = 0; host < hosts; ++host)
       std::filesystem::create_directories(folder_ / cat("of-", HostNetwork::name(host)));
@@ -99,8 +99,8 @@ class Hosts : public testing::Test {
     return with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
                        "\"eval_interval\": 30", "\"eval_interval\": 0");
   }
-  /// Trains endlessly on two hosts, and calls `strike` once training runs. Each process that is not on host 1 must name
-  /// host 1 within half a minute of the strike. Returns all outcomes.
+  /// Trains endlessly on two hosts, and calls `strike` after training has started. Each process outside host 1 must
+  /// report host 1 within half a minute of `strike`. Returns all outcomes.
   std::vector<Outcome> train_and_strike(const HostNetwork& hosts, const std::function<void()>& strike) {
     std::vector<Started> started;
     const std::vector<JoinedProcess> all = processes(hosts, arguments(endless()));
@@ -114,7 +114,7 @@ class Hosts : public testing::Test {
     strike();
     std::vector<Outcome> outcomes;
     for (const Started& each : started) {
-      // A stopped host ends with the test.
+      // Host 1 may be stopped by SIGSTOP: continue its processes so that they end.
       if (outcomes.size() == 2) {
         const auto took = std::chrono::steady_clock::now() - begin;
         EXPECT_LT(took, seconds(kSanitized ? 60 : 30));
@@ -129,8 +129,8 @@ class Hosts : public testing::Test {
     }
     return outcomes;
   }
-  /// The same for processes joined by MPI. Processes on host 0 must name one of host 1 with `why`, and end. mpirun is
-  /// not checked: it does not detect silence, and then waits for the other host.
+  /// Does the same as train_and_strike() with processes joined by MPI. Processes on host 0 must report a process of
+  /// host 1 with `why`, and end. mpirun itself is not checked: it does not detect a silent host and blocks.
   void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
     const Started mpi = start_under_mpi(hosts, arguments(endless()));
     wait_for_text(mpi.err, "Iter: 20 ");
@@ -139,7 +139,7 @@ class Hosts : public testing::Test {
     while (hosts.runs(0, "huge_ctr") && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_FALSE(hosts.runs(0, "huge_ctr"));
-    // mpirun forwards their output late, up to a second after ending them.
+    // mpirun forwards the output of its processes late, up to a second after ending them.
     const auto named_by = [&](int rank, const std::string& text) {
       return std::regex_search(text,
                                std::regex(cat("1,", rank, "]<stderr>:error \\(comm\\): process [23] on host1 ", why)));
@@ -187,7 +187,8 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
     EXPECT_NE(outcomes[0].err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
               std::string::npos)
         << outcomes[0].err;
-    // Names of hosts and ranks, and the speed of the link, which is well over a megabyte per second.
+    // The log contains names of hosts and ranks, and the bandwidth of the link, which is well above one megabyte per
+    // second.
     EXPECT_TRUE(std::regex_search(outcomes[0].err,
                                   std::regex(cat(2 * count, " ranks of huge_ctr .* on ", count,
                                                  " hosts:\n.*sends to host0\n  0-1 +host0 +0-1 .*other process\n"
@@ -204,9 +205,9 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   }
 }
 
-/// The kernel's counters of bytes sent by the interfaces are within 5 % of the program's count plus sums of dense
-/// gradients: the rest is packet headers, counts of keys and agreement messages. The difference of two runs removes the
-/// bytes sent at the start.
+/// The kernel's interface counters of sent bytes agree within 5 % with the program's count plus the all-reduce of dense
+/// gradients. The rest is packet headers, key counts and agreement messages. Subtracting two runs removes the bytes
+/// sent at startup.
 TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
@@ -234,7 +235,7 @@ TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
   const auto of_a_step = [&](int64_t Sent::*number) {
     return static_cast<double>(many.*number - few.*number) / (kMany - kFew);
   };
-  // Each of four ranks sends each of the two on the other host all dense gradients, which are few.
+  // Each of four ranks sends the dense gradients to both ranks of the other host: 8 copies.
   constexpr double kDense = 8.0 * sizeof(float) * ((192 + 4) * 16 + 16 + 16 + 1);
   const double kernel = of_a_step(&Sent::kernel), program = of_a_step(&Sent::program), full = of_a_step(&Sent::full);
   RecordProperty("kernel", static_cast<int>(kernel));
@@ -324,7 +325,7 @@ TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   hosts.drop(1, 0);
   auto words = arguments(small_config());
-  // Long enough for process 1 to start in time on a busy machine.
+  // long enough for process 1 to start in time on a busy machine
   words.insert(words.end(), {"--join-timeout", "8"});
   const auto begin = std::chrono::steady_clock::now();
   const auto outcomes = run_joined(processes(hosts, words), folder_.path());
@@ -343,7 +344,7 @@ TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
 TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  // The copy was built from another commit.
+  // Simulates a build of another commit by changing the commit in a copy of the program.
   const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
   std::string program = read_file(bin_dir() / "huge_ctr");
   for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
@@ -352,7 +353,7 @@ TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
   std::filesystem::permissions(folder_ / "huge_ctr", std::filesystem::perms::owner_all);
   auto versions = processes(hosts, arguments(small_config()));
   for (const size_t p : {2, 3}) versions[p].arguments[1] = (folder_ / "huge_ctr").string();
-  // Peers without the secret do not learn the version of process 0.
+  // Processes without the job secret do not learn the version of process 0.
   for (JoinedProcess& process : versions) process.environment["HCTR_JOB_SECRET"] = "of all these processes";
   const auto begin = std::chrono::steady_clock::now();
   for (const Outcome& outcome : run_joined(versions, folder_.path())) {
@@ -362,7 +363,7 @@ TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
         << outcome.err;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
-  if (kSanitized) return;  // sanitizers must be loaded before the library that changes the clock
+  if (kSanitized) return;  // sanitizer libraries must load before the library that changes the clock
   auto clocks = processes(hosts, arguments(small_config()));
   for (const size_t p : {2, 3})
     clocks[p].environment.insert(

@@ -1,5 +1,5 @@
-// huge_ctr --init: from a table to a trained, measured and used model without editing by hand; and the tables that it
-// refuses.
+// huge_ctr --init: from a table to a trained, evaluated and applied model without manual edits; and tables that --init
+// rejects.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Pseudo-random draws, determined by a row and a purpose.
+/// Pseudo-random number below `count`, determined by `row` and `purpose`.
 int draw(int row, int purpose, int count) {
   return static_cast<int>(mix64(mix64(static_cast<uint64_t>(row)) + static_cast<uint64_t>(purpose)) %
                           static_cast<uint64_t>(count));
 }
 
-/// A row and whether it is positive: the pattern that --init must find in the columns.
+/// A row and its label. --init must find the columns that determine the label.
 struct Row {
   int user, age, city, tags[3], tag_count, items[4], item_count, item;
   double income;
@@ -50,7 +50,7 @@ Row row_of(int r) {
   return row;
 }
 
-/// A list of texts as Python prints it, quoted for CSV.
+/// A Python list of strings as text, quoted for CSV.
 std::string python_list(const Row& row) {
   std::string text;
   for (int i = 0; i < row.tag_count; ++i) text += cat(i ? ", '" : "'", "t", row.tags[i], "'");
@@ -86,7 +86,7 @@ class InitTable : public testing::Test {
     return run_program("huge_ctr", words, folder_.path());
   }
   Outcome huge_ctr(const std::vector<std::string>& words) { return run_program("huge_ctr", words, folder_.path()); }
-  /// --init must fail with this exit code and a message that contains `part`, and write nothing.
+  /// --init must fail with this exit code and a message that contains `part`, and must write no file.
   void expect_refusal(const std::vector<std::string>& words, int exit_code, const std::string& part,
                       const std::string& data = "data.csv") {
     const size_t before = files();
@@ -96,7 +96,7 @@ class InitTable : public testing::Test {
     EXPECT_EQ(done.out, "");
     EXPECT_EQ(files(), before) << "a refused --init leaves nothing";
   }
-  /// Files in the folder, except those whose names begin with a dot, which belong to the test itself.
+  /// The number of files in the folder. Hidden files belong to the test and do not count.
   size_t files() const {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path()))
@@ -143,7 +143,7 @@ TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
   const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
   EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
   EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
-  // The same rows in another order, after other rows: each row stays in the same set.
+  // The same rows in another order, after additional rows: each row stays in its set (training or evaluation).
   write_file(folder_ / "data.csv",
              text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);
@@ -161,7 +161,7 @@ TEST_F(InitTable, WritesTheConfigToTheStandardOutput) {
   EXPECT_EQ(huge_ctr({"--check", "c.json", "--strict"}).exit_code, 0);
 }
 
-/// For all kinds of columns and all models: the config that --init writes has no error and no warning, and runs a first
+/// For all kinds of columns and all models, the config that --init writes has no error and no warning, and trains one
 /// step.
 TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
   const char* const columns[] = {"age", "income", "city", "user", "tags", "seen", "item"};
@@ -171,7 +171,8 @@ TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
     std::istringstream rows(all);
     std::string text;
     for (std::string line; std::getline(rows, line);) {
-      // By position: row,user,age,city,income,tags,liked,seen,item,...,bought; the city is quoted and has a comma.
+      // Cells of a row: row,user,age,city,income,tags,liked,seen,item,...,bought. The city is quoted and contains a
+      // comma.
       std::vector<std::string> cells(1);
       bool inside = false;
       for (const char c : line) {
@@ -248,7 +249,7 @@ TEST_F(InitTable, ReadsTextsWithoutAHeader) {
 
 TEST_F(InitTable, ReadsParquet) {
   if (const std::string why = why_no_parquet(); !why.empty()) GTEST_SKIP() << why;
-  // A set of rows as Parquet: the output of --predict is also a valid table.
+  // The output of --predict in Parquet is also a valid table for --init.
   write_file(folder_ / "data.csv", mixed_table(1500));
   ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "first.json"}).exit_code, 0);
   ASSERT_EQ(huge_ctr({"--train", "first.json", "--run-dir", "first", "--device", "cpu"}).exit_code, 0);
@@ -385,7 +386,7 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
   const std::string row = held_out.substr(begin, held_out.find('\n', odd) + 1 - begin);
   write_file(folder_ / "data.csv", mixed_table(600) + row + with_change(row, "abc", "?"));
   write_file(folder_ / "plain.csv", mixed_table(600));
-  // Evaluation rows are held out from the table or given as a file, and some of them are bad.
+  // Evaluation rows are held out from the table, or read from a file. Some evaluation rows are invalid.
   write_file(folder_ / "rest.csv", mixed_table(100, 5000) + row + "1,2,3\n" + with_change(row, ",no\n", ",NA\n"));
   const Outcome split = init({"--label", "bought", "--positive", "yes", "--out", "split.json"});
   const Outcome given =
@@ -480,7 +481,7 @@ TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
   EXPECT_NE(done.err.find("1 rows without a label are omitted"), std::string::npos) << done.err;
 }
 
-/// The folder of the real data, if present.
+/// The folder with the real data set `name`, if present.
 fs::path shared_rows(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   return (given ? fs::path(given) : source_dir() / "../shared/data") / name;

@@ -1,4 +1,4 @@
-// No program overwrites a file that it reads, whichever option or field names the output.
+// No program overwrites one of its input files, whichever option or field names the output.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class InputsStay : public testing::Test {
  protected:
-  /// Runs a program that must refuse to write `file`, which it reads.
+  /// Runs a program whose output path is its input `file`. The program must refuse.
   void expect_refused(const std::string& program, const std::vector<std::string>& words, const std::string& file,
                       int code = 2) {
     const std::string before = read_file(folder_ / file);

@@ -1,5 +1,5 @@
-// Small stand-ins for launchers set the variables of Slurm, torchrun and Kubernetes, and start the program on hosts
-// that are network namespaces. They run the job script and the manifest of samples/multi_node.
+// Substitutes for launchers set the environment variables of Slurm, torchrun and Kubernetes, and start the program on
+// hosts that are network namespaces. The tests run the job script and the manifest of samples/multi_node.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -15,13 +15,13 @@ namespace {
 
 const std::filesystem::path kSample = source_dir() / "samples/multi_node";
 
-/// Shell code that all launchers below share.
+/// Shell code shared by all launchers below.
 constexpr const char* kWaitForAll = R"(code=0
 for process in $(jobs -p); do wait $process || code=$?; done
 exit $code
 )";
 
-/// sbatch: reads the comments of the script, and runs it on the first host with Slurm's job variables.
+/// sbatch: parses the #SBATCH comments of the script, and runs the script on the first host with Slurm's job variables.
 constexpr const char* kSbatch = R"(script=$1; shift
 option() { sed -n "s/^#SBATCH --$1=//p" "$script"; }
 export SLURM_JOB_ID=${JOB:-4711} SLURM_JOB_NUM_NODES=${HOSTS:-$(option nodes)} SLURM_NTASKS_PER_NODE=$(option ntasks-per-node)
@@ -30,7 +30,7 @@ export SLURM_NTASKS=$((SLURM_JOB_NUM_NODES * SLURM_NTASKS_PER_NODE)) SLURM_NODEL
 exec on_host 0 bash "$script" "$@"
 )";
 
-/// srun: runs the tasks of a step on each host of the job.
+/// srun: runs the tasks of a job step on each host of the job.
 constexpr const char* kSrun = R"(while [[ $1 == -* ]]; do shift; done
 export SLURM_STEP_ID=0 SLURM_STEPID=0 SLURM_STEP_NUM_TASKS=$SLURM_NTASKS SLURM_STEP_NODELIST=$SLURM_JOB_NODELIST
 for ((p = 0; p < SLURM_NTASKS; ++p)); do
@@ -39,7 +39,7 @@ for ((p = 0; p < SLURM_NTASKS; ++p)); do
 done
 )";
 
-/// srun --mpi=pmix: mpirun is the PMIx server; of its own variables only PMIx's remain.
+/// srun --mpi=pmix: mpirun is the PMIx server. Open MPI's own variables are unset; PMIx variables remain.
 constexpr const char* kSrunPmix = R"(while [[ $1 == -* ]]; do shift; done
 exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca plm_rsh_agent "$SSH" --mca btl tcp,self \
   --host host0:2,host1:2 --wdir "$PWD" env -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_LOCAL_SIZE \
@@ -47,8 +47,7 @@ exec /usr/bin/mpirun --allow-run-as-root --oversubscribe --bind-to none --mca pl
   SLURM_STEP_NUM_TASKS=4 "$@"
 )";
 
-/// torchrun: torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND..., on all hosts at
-/// once.
+/// torchrun: torchrun --nnodes=N --nproc-per-node=P --rdzv-endpoint=HOST:PORT --no-python COMMAND..., on all hosts.
 constexpr const char* kTorchrun = R"(while [[ $1 == -* ]]; do
   case $1 in
     --nnodes=*) nodes=${1#*=} ;;
@@ -77,7 +76,7 @@ class Launchers : public testing::Test {
     const std::string short_run = with_change(saves, "\"max_iter\": 60", "\"max_iter\": 30");
     return with_change(with_change(short_run, "\"gpu\": [0]", "\"gpu\": " + gpu), "\"out/\"", "\"" + name + "/\"");
   }
-  /// Writes a launcher. Launchers find each other and on_host by PATH.
+  /// Writes a launcher script to the folder in PATH. Launchers call each other and on_host by name.
   void add_launcher(const std::string& name, const std::string& text) {
     write_file(folder_ / "bin" / name, "#!/bin/bash\n" + text);
     std::filesystem::permissions(folder_ / "bin" / name, std::filesystem::perms::owner_all);
@@ -90,7 +89,8 @@ class Launchers : public testing::Test {
          {"SSH", hosts.ssh().string()},
          {"ASAN_OPTIONS", "detect_leaks=0"}});
   }
-  /// Expects that the job trained on these hosts with two ranks on each, and that its model equals that of one process.
+  /// Expects that the job trained on `hosts` hosts with two ranks each, and that its model equals the model of a single
+  /// process.
   void expect_model_of_one_process(const Outcome& outcome, int hosts, int processes) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
     EXPECT_TRUE(
@@ -121,7 +121,7 @@ TEST_F(Launchers, SbatchRunsTheScriptOfTheSample) {
     SCOPED_TRACE(count);
     const HostNetwork hosts(count, folder_.path());
     HCTR_SKIP_WITHOUT_HOSTS(hosts);
-    const std::string more_hosts = count == 2 ? "" : "HOSTS=3 JOB=4712 ";  // the script itself has two
+    const std::string more_hosts = count == 2 ? "" : "HOSTS=3 JOB=4712 ";  // the script itself requests two hosts
     const Outcome outcome = launch(hosts, cat(more_hosts, command, " config.json --device cpu"));
     EXPECT_NE(outcome.err.find(cat(count, " processes joined over TCP, on host0 (1), host1 (1)")), std::string::npos)
         << outcome.err;
@@ -141,7 +141,7 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
-  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI numbers its processes
+  write_file(folder_ / "config.json", config("[0, 1]", "out"));  // two GPUs per host; MPI assigns process numbers
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;
@@ -167,7 +167,8 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
   }
 }
 
-/// A stand-in for a kubelet that runs the manifest's pods: hosts with their names, environment, folders and arguments.
+/// A substitute for a kubelet runs the manifest's pods: hosts with the names, environment, folders and arguments of the
+/// pods.
 TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   YAML::Node service, job;
   for (const YAML::Node& document : YAML::LoadAllFromFile((kSample / "kubernetes.yaml").string()))
@@ -177,7 +178,7 @@ TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   EXPECT_EQ(job["spec"]["parallelism"].as<int>(), pods) << "all must run at once";
   const YAML::Node pod = job["spec"]["template"]["spec"], container = pod["containers"][0];
   const std::string job_name = job["metadata"]["name"].as<std::string>();
-  // Pods have names in the domain of a headless service that selects them.
+  // Pods have DNS names in the domain of a headless service that selects them.
   EXPECT_EQ(pod["subdomain"].as<std::string>(), service["metadata"]["name"].as<std::string>());
   EXPECT_EQ(service["spec"]["clusterIP"].as<std::string>(), "None");
   EXPECT_EQ(service["spec"]["selector"]["job-name"].as<std::string>(), job_name);
@@ -186,7 +187,7 @@ TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   for (int p = 0; p < pods; ++p) hosts.add_name(p, cat(job_name, "-", p, ".", pod["subdomain"].as<std::string>()));
 
-  // The folder of each volume of the pod.
+  // The host folder of each volume of the pod.
   std::map<std::string, std::string> folder_of;
   for (const YAML::Node& mount : container["volumeMounts"]) {
     bool known = false;

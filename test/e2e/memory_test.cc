@@ -1,5 +1,5 @@
 // The memory of the tools and of the reader does not grow with the data. Each program runs on some rows and on four
-// times as many with the same values. Its memory may grow by less than half of the additional bytes.
+// times as many rows with the same values. The difference of the peaks must be less than half of the additional bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMega = 1 << 20;
 
-/// Chunks of a megabyte wait in bounded queues between the threads of a program. A few rows do not always fill the
-/// queues. (With one thread the queues stay short.)
+/// Growth below this margin is ignored. Bounded queues between the threads of a program hold chunks of a megabyte, and
+/// a small file does not always fill the queues. With one thread the queues stay short.
 constexpr int64_t kMargin = 10 * kMega;
 
 class Memory : public testing::Test {
@@ -25,7 +25,7 @@ class Memory : public testing::Test {
     if (kSanitized) GTEST_SKIP() << "sanitizers keep memory that was given back";
   }
 
-  /// Writes `small`, and `large` with four times the rows. `lines(i)` is row i; rows repeat after a thousand.
+  /// Writes file `small`, and file `large` with four times the rows. `lines(i)` returns row i; rows repeat after 1000.
   template <class Line>
   void write_rows(const std::string& ending, int rows, const Line& line, const std::string& header = "") {
     std::string thousand;
@@ -37,8 +37,8 @@ class Memory : public testing::Test {
     }
   }
 
-  /// Runs the program on both files, whose name replaces SIZE in the arguments. On a busy machine threads get ahead of
-  /// each other by some megabytes, so growth counts only if it occurs every time.
+  /// Runs the program on both files; "small" or "large" replaces SIZE in the arguments. On a busy machine the queue
+  /// lengths vary by some megabytes, so growth counts only if three attempts show growth.
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
     const int64_t most = std::max(kMargin, 3 * data_bytes / 2);
@@ -117,7 +117,7 @@ TEST_F(Memory, OfTheToolForFeatureSpecifications) {
                   2 * bytes("binary_small/train/numerical.bin"));
 }
 
-/// A config with one epoch over `source`.
+/// A config that trains one epoch over `source`.
 std::string config_of(const std::string& source, const std::string& more) {
   return R"({"solver": {"batchsize": 4096, "num_epochs": 1, "display": 1000000, "eval_interval": 1000000, "snapshot": 1000000, "replace_models": true, "snapshot_prefix": ")" +
          source + R"(_model/", "input_key_type": "I32"},
@@ -160,7 +160,8 @@ TEST_F(Memory, OfTheGeneratorAndOfTheReader) {
   }
 }
 
-/// Checks that the test detects growth: the generator keeps the ground truth of the evaluation set, 9 bytes per sample.
+/// Checks that the test detects growth: data_generator stores the ground truth of the evaluation set, 9 bytes per
+/// sample, in memory.
 TEST_F(Memory, IsMeasured) {
   std::string config = with_change(config_of("train.txt", ""), R"("source": "train.txt")",
                                    R"("source": "train.txt", "eval_source": "eval.txt")");

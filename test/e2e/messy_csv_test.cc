@@ -1,5 +1,5 @@
-// Real-world text, from training to predictions: blanks, missing values, labels in words, numbers of any scale, and a
-// config without optional fields.
+// Real-world text from training to predictions: blanks, missing values, text labels, unscaled numbers, and a config
+// without optional fields.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ const char* const kLearned =
                 {"columns": ["gain"], "transform": ["log", "standardize"]}])";
 const char* const kAsTheyStand = R"("dense": [{"columns": ["age", "gain"]}])";
 
-/// One person of the data: the age may be missing, the gain has any scale.
+/// One person of the data. The age may be missing, and the gain spans several orders of magnitude.
 struct Person {
   Person(int row, int seed) {
     const int mixed = (row * 7919 + seed * 104729) % 10007;
@@ -83,7 +83,7 @@ std::string messy_rows(int first, int rows, int seed, const char* ending = "") {
   return text.str();
 }
 
-/// The same rows, with numbers that the test standardizes by the training rows.
+/// The same rows, with numbers that the test itself standardizes by the mean and deviation of the training rows.
 std::string standardised_rows(int seed) {
   std::vector<double> all_ages, all_gains;
   for (int r = 0; r < kRows; ++r) {
@@ -139,7 +139,7 @@ class MessyCsv : public testing::Test {
     const Json* found = json.find("statistics");
     return found ? *found : Json();
   }
-  /// The scores of a file, as texts.
+  /// The scores of a file as text.
   static std::vector<std::string> scores(const std::string& data, const std::string& model = "run") {
     const Outcome done = run({"--predict", "config.json", "--model", model, "--data", data, "--out", "-"});
     EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -208,7 +208,7 @@ TEST_F(MessyCsv, EvaluationAndPredictionsUseTheStatisticsOfTheModel) {
 TEST_F(MessyCsv, ARunThatGoesOnAndOneThatStartsFromTheModelKeepItsStatistics) {
   const std::string checkpoints = R"(, "checkpoint": {"folder": "ckpt", "every": 20})";
   const std::string config = with_change(messy_config(kLearned, checkpoints), "out/", "part/");
-  // The schedule of the whole run, whose fractions refer to 60 steps.
+  // The same schedule in steps: the fractions of `config` refer to 60 steps, and the first part of the run has 40.
   std::string part = with_change(config, "\"10%\"", "6");
   part = with_change(with_change(part, "\"decay_start\": 0.5", "\"decay_start\": 30"), "\"decay_steps\": 0.5",
                      "\"decay_steps\": 30");
@@ -239,7 +239,7 @@ TEST_F(MessyCsv, AModelWithoutStatisticsIsAnError) {
 }
 
 TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
-  write_file(*folder_ / "dots.csv", messy_rows(0, 300, 2, "."));  // labels end with a dot, as in adult.test
+  write_file(*folder_ / "dots.csv", messy_rows(0, 300, 2, "."));  // labels end with a dot, as in the file adult.test
   const std::string why =
       "no label of 'dots.csv' is 1: none of its first 300 rows has '>50K' in column 'income'; there are '<=50K.', "
       "'>50K.'";
@@ -249,7 +249,8 @@ TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
   expect_says(run({"--eval", "other.json", "--model", "run", "--unmatched", "allow"}), 0, "warning: " + why);
 }
 
-/// A real file as published: blanks after commas, '?', and labels that end with a dot in the test set.
+/// The published UCI Adult files: blanks after commas, '?' for missing values, and labels that end with a dot in the
+/// test set.
 TEST_F(MessyCsv, TheAdultDataTrainAsTheyAre) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   const fs::path adult = (given ? fs::path(given) : source_dir() / "../shared/data") / "adult";

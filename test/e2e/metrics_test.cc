@@ -1,5 +1,5 @@
-// The metrics of an evaluation against values computed from the data: a model with known weights, two losses, and
-// groups.
+// Metrics of an evaluation equal values that the test computes from the data: a model with known weights, two losses,
+// and groups.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct Task {
 
 class EvalMetrics : public testing::Test {
  protected:
-  static constexpr int kSamples = 1000;  // seven batches of 128 and a partial one
+  static constexpr int kSamples = 1000;  // seven batches of 128 and a partial batch
 
   void SetUp() override {
     const DataSection section =
@@ -50,7 +50,7 @@ class EvalMetrics : public testing::Test {
     data_test::write_rows(folder_ / "data.bin", style, rows);
     write_file(folder_ / "list.txt", "1\n" + (folder_ / "data.bin").string() + "\n");
     const float weights[] = {0.75f,  0.25f, -0.5f,
-                             -0.25f, 0.5f,  0.5f};  // W and b of the first layer, then of the second
+                             -0.25f, 0.5f,  0.5f};  // W and b of the first layer, then W and b of the second layer
     write_file(folder_ / "start.model", std::string(reinterpret_cast<const char*>(weights), sizeof weights));
   }
 
@@ -66,7 +66,7 @@ class EvalMetrics : public testing::Test {
     task.labels.push_back(y);
     const auto& keys = row.slots[4];
     task.groups.push_back(keys.empty() ? std::nullopt : std::optional(keys[0]));
-    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // missing labels count in the mean and add 0
+    task.loss -= std::log(y > 0.5f ? p : 1 - p) / kSamples;  // the divisor counts missing labels, which contribute 0
   }
 
   /// Returns the metrics of summary.json after an evaluation with the known weights.
@@ -116,7 +116,7 @@ TEST_F(EvalMetrics, AreTheirFormulasOnTheWholeSet) {
   for (const std::string& device : devices) {
     const Json measured = metrics(words + "]", device, nullptr, kGroups);
     EXPECT_EQ(measured.object()->size(),
-              2 * metric_types().size() + 1);  // one for each of two losses; AverageLoss has one for their sum, too
+              2 * metric_types().size() + 1);  // each metric for each loss, and AverageLoss for the sum of both losses
     for (const MetricType& type : metric_types()) {
       const auto expect = [&](const std::string& name, double expected) {
         const Json* value = measured.find(name);
@@ -196,7 +196,7 @@ TEST_F(EvalMetrics, EndTrainingOnTheirBetterSide) {
     return at ? *at->string() : "";
   };
   for (const MetricType& type : metric_types()) {
-    if (type.better == MetricType::Better::near_one) continue;  // takes no threshold
+    if (type.better == MetricType::Better::near_one) continue;  // this metric has no threshold
     const bool higher = type.better == MetricType::Better::higher;
     const std::string low = type.name + ":0.1", high = type.name + (higher ? ":0.99" : ":2");
     EXPECT_EQ(stopped_at(low), higher ? low : "");

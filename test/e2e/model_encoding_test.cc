@@ -1,4 +1,5 @@
-// Scoring with a model, and training from it, use the encoding of its training data, or report the differences.
+// Scoring with a model, and resuming training from a model, use the encoding of its training data, or report the
+// differences.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -15,7 +16,7 @@ std::string rows(int count) {
   return text;
 }
 
-/// A config whose Data layer is `data`.
+/// A config with the Data layer `data`.
 std::string config_of(const std::string& data, const std::string& prefix = "m", const std::string& solver = "") {
   return cat(R"({"solver": {"max_iter": 40, "batchsize": 60, "snapshot_prefix": ")", prefix, R"(/", )", solver,
              R"("seed": 2},

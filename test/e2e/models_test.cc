@@ -1,4 +1,5 @@
-// Small models of the common families, each trained on planted data: tests wiring, planning and gradients together.
+// Trains a small model of each common family on data with planted signals, to test wiring, planning and gradients
+// together.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,7 +19,7 @@ class Models : public testing::Test {
   }
 
   /// Returns small_config() with these layers between the embeddings and the loss. "wide_emb" is [samples, 1, 1],
-  /// "deep_emb" [samples, 3, 5], "dense" [samples, 4]. The last layer must be called "logits".
+  /// "deep_emb" [samples, 3, 5], "dense" [samples, 4]. The output of the last layer must be named "logits".
   static std::string config(const std::string& layers) {
     const std::string all = small_config();
     const size_t begin = all.find("    {\"name\": \"wide\""), loss = all.find("    {\"name\": \"loss\"");
@@ -57,7 +58,7 @@ class Models : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// The wide embedding, which every model must read.
+/// A layer that reads the wide embedding. Every model must contain this layer.
 const std::string kWideLayer = R"({"type": "Reshape", "bottom": "wide_emb", "top": "wide", "leading_dim": 1},
   )";
 

@@ -1,4 +1,4 @@
-// "negative_sampling" in whole runs: predictions are calibrated for all samples, and nothing else changes.
+// "negative_sampling" in whole runs: predictions are calibrated for all samples, and other results do not change.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace hctr::test {
 namespace {
 
-/// Clicks by city, with the probabilities 0.004, 0.02 and 0.1.
+/// Click probability of each city.
 constexpr double kRates[] = {0.004, 0.02, 0.1};
 
 class NegativeSamplingRun : public testing::Test {
@@ -90,7 +90,7 @@ TEST_F(NegativeSamplingRun, PredictionsAndMetricsAreThoseOfAllSamples) {
     train(text, loss);
     const std::vector<double> p = scores(loss);
     ASSERT_EQ(p.size(), 3u);
-    // Without the correction a city of 2 % would be predicted as 17 %.
+    // Without the correction, a click probability of 2 % would be predicted as 17 %.
     for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(p[c] / (clicks_[c] / seen_[c]), 1, 0.2) << "city " << c;
     const Outcome eval = run_program(
         "huge_ctr", {"--eval", "c.json", "--model", loss, "--log", "json", "--device", "cpu"}, folder_.path());

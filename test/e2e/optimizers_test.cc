@@ -26,7 +26,7 @@ class Optimizers : public testing::Test {
            object + "},\n" + all.substr(end);
   }
 
-  /// Trains, and expects an evaluation better than predicting the share of positives, which gives an AverageLoss of
+  /// Trains, and expects a lower loss than a constant prediction of the positive rate, which has an AverageLoss of
   /// 0.548.
   void learns(const std::string& text, const std::string& run, const std::string& device) {
     SCOPED_TRACE(run);
@@ -68,7 +68,7 @@ class Optimizers : public testing::Test {
 TEST_F(Optimizers, EachLearnsWithLocalAndGlobalUpdates) {
   struct Case {
     std::string name, type, object;
-    bool zero_is_noop;  // a zero gradient is a no-op, so both update types give the same model
+    bool zero_is_noop;  // a zero gradient changes nothing, so both update types produce the same model
   };
   const std::vector<Case> cases = {
       {"adam", "Adam", R"("adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",

@@ -1,4 +1,4 @@
-// Completion scripts and man pages match the options.
+// Completion scripts, man pages, exported symbols and the installed library match the program.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// The long options that --help lists.
+/// The long options in the output of --help.
 std::vector<std::string> options_of(const std::string& program, const TemporaryFolder& folder) {
   const std::string pages = program == "huge_ctr" ? "--help-all" : "--help";
   std::istringstream help(run_program(program, {pages}, folder.path()).out);
@@ -68,8 +68,8 @@ TEST(Package, ManPagesAreRight) {
   EXPECT_EQ(shown.err, "");
 }
 
-/// The library exports only what its headers declare: functions of the C interface, and names in namespace hctr.
-/// Exported symbols of OpenBLAS, Arrow, protobuf or the C++ library would replace those of a host program.
+/// The library exports only symbols declared in its headers: functions of the C interface, and names in namespace hctr.
+/// Exported symbols of OpenBLAS, Arrow, protobuf or the C++ library would override those of a host program.
 void expect_own_names_only(const std::filesystem::path& library, const TemporaryFolder& folder) {
   const Outcome names = run_program("/usr/bin/env", {"nm", "-DC", "--defined-only", library.string()}, folder.path());
   ASSERT_EQ(names.exit_code, 0) << names.err;
@@ -84,7 +84,7 @@ void expect_own_names_only(const std::filesystem::path& library, const Temporary
   EXPECT_GT(count, 50);
 }
 
-/// Compiles programs of samples/library against an installation, as users do: with pkg-config and with CMake.
+/// Compiles programs of samples/library against an installation with pkg-config and with CMake, as users do.
 void expect_programs_work(const std::filesystem::path& tree, const TemporaryFolder& folder) {
   const std::string samples = (tree / "share/huge_ctr/samples/library").string();
   write_file(folder / "build.sh", R"sh(set -e
@@ -145,7 +145,7 @@ TEST(Package, AnInstalledTreeIsWhole) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/doc/huge_ctr/config.md"));
   EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/huge_ctr/samples/wdl/wdl.json"));
-  if (!std::filesystem::exists(bin_dir() / "libhuge_ctr.so")) return;  // a sanitized build has none
+  if (!std::filesystem::exists(bin_dir() / "libhuge_ctr.so")) return;  // sanitizer builds have no library
   expect_own_names_only(bin_dir() / "libhuge_ctr.so", folder);
   expect_programs_work(folder / "tree", folder);
 }

@@ -1,4 +1,4 @@
-// Training with full tables, delayed admission of keys and expiry of rows: the reported counts and the written files.
+// Training with full tables, delayed admission of keys and expiry of rows: reported counts and written files.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -18,7 +18,8 @@ class TablePolicies : public testing::Test {
     write_file(folder_ / "config.json", with_policy(""));
     make_data(folder_.path(), "config.json", 3000, 500);
   }
-  /// Returns the config with `fields` added to the deep embedding. Its batches of 16 have fewer keys than the limit.
+  /// Returns the config with `fields` added to the deep embedding. A batch of 16 samples has fewer keys than the row
+  /// limit.
   static std::string with_policy(const std::string& fields) {
     const std::string config = with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 16");
     return with_change(config, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 5",
@@ -36,8 +37,8 @@ class TablePolicies : public testing::Test {
     std::map<std::string, int64_t> counts;
     std::string log;
   };
-  /// Trains with the policy on each device, with one and with four threads. Results must be equal: bytes per device,
-  /// counts across devices.
+  /// Trains with the policy on each device, with one and with four threads. For one device the model bytes must be
+  /// equal, across devices the counts.
   Result train_everywhere(const std::string& fields) {
     Result first;
     std::vector<std::string> devices = {"cpu"};

@@ -1,4 +1,4 @@
-// huge_ctr --predict: a score for each row, and the files of export_predictions_prefix.
+// huge_ctr --predict: one score per row, and the files of export_predictions_prefix.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A small model on rows of text: a price, a city and a user decide about clicks; no feature reads "id".
+/// A small model on text rows: a price, a city and a user determine the click; no feature reads the column "id".
 std::string text_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 80, "batchsize": 100, "batchsize_eval": 70, "gpu": [0], "seed": 3,
@@ -41,7 +41,7 @@ std::string text_config() {
 })";
 }
 
-/// Rows of the text config. The cell of "id" needs quotes in every seventh row.
+/// Rows for text_config(). The cell of "id" needs quotes in every seventh row.
 std::string text_rows(int rows, int seed, bool with_labels = true) {
   std::ostringstream text;
   text << "id,user,city,price" << (with_labels ? ",click" : "") << "\n";
@@ -63,7 +63,7 @@ std::string text_rows(int rows, int seed, bool with_labels = true) {
 /// The "id" of row r of text_rows().
 std::string id_of(int r) { return r % 7 == 0 ? cat("row \"", r, "\", it\ts") : cat("row", r); }
 
-/// A table of texts with a header.
+/// A table of text cells with a header.
 struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
@@ -101,8 +101,7 @@ Table read_table(const std::string& text, char delimiter) {
   return table;
 }
 
-/// The area under the ROC curve by its definition: the fraction of pairs of a click and another sample that are in
-/// order.
+/// AUC by definition: the fraction of (click, non-click) pairs in which the click has the higher score.
 double auc_of(const std::vector<float>& labels, const std::vector<float>& scores) {
   double pairs = 0, in_order = 0;
   for (size_t i = 0; i < labels.size(); ++i)
@@ -169,7 +168,7 @@ TEST_F(Predict, WritesAScoreForEachRowInTheirOrderWhoseAucIsTheMetric) {
   EXPECT_EQ(scores.texts("label"), read_table(text_rows(500, 2), ',').texts("click"));
   const double auc = auc_of(scores.numbers("label"), scores.numbers("score"));
   EXPECT_NEAR(auc, metric("AUC"), 1e-12);
-  EXPECT_GT(auc, 0.6);  // so that mixed-up rows would show
+  EXPECT_GT(auc, 0.6);  // an AUC near 0.5 could not reveal mixed-up rows
   double loss = 0;
   const auto labels = scores.numbers("label"), values = scores.numbers("score");
   for (size_t r = 0; r < 500; ++r) loss -= std::log(labels[r] > 0.5f ? double{values[r]} : 1 - double{values[r]}) / 500;
@@ -285,7 +284,8 @@ TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   ASSERT_EQ(scores.rows.size(), 499u);
   EXPECT_EQ(scores.texts("id")[2], "row2");
   EXPECT_EQ(scores.texts("id")[3], "row4");
-  // Bad records before the first row, adjacent, at the ends of batches and after the last row; on one rank and two.
+  // Invalid records before the first row, next to each other, at batch boundaries and after the last row, on one rank
+  // and on two.
   const std::set<int> bad = {0, 1, 98, 99, 100, 255, 256, 498, 499};
   std::istringstream lines(text_rows(500, 2));
   std::string many, line;
@@ -384,7 +384,8 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
                   "\"display\": 0, \"eval_interval\": 40, \"export_predictions_prefix\": \"made/p\"");
   for (const char* gpu : {"[0]", "[0, 1, 2]"}) {
     SCOPED_TRACE(gpu);
-    const std::string device = gpu == std::string("[0]") ? "auto" : "cpu";  // a machine may have one GPU
+    // three ranks run on the CPU: a machine may have only one GPU
+    const std::string device = gpu == std::string("[0]") ? "auto" : "cpu";
     write_file(folder / "config.json", with_change(config, "\"gpu\": [0]", cat("\"gpu\": ", gpu)));
     write_file(folder / "train.csv", text_rows(2000, 1));
     write_file(folder / "eval.csv", text_rows(500, 2));
@@ -413,7 +414,7 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
     }
     fs::remove_all(folder / "made");
   }
-  // A failure to write predictions does not end training.
+  // If writing predictions fails, training does not end.
   write_file(folder / "made", "a file");
   const Outcome done =
       run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu"}, folder.path());

@@ -1,4 +1,4 @@
-// preprocess against plain Python: with any number of threads, interrupted, and on invalid input.
+// preprocess equals a plain Python implementation: with any number of threads, when interrupted, and on invalid input.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ void make_rows(const TemporaryFolder& folder, int rows) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
 }
 
-/// A table with line ends in quotes, a list, a column that may be empty, and a time column.
+/// A table with line breaks in quotes, a list column, an optional column and a time column.
 std::string table(int rows) {
   std::string text = "user,movie,time,genres,age,click\n";
   const char* lists[] = {"", "a", "b|ccc", "a|dd|e"};

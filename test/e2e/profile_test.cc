@@ -1,4 +1,5 @@
-// huge_ctr --profile: its parts add up to the step, its figures match the model, and results are unchanged.
+// huge_ctr --profile: the times of the parts add up to the step time, the FLOP and byte counts match the model, and
+// training results are unchanged.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -33,7 +34,7 @@ TEST_F(Profile, HoldsEveryLayerAndNoMoreThanTheStep) {
   EXPECT_EQ(*report.find("steps")->integer(), 20);
   EXPECT_EQ(*report.find("samples")->integer(), 128);
   const double step = report.find("step_ms")->number(), sum = report.find("parts_ms")->number();
-  // The idle share depends on the machine's other load: docs/performance.md has figures.
+  // Not tested: the idle share, which depends on the machine's other load. docs/performance.md has measured values.
   EXPECT_NEAR(sum + report.find("idle_ms")->number(), step, 1e-9 * step);
   std::map<std::string, Json> parts;
   double in_json = 0, shares = 0;
@@ -50,7 +51,7 @@ TEST_F(Profile, HoldsEveryLayerAndNoMoreThanTheStep) {
         "backward fc1", "weight gradients fc1", "forward loss", "backward loss", "update all weights"})
     EXPECT_TRUE(parts.contains(part)) << part << " in " << done.err;
   EXPECT_FALSE(parts.contains("forward fc2")) << "the loss runs the layer of its logits";
-  // 19 columns times 16, for 128 samples; bytes of the inputs, the weights and the outputs.
+  // FLOPs of a GEMM of 19 by 16 for 128 samples; bytes of its inputs, weights and outputs.
   EXPECT_NEAR(parts["forward fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
   EXPECT_NEAR(parts["weight gradients fc1"].find("flops")->number(), 2.0 * 128 * 19 * 16, 1e-3);
   EXPECT_GE(parts["forward fc1"].find("bytes")->number(), 4.0 * (128 * 19 + 19 * 16 + 16 + 128 * 16));
@@ -60,7 +61,7 @@ TEST_F(Profile, HoldsEveryLayerAndNoMoreThanTheStep) {
   EXPECT_NE(done.err.find(*report.find("bottleneck")->string()), std::string::npos) << done.err;
 }
 
-/// Rows are evicted and fetched between the parts of a step: waiting for them is a separate part.
+/// With rows on disk, waiting for eviction and fetches is a separate part of the profile.
 TEST_F(Profile, OfRowsOnADiskHasTheWaitForThem) {
   std::string config = with_change(small_config(), R"("update_type": "Global")", R"("update_type": "Local")");
   config = with_change(config, R"("embedding_vec_size": 5)", R"("embedding_vec_size": 1024)");

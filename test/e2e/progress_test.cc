@@ -1,4 +1,4 @@
-// On a terminal every tool that reads or writes whole data sets shows a progress bar, its rate and the remaining time,
+// On a terminal, every tool that reads or writes whole data sets shows a progress bar, the rate and the remaining time,
 // for every format.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(Progress, EveryToolShowsABarItsRateAndTheTimeLeft) {
   struct Run {
     std::string program;
     std::vector<std::string> arguments;
-    std::vector<std::string> works;  // the labels in its output, in order
+    std::vector<std::string> works;  // labels of the progress bars, in output order
   };
   const std::vector<std::string> describe = {"describe", "--features",    "y,a", "--label",
                                              "y",        "--categorical", "a",   "--train"};

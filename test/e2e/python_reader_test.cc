@@ -1,4 +1,4 @@
-// tools/python/hctr_model.py reads models that huge_ctr saves: scores computed by NumPy from its arrays equal those of
+// tools/python/hctr_model.py reads saved models: scores that NumPy computes from its arrays equal the scores of
 // --predict.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// Reads models of one run in every form, and computes the scores of eval.csv.
+/// Python: reads the models of one run in every form, and computes the scores of eval.csv.
 constexpr const char* kReaderCheck = R"(
 import csv, json, os, sys
 sys.path.insert(0, sys.argv[1])

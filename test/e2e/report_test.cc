@@ -1,4 +1,4 @@
-// huge_ctr --report: one page that shows runs, including broken ones, and opens in a browser.
+// huge_ctr --report: one HTML page that shows runs, including damaged ones, and works in a browser.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The numbers in a page.
+/// The JSON data embedded in a page.
 Json data_of(const std::string& html) {
   const std::string open = R"(<script type="application/json" id="data">)";
   const size_t begin = html.find(open);
@@ -27,7 +27,7 @@ const Json& run_of(const Json& data, size_t index) { return (*data.find("runs")-
 
 class Report : public testing::Test {
  protected:
-  /// Two runs for all tests; the second has another rate and a smaller batch.
+  /// All tests share two runs. The second run has another learning rate and a smaller batch size.
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "a.json", small_config());
@@ -50,7 +50,7 @@ class Report : public testing::Test {
   }
   static Json page() { return data_of(read_file(*folder_ / "page.html")); }
   static std::string notes(const Json& run) { return run.find("notes")->text(); }
-  /// A copy of run a under another name.
+  /// Copies the run folder of run a. Returns the path of the copy.
   static fs::path copy_of_a(const std::string& name) {
     fs::remove_all(*folder_ / name);
     fs::copy(*folder_ / "a", *folder_ / name);
@@ -76,7 +76,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
     EXPECT_EQ(run.find("final_metrics")->text(), summary.find("metrics")->text());
     EXPECT_EQ(run.find("training")->find("mean_loss")->find("x")->text(), "[20.0,40.0,60.0]");
     EXPECT_EQ(run.find("metrics")->find("AUC")->find("x")->text(), "[30.0,60.0]");
-    // The area under the drawn curve is the AUC measured in training.
+    // The area under the ROC curve in the page equals the AUC of training.
     const Json& label = (*run.find("scores")->find("labels")->array())[0];
     EXPECT_NEAR(label.find("auc")->number(), summary.find("metrics")->find("AUC")->number(), 1e-9);
     EXPECT_EQ(run.find("scores")->find("rows")->text(), "1500");
@@ -85,7 +85,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
       for (const Json& count : *label.find("histogram")->find(which)->array()) rows += *count.integer();
     EXPECT_EQ(rows, 1500);
     EXPECT_EQ(run.find("scores")->find("importance")->array()->size(), 8u) << "four dense values, four slots";
-    // Without access statistics, the hottest keys come from the scored rows.
+    // Without access statistics, the page takes the hottest keys from the scored rows.
     EXPECT_EQ(run.find("scores")->find("hottest")->array()->size(), 2u);
     for (const Json& hottest : *run.find("scores")->find("hottest")->array()) {
       EXPECT_FALSE(*hottest.find("in_training")->boolean());
@@ -104,7 +104,7 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
 }
 
 TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
-  // The label follows from "good"; "noise" is random.
+  // The label equals "good"; "noise" is random.
   std::string rows = "click,good,noise\n";
   for (int r = 0; r < 3000; ++r) rows += cat(r * 7919 % 1000 % 2, ",", r * 7919 % 1000 % 2, ",", r * 31 % 17, "\n");
   write_file(*folder_ / "rows.csv", rows);
@@ -132,7 +132,8 @@ TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
   ASSERT_EQ(importance.size(), 2u);
   EXPECT_EQ(*importance[0].find("feature")->string(), "good");
   EXPECT_GT(importance[0].find("auc_lost")->number(), 0.3);
-  // The statistics count 60 batches of 100 rows with two keys each. "good" has two values, each in half of the rows.
+  // The access statistics cover 60 batches of 100 rows with two keys each. "good" has two values, each in half of the
+  // rows.
   const Json& hottest = (*scores.find("hottest")->array())[0];
   EXPECT_TRUE(*hottest.find("in_training")->boolean());
   EXPECT_EQ(*hottest.find("times")->integer(), 12000);
@@ -212,7 +213,7 @@ TEST_F(Report, TextsOfConfigsAreNotHtml) {
   EXPECT_EQ(*run_of(page(), 1).find("name")->string(), "<b>evil&amp;\"");
 }
 
-/// Writes a metrics.jsonl of many lines.
+/// Writes a metrics.jsonl with `lines` lines.
 void write_long_run(const fs::path& folder, int64_t lines) {
   fs::create_directories(folder);
   std::string text = "{\"kind\":\"start\",\"schema\":1,\"run\":\"r\"}\n";
@@ -236,7 +237,7 @@ TEST_F(Report, ALongRunMakesASmallPageThatKeepsItsPeaks) {
   EXPECT_EQ(most, 9.0);
 }
 
-/// The page's elements after its script has run, in a headless browser.
+/// Returns the page's elements after its script has run in a headless browser.
 Outcome open_in_browser(const fs::path& folder, const std::string& file) {
   return run_program("/bin/bash",
                      {"-c", cat("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=profile "

@@ -1,4 +1,4 @@
-// Runs that restart automatically after one of their processes has died.
+// Runs that restart automatically after one of their processes died.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSteps = 600;
 
-/// Kills the worker of a process that was started with --restarts.
+/// Kills the worker process of `keeper`, a process started with --restarts.
 void kill_worker(int keeper) {
   std::ifstream children(cat("/proc/", keeper, "/task/", keeper, "/children"));
   int worker = 0;
@@ -33,7 +33,7 @@ class Restarts : public testing::Test {
     write_file(folder_ / "data.json", small_config());
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "30"});
   }
-  /// A config with a checkpoint every 20 steps, and the arguments to train with it.
+  /// Writes a config with a checkpoint every 20 steps. Returns the arguments for training.
   std::vector<std::string> arguments(const std::string& name, const std::string& gpu,
                                      const std::vector<std::string>& more) {
     std::string text = with_change(small_config(), "\"seed\": 7",
@@ -58,8 +58,8 @@ class Restarts : public testing::Test {
     const Json* loss = Json::read_file(folder_ / (name + "-run") / "summary.json").find("loss");
     return loss ? loss->number() : -1;
   }
-  /// Trains as `processes` processes; once the first has reached iteration 60, calls `strike` with them. They share the
-  /// secret of the environment unless it is empty.
+  /// Trains with `processes` processes, and calls `strike` when process 0 has reached iteration 60. The processes share
+  /// the secret in the environment, unless it is empty.
   std::vector<Outcome> train(int processes, const std::vector<std::string>& words,
                              const std::function<void(const std::vector<Started>&)>& strike,
                              const std::string& secret = "of all these processes") {
@@ -86,7 +86,7 @@ class Restarts : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  int port_ = 0;  // port of the last train()
+  int port_ = 0;  // port of the last call of train()
 };
 
 TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
@@ -117,7 +117,7 @@ TEST_F(Restarts, OfSeveralProcessesEndAsIfNoneHadBeenKilled) {
 TEST_F(Restarts, GoOnWithoutAProcessThatIsLost) {
   for (const Outcome& outcome : train(3, arguments("whole", "[[0], [1], [2]]", {}), [](const auto&) {}))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // The keeper's worker ends with it; both would end with their host.
+  // Killing the keeper also ends its worker, like the loss of a host.
   const auto words = arguments("fewer", "[[0], [1], [2]]", {"--restarts", "2", "--restart-wait", "2"});
   const auto outcomes = train(3, words, [](const std::vector<Started>& all) { ::kill(all[1].process, SIGKILL); });
   expect_says(outcomes[0], 0, "process 1 has not returned in time after the restart");
@@ -132,7 +132,7 @@ TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
   const auto strike = [&](const std::vector<Started>& all) {
-    ::kill(all[1].process, SIGSTOP);  // its worker must not return before the stranger has tried
+    ::kill(all[1].process, SIGSTOP);  // the worker of process 1 must not rejoin before the intruder tries
     kill_worker(all[1].process);
     const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
     const std::string why = message_of(

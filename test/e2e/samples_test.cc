@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 std::string sample(const std::string& name) { return read_file(hctr::test::source_dir() / "samples" / name); }
 
-/// Smaller batches than the sample's, so that a test takes seconds on two cores.
+/// The sample's config with smaller batches, so that the test takes seconds on two cores.
 std::string made_small(std::string config) {
   config = with_change(config, "\"batchsize\": 16384", "\"batchsize\": 512");
   if (config.find("\"batchsize_eval\": 16384") != std::string::npos)
@@ -48,6 +48,16 @@ TEST(Samples, QuickstartRunsAndSaysWhatItAchieved) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
 }
 
+TEST(Samples, ParameterServerTrainsServesAndFollows) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_script(folder, "parameter_server/run.sh", {}, {{"PORT", "0"}, {"REDIS_PORT", "0"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  for (const char* piece : {"== 3. Train on, and publish", "rows, mean score 0.", "hctr_store_iteration", "Done in "})
+    EXPECT_NE(outcome.out.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.out;
+  const fs::path results = folder / "runs/parameter_server";
+  EXPECT_NE(read_file(results / "before.txt"), read_file(results / "after.txt"));
+}
+
 TEST(Samples, ServingTrainsServesAsksAndUpdates) {
   const TemporaryFolder folder;
   const Outcome outcome = run_script(folder, "serving/run.sh", {"--max-iter", "20"}, {{"PORT", "0"}});
@@ -57,7 +67,7 @@ TEST(Samples, ServingTrainsServesAsksAndUpdates) {
   EXPECT_NE(read_file(folder / "runs/serving/before.txt"), read_file(folder / "runs/serving/after.txt"));
 }
 
-/// The folders of samples with planted data.
+/// Folders of samples that generate data with planted signals.
 std::vector<std::string> planted_samples() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(hctr::test::source_dir() / "samples"))
@@ -101,6 +111,28 @@ TEST(Samples, EveryConfigPassesTheCheckUnderStrict) {
   EXPECT_GE(seen, 11);
 }
 
+TEST(Samples, TheTerabyteModelFitsOnSixteenGpusOfTwoHosts) {
+  const std::string config = (hctr::test::source_dir() / "samples/dlrm/terabyte.json").string();
+  const TemporaryFolder folder;
+  const auto check = [&](const std::string& gpus) {
+    return run_program("huge_ctr", {"check", config, "--gpu-name", "H200", "--gpus", gpus}, folder.path());
+  };
+  const Outcome eight = check("8"), sixteen = check("16");
+  EXPECT_EQ(eight.exit_code, 0) << eight.err;
+  EXPECT_NE(eight.out.find("does not fit"), std::string::npos) << eight.out;
+  EXPECT_EQ(sixteen.exit_code, 0) << sixteen.err;
+  EXPECT_NE(sixteen.out.find("It fits"), std::string::npos) << sixteen.out;
+  const Outcome scaled = run_program("bench",
+                                     {"scale", config, "--batch", "4096", "--device", "cpu", "--gpu-name", "H200",
+                                      "--simulate", "hosts=2,gpus=8,network=8xib400"},
+                                     folder.path());
+  EXPECT_EQ(scaled.exit_code, 0) << scaled.err;
+  const size_t of_eight = scaled.out.find("\n     8 "), of_sixteen = scaled.out.find("\n    16 ");
+  ASSERT_NE(of_sixteen, std::string::npos) << scaled.out;
+  EXPECT_NE(scaled.out.substr(of_eight, of_sixteen - of_eight).find("does not fit"), std::string::npos) << scaled.out;
+  EXPECT_EQ(scaled.out.substr(of_sixteen).find("does not fit"), std::string::npos) << scaled.out;
+}
+
 TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   TemporaryFolder folder;
   write_file(folder / "v2.3.json", made_small(sample("wdl/wdl.json")));
@@ -121,7 +153,7 @@ TEST(Samples, WideAndDeepTrainsInBothSpellingsToTheSameModel) {
   EXPECT_TRUE(models[0] == models[1]);
 }
 
-/// The folder of the real data, if present.
+/// The folder of the real data set, if present.
 fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("HCTR_SHARED_DATA");
   return (given ? fs::path(given) : hctr::test::source_dir() / "../shared/data") / name;

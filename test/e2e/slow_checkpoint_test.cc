@@ -39,15 +39,15 @@ class SlowCheckpoints : public testing::Test {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_ / "run"))
       if (const std::string name = entry.path().filename();
-          name.starts_with("final_") && name.find("_model_") == name.npos)  // the manifest names the run
+          name.starts_with("final_") && name.find("_model_") == name.npos)  // the manifest contains the run name
         found[name] = read_file(entry);
     return found;
   }
   TemporaryFolder folder_;
 };
 
-/// Rows move while each checkpoint is written. Every saved checkpoint has the state of its iteration, and a run killed
-/// before its next checkpoint resumes from there.
+/// Rows are evicted and promoted while each checkpoint is written. Every saved checkpoint must have the state of its
+/// iteration, and a run killed during a save resumes from the previous checkpoint.
 TEST_F(SlowCheckpoints, AreExactAndAKillLeavesTheEarlierOne) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   for (const std::string gpu : {"[0]", "[0, 1]"}) {
@@ -56,7 +56,7 @@ TEST_F(SlowCheckpoints, AreExactAndAKillLeavesTheEarlierOne) {
     ASSERT_GE(whole.size(), 3u);
     const std::string host = gpu == "[0]" ? "5MB" : "8MB";
     for (const std::string increments : {"", ", \"whole_every\": 3"}) {
-      if (gpu != "[0]" && increments.empty()) continue;  // the test takes long
+      if (gpu != "[0]" && increments.empty()) continue;  // skipped to save time
       SCOPED_TRACE(gpu + increments);
       const std::string limited = config(gpu, cat(R"(, "table_memory": {"host": ")", host, R"(", "disk": "rows"},)",
                                                   R"( "checkpoint": {"every": 40, "keep_last": 9)", increments, "}"));

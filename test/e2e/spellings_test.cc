@@ -1,4 +1,4 @@
-// test/fuzz/spellings.py: a table gets the same scores in every spelling.
+// test/fuzz/spellings.py: a table gets the same scores in every equivalent spelling of its cells.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +9,8 @@
 namespace hctr::test {
 namespace {
 
-/// Tables with lists, missing values, empty defaults, vocabularies and shared key spaces, whose spellings once gave
-/// different scores.
+/// Tables whose spellings had different scores in earlier versions: lists, missing values, empty defaults, vocabularies
+/// and shared key spaces.
 TEST(Spellings, HaveTheScoresOfTheOneThatTrained) {
   const char* given = std::getenv("HCTR_PYTHON");
   const std::string python = given ? given : "python3";

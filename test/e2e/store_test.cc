@@ -1,4 +1,4 @@
-// huge_ctr store: tables in memory and files, from the command line.
+// huge_ctr store: tables in memory and on disk, from the command line.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
@@ -37,7 +37,7 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
   const Outcome loaded = store({"load", "store.json"});
   ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
   EXPECT_NE(loaded.out.find("table 't': 2 rows"), std::string::npos) << loaded.out;
-  fs::remove(folder / "t.safetensors");  // the level of files has it now
+  fs::remove(folder / "t.safetensors");  // the rows are now in the store's file tier
   const Outcome got = store({"get", "store.json", "--keys", "7,9"});
   EXPECT_EQ(got.out, "7 1.5\n9 (no row) 0\n") << got.err;
   EXPECT_EQ(store({"verify", "store.json"}).out, "2 rows have the right checksum\n");
@@ -49,7 +49,7 @@ TEST(StoreProgram, LoadsAnswersVerifiesAndCompacts) {
 
 TEST(StoreProgram, WithoutAPluginTheMessageSaysWhatToInstall) {
   const TemporaryFolder folder;
-  fs::copy_file(bin_dir() / "huge_ctr", folder / "huge_ctr");  // without the library next to it
+  fs::copy_file(bin_dir() / "huge_ctr", folder / "huge_ctr");  // the plug-in libraries are missing in this folder
   write_text(folder / "store.json", R"({"redis": {}, "rocksdb": {"folder": "db"}})");
   const Outcome done = run_program((folder / "huge_ctr").string(), {"store", "stats", "store.json"}, folder.path());
   EXPECT_EQ(done.exit_code, 5);

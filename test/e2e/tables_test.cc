@@ -1,4 +1,4 @@
-// Training with tables of every kind: a direct index, two-byte storage, and the other identity.
+// Training with tables of every kind: direct keys, two-byte storage, and both values of "identity".
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Tables : public testing::Test {
     write_file(folder_ / "config.json", small_config());
     make_data(folder_.path(), "config.json", 8000, 1000, {"--vocabulary", "30", "--interactions", "0"});
   }
-  /// Returns the small config with these fields in the wide and the deep table.
+  /// Returns the small config with the fields `wide` in the wide table and `deep` in the deep table.
   static std::string config(const std::string& wide, const std::string& deep) {
     const std::string text =
         with_change(small_config(), "\"embedding_vec_size\": 1,", "\"embedding_vec_size\": 1, " + wide);

@@ -1,5 +1,5 @@
-// Configs of users: every classic model in the syntax of every version, every config section of the 2.1 guide, and keys
-// that had a meaning in some version.
+// User configs of older versions: every classic model in the syntax of every version, every config section of the 2.1
+// guide, and keys that some version defined.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -10,15 +10,13 @@
 namespace hctr::test {
 namespace {
 
-// Features that do not exist yet. While one is off, its tests expect the message that says so.
-
 class Tolerance : public testing::Test {
  protected:
   Outcome check(const std::string& config) {
     write_file(folder_ / "config.json", config);
     return run_program("huge_ctr", {"--check", "config.json"}, folder_.path());
   }
-  /// Expects that the config is valid and that every key is known.
+  /// Expects that the config is valid and that all its keys are known.
   void passes(const std::string& config) {
     const Outcome outcome = check(config);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -37,7 +35,7 @@ class Tolerance : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::string err_;  // output of the last check that passed
+  std::string err_;  // stderr of the last successful check
 };
 
 TEST_F(Tolerance, EveryModelInEverySpellingPasses) {
@@ -117,7 +115,7 @@ TEST_F(Tolerance, ParquetData) {
   }
 }
 
-/// Returns the config with every scalar member wrapped in an array of one element.
+/// Returns `value` with every scalar member wrapped in an array of one element.
 Json wrapped(const Json& value) {
   if (const auto* object = value.object()) {
     Json out(Json::Object{});
@@ -144,7 +142,7 @@ TEST_F(Tolerance, AScalarMayStandInAnArrayOfOne) {
       }
 }
 
-/// A key that some version accepts, inserted at `place` of small_config(), and whether this program uses it.
+/// A key of some version, inserted at `place` of small_config(). `has_effect`: this program uses the key.
 struct Key {
   std::string place, key;
   bool has_effect = false;
@@ -274,7 +272,7 @@ TEST_F(Tolerance, NumbersOfOtherKinds) {
   passes(with_change(small_config(), "\"combiner\": 1", "\"combiner\": \"mean\""));
 }
 
-/// A model with the config sections of the 2.1 guide. A test may replace each of them.
+/// A model with the config sections of the 2.1 guide. Tests may replace each section.
 struct Guide {
   std::string solver =
       R"("solver": {"lr_policy": "fixed", "display": 1000, "max_iter": 300000, "gpu": [0], "batchsize": 512, "snapshot": 10000000,
@@ -303,7 +301,7 @@ struct Guide {
   std::string loss =
       R"({"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc8", "label"], "regularizer": "L2", "top": "loss"})";
 
-  /// The solver names two sparse model files, so there is a second embedding, which reads the same input.
+  /// The solver lists two sparse model files, so the config has a second embedding that reads the same input.
   std::string config() const {
     const std::string second =
         R"({"type": "DistributedSlotSparseEmbeddingHash", "bottom": "data1", "top": "sparse_embedding2",

@@ -1,4 +1,4 @@
-// The program huge_ctr on small data with a planted truth.
+// huge_ctr --train on small data with a planted signal.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The devices of this machine, as values of --device.
+/// The devices of this machine, as values for --device.
 std::vector<std::string> devices() {
   std::vector<std::string> names = {"cpu"};
   if (find_gpus().count > 0) names.push_back("cuda");
@@ -78,7 +78,7 @@ TEST_F(Training, LearnsMostOfWhatThereIsToLearnAndSaysSo) {
     const Json summary = summary_of(folder_ / ("run-" + device));
     EXPECT_EQ(number(summary, "schema"), 1);
     EXPECT_EQ(number(summary, "samples"), 80000);
-    EXPECT_EQ(number(summary, "iterations"), 4 * 157);  // 20000 = 156 * 128 + 32: the partial batch is trained too
+    EXPECT_EQ(number(summary, "iterations"), 4 * 157);  // 20000 = 156 * 128 + 32: the partial batch is trained, too
     const double auc = number(*summary.find("metrics"), "AUC"), best = number(*summary.find("best_possible"), "AUC");
     EXPECT_GT((auc - 0.5) / (best - 0.5), 0.8) << device << ": " << auc << " of " << best;
     EXPECT_LT(auc, best + 0.01);
@@ -118,7 +118,7 @@ TEST_F(Training, CpuAndGpuAgreeOnTheLoss) {
 
 TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
   const std::string of_32 = with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"input_key_type\": \"I32\"");
-  // keys fit one width only
+  // these keys are valid with only one key width
   const std::vector<std::string> keys = {"--vocabulary", "31", "--interactions", "0", "--force"};
   make_data(folder_.path(), "config.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"wide/\""), "run-wide");
@@ -128,7 +128,7 @@ TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
     return bytes / (key_bytes + 8 + 20);
   };
   const int64_t expected = rows("wide", 8);
-  // The same samples with keys of 32 bits.
+  // The same samples with 32-bit keys.
   write_file(folder_ / "config32.json", of_32);
   make_data(folder_.path(), "config32.json", 20000, 5000, keys);
   train_well(with_change(small_config(), "\"out/\"", "\"narrow/\""), "run-narrow");
@@ -137,7 +137,7 @@ TEST_F(Training, ModelsHaveKeysAsWideAsTheData) {
                          "\"seed\": 7, \"input_key_type\": \"I32\""),
              "run-asked");
   EXPECT_TRUE(model("run-asked") == model("run-narrow")) << "what I32 gives";
-  // Both models load, whatever the config says.
+  // Both models load with either input_key_type.
   for (const std::string type : {"", "I32"})
     for (const std::string from : {"wide", "narrow"}) {
       const std::string load = R"("seed": 7, "dense_model_file": ")" + from + R"(/_dense_60.model",
@@ -167,7 +167,7 @@ TEST_F(Training, AnEarlierRunIsMovedAway) {
   const Outcome slash = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run/"}, folder_.path());
   EXPECT_NE(slash.err.find("it is moved to 'run.2'."), std::string::npos) << slash.err;
   EXPECT_EQ(model("run"), model("run.1"));
-  // A folder from which the run reads is not moved.
+  // A run folder that contains an input of the run is not moved.
   write_file(folder_ / "config.json", with_change(small_config(), "\"seed\": 7",
                                                   R"("seed": 7, "dense_model_file": "run/final__dense_60.model")"));
   const Outcome refused = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder_.path());
@@ -195,7 +195,7 @@ TEST_F(Training, AModelLoadedEvaluatesAsItDidWhenSaved) {
   for (const std::string& device : devices()) {
     train_well(small_config(), "first", {"--device", device});
     const double saved = number(*summary_of(folder_ / "first").find("metrics"), "AUC");
-    // A step with rate 0 changes nothing, so its evaluation equals that of the loaded model.
+    // A step with learning rate 0 changes nothing, so its evaluation equals that of the loaded model.
     std::string again = with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 1");
     again = with_change(again, "\"learning_rate\": 0.01", "\"learning_rate\": 0.0");
     again =
@@ -209,13 +209,13 @@ TEST_F(Training, AModelLoadedEvaluatesAsItDidWhenSaved) {
 
 TEST_F(Training, SnapshotsBearTheClassicNamesAndLayouts) {
   train_well(with_change(small_config(), "\"snapshot\": 1000000", "\"snapshot\": 40"), "run");
-  for (const char* iteration : {"40", "60"}) {  // the last one is saved at the end
+  for (const char* iteration : {"40", "60"}) {  // iteration 60 is the end of the run
     EXPECT_EQ(fs::file_size(folder_ / "out" / (std::string("_dense_") + iteration + ".model")),
               4u * ((15 + 4) * 16 + 16 + 16 + 1));
     const auto wide = fs::file_size(folder_ / "out" / (std::string("0_sparse_") + iteration + ".model"));
     const auto deep = fs::file_size(folder_ / "out" / (std::string("1_sparse_") + iteration + ".model"));
-    EXPECT_EQ(wide % (8 + 4), 0u);          // key, vector of 1
-    EXPECT_EQ(deep % (8 + 8 + 5 * 4), 0u);  // key, slot id, vector of 5
+    EXPECT_EQ(wide % (8 + 4), 0u);          // key, vector of one float
+    EXPECT_EQ(deep % (8 + 8 + 5 * 4), 0u);  // key, slot id, vector of five floats
     EXPECT_GT(wide, 0u);
   }
 }

@@ -1,4 +1,4 @@
-// A run that trains nothing is an error that says why, and leaves no model.
+// A run that trains on no sample fails with an error that explains the cause, and saves no model.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 class TrainsNothing : public testing::Test {
  protected:
-  /// Rows of a label, a weight and a value; the file ends with a bad record.
+  /// Writes rows of a label, a weight and a value. The file ends with an invalid record.
   void write_rows(int count, const std::string& label, const std::string& weight) {
     std::string text = "y,z,w,x\n";
     for (int r = 0; r < count; ++r) text += cat(label.empty() ? cat(r % 2) : label, ",1,", weight, ",", r % 7, "\n");

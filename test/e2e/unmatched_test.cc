@@ -1,4 +1,4 @@
-// Keys that did not occur in training are reported wherever a model scores data.
+// Keys that did not occur in training are reported whenever a model scores data.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// Rows of users, starting at `first_user`, whose ids end in `behind_user`, and pages.
+/// Rows of pages and users. User ids start at `first_user` and end with the text `behind_user`.
 std::string rows(int count, int first_user, const std::string& behind_user) {
   std::string text = "user,page,click\n";
   for (int i = 0; i < count; ++i)
@@ -68,7 +68,7 @@ TEST(UnmatchedKeys, AreReportedInTrainingEvaluationAndPrediction) {
   EXPECT_TRUE(std::filesystem::exists(folder / "scores.csv"));
 }
 
-/// A config of users and cities; one equivalent section per format.
+/// A config with users and cities as features; one equivalent section for each format.
 std::string config_of_cities(const std::string& format, const std::string& source, const std::string& gpus) {
   const std::string keys = format == "Parquet" ? R"("keys": "hash", "default": "", )" : "",
                     section = format == "Parquet" ? "parquet" : "csv";

@@ -1,4 +1,4 @@
-// A run's output while it trains: the progress line, JSON lines, metrics files, run.json and event files.
+// The output of a run during training: progress line, JSON lines, metrics files, run.json and event files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ class Watch : public testing::Test {
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
     write_file(*folder_ / "config.json", small_config());
-    // 1000 samples and batches of 128: each pass ends with a batch of 104.
+    // 1000 samples and batches of 128: each epoch ends with a batch of 104.
     make_data(folder_->path(), "config.json", 1000, 300, {"--vocabulary", "30", "--interactions", "0"});
   }
   static void TearDownTestSuite() { delete folder_; }

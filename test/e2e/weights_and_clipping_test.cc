@@ -1,4 +1,4 @@
-// Sample weights and clipped gradients in whole runs.
+// Sample weights and gradient clipping in whole runs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 class WeightsAndClipping : public ::testing::Test {
  protected:
-  /// Trains on the rows of `csv`, whose columns are click, weight, age, city. Returns the dense weights.
+  /// Trains on the rows of `csv` with the columns click, weight, age, city. Returns the dense weights.
   std::vector<float> train(const std::string& run, const std::string& csv, const std::string& losses,
                            const std::vector<std::string>& more = {}) {
     write_file(folder_ / (run + ".csv"), csv);
@@ -102,7 +102,7 @@ TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
   const Outcome done = run(with_change(config, "sliced_model/", "named_model/"));
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(read_file(folder_ / "named_model/_dense_5.model") == read_file(folder_ / "sliced_model/_dense_5.model"));
-  // The label of a prediction is the click.
+  // The label of a prediction is the click column.
   const Outcome scored = run_program(
       "huge_ctr",
       {"--predict", "named.json", "--model", "named", "--data", "sliced.csv", "--out", "-", "--device", "cpu"},

@@ -1,4 +1,5 @@
-// tools/lint_words.py finds the habits it names, and tools/draw_sentences.py finds comments, messages and paragraphs.
+// tools/lint_words.py reports the phrases that it lists, and tools/draw_sentences.py finds comments, messages and
+// paragraphs.
 #include <gtest/gtest.h>
 
 #include "support/paths.h"

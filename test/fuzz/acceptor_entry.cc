@@ -1,4 +1,4 @@
-// The states of an Acceptor with several connections at once.
+// Fuzz entry: the states of an Acceptor with several concurrent connections.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -17,11 +17,11 @@ namespace {
 const JobKey kKeyOfJob{"the secret of the job", "job"};
 constexpr const char* kKinds = "dc";
 
-/// The other end of a connection, driven by a script of bytes.
+/// The peer of a connection. The fuzzer's bytes script its actions.
 struct Stranger {
   TcpSocket socket{};
   std::string challenge{}, sent{};  // received and sent bytes
-  bool proved = false;              // its first bytes were a correct answer of an expected kind
+  bool proved = false;              // whether the first bytes were a valid response of an expected kind
 
   void connect(int port) {
     socket = TcpSocket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -30,7 +30,7 @@ struct Stranger {
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     expect(::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    const linger at_once{1, 0};  // leaves no closed connection in TIME_WAIT
+    const linger at_once{1, 0};  // closes with RST, so no connection stays in TIME_WAIT
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   void send(const std::string& bytes) {
@@ -53,7 +53,7 @@ struct Stranger {
   }
 };
 
-/// An accepted text comes from a stranger that has proved its membership, and is the text that it sent.
+/// An accepted text must come from a peer that has proved its membership, and must equal the text that the peer sent.
 void expect_member(const Accepted& accepted, std::span<const Stranger> strangers) {
   expect(accepted.greeting.size() <= kMostGreeting);
   const bool belongs = std::any_of(strangers.begin(), strangers.end(), [&](const Stranger& each) {

@@ -1,4 +1,4 @@
-// Mutates inputs of checkpoint_state such that most of them are still read up to their state.
+// Mutates inputs of the entry checkpoint_state such that most mutated inputs are parsed as far as the state.
 #include <cctype>
 #include <cstring>
 #include <random>
@@ -10,7 +10,7 @@
 namespace hctr::fuzz {
 namespace {
 
-/// A number that is valid in a manifest, or invalid.
+/// A number for a manifest, valid or invalid.
 std::string other_number(std::minstd_rand& random, const std::string& before) {
   static constexpr const char* kNumbers[] = {"0",
                                              "1",
@@ -45,7 +45,7 @@ size_t mutate_checkpoint_state(uint8_t* data, size_t size, size_t max_size, unsi
   if (!zero || random() % 64 == 0) return mutate(data, size, max_size);
   const auto text = static_cast<size_t>(zero - data), state = text + 1;
   if (random() % 16 != 0 && size > state) return state + mutate(data + state, size - state, max_size - state);
-  // Replaces one number by another.
+  // Replaces one number with another.
   std::vector<size_t> begins;
   for (size_t i = 1; i < text; ++i)
     if (std::isdigit(data[i]) != 0 && (data[i - 1] == ' ' || data[i - 1] == '[')) begins.push_back(i);

@@ -1,4 +1,4 @@
-// Code shared by all entries.
+// Code shared by all fuzz entries.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,12 +15,12 @@
 
 namespace hctr::fuzz {
 
-/// Checks a promise of the parser; crashes if it does not hold.
+/// Crashes if `holds` is false, that is, if the parser violates an invariant.
 inline void expect(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Runs `body`. Bad data must be an Error(data) or Error(io), nothing else.
+/// Runs `body`. Invalid data must throw Error(data) or Error(io), no other exception.
 template <class Body>
 void tolerate(Body&& body) {
   try {
@@ -30,7 +30,7 @@ void tolerate(Body&& body) {
   }
 }
 
-/// Removes one byte from the front; 0 if there is none.
+/// Removes and returns the first byte; returns 0 if `bytes` is empty.
 inline uint8_t take(Bytes& bytes) {
   if (bytes.empty()) return 0;
   const uint8_t first = bytes[0];
@@ -73,7 +73,7 @@ inline DataSection small_section(int64_t dense, std::vector<std::array<int64_t, 
   return section;
 }
 
-/// Checks invariants of every block.
+/// Checks the invariants of every block.
 inline void expect_whole(const SampleBlock& block, const RecordShape& shape) {
   const auto bags = static_cast<size_t>(block.rows * shape.slots());
   expect(block.rows >= 0 && block.offsets.size() > bags && block.offsets[0] == 0);

@@ -1,4 +1,4 @@
-// Feature specifications: the YAML, and the rows of a text and a binary file together.
+// Fuzz entries for feature specifications: the YAML file, and rows of a text file combined with a binary file.
 #include "formats/features/feature_cutter.h"
 #include "formats/features/feature_parser.h"
 #include "fuzz/entry_tools.h"

@@ -1,4 +1,4 @@
-// The fuzzer of the entry in the program's name: fuzz_<entry>.
+// The fuzzer program. Its own name, fuzz_<entry>, selects the entry.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// Messages of processes when they join, and when one ends another.
+// Fuzz entries for messages between processes: when they join the job, and when one process aborts another.
 #include <algorithm>
 #include <cstdlib>
 
@@ -14,7 +14,7 @@ void join_greeting(Bytes bytes) {
   expect(text.size() <= kMostGreeting && greeting->processes >= 1 && greeting->processes <= kMostProcesses &&
          greeting->process >= 0 && greeting->port >= 0 && greeting->port <= 65535);
   expect(greeting->host.find_first_of(" \n\t\x1b") == std::string::npos && !greeting->host.empty());
-  if (greeting->version.find('\\') != std::string::npos) return;  // escaping may have made it longer than allowed
+  if (greeting->version.find('\\') != std::string::npos) return;  // escaped text may exceed the length limit
   const auto same = greeting_from(text_of(*greeting));
   expect(same && same->process == greeting->process && same->processes == greeting->processes &&
          same->port == greeting->port && same->host == greeting->host && same->version == greeting->version);

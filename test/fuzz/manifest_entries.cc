@@ -1,4 +1,4 @@
-// Manifests with correct checksums, as another program or somebody with the key could write them.
+// Fuzz entries for manifests with correct checksums, as another program or a holder of the key could write them.
 #include "config/checked_json.h"
 #include "formats/checkpoint/manifest.h"
 #include "formats/model/model_manifest.h"
@@ -22,7 +22,7 @@ void write_signed(const std::string& name, const Json& json) {
   model_folder().write(name, Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
 }
 
-/// Bad data must be an error of these kinds, nothing else.
+/// Invalid data must throw one of these kinds of Error, no other exception.
 template <class Body>
 void refuse(Body&& body) {
   try {

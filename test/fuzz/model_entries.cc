@@ -1,4 +1,4 @@
-// Configs, model files, and the files of checkpoints.
+// Fuzz entries for configs, model files and checkpoint files.
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,15 +67,15 @@ struct FuzzedModel {
   }
 };
 
-/// Recreated only if it holds something: that takes longer than refusing a file.
+/// An empty model. Creating one takes longer than rejecting a file, so the model is reused until it contains rows.
 FuzzedModel& empty_model() {
-  shared_runtime();  // created before the model, so that it is destroyed after it
+  shared_runtime();  // constructed before `model`, so destroyed after `model`
   static std::unique_ptr<FuzzedModel> model;
   if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
   return *model;
 }
 
-/// The numbers of rows in a checkpoint, as text.
+/// The row counts in a checkpoint, as text.
 std::string row_counts(const Manifest& manifest) {
   std::string counts;
   if (const Json::Object* values = manifest.files.at(0).values.object())
@@ -84,7 +84,7 @@ std::string row_counts(const Manifest& manifest) {
   return counts;
 }
 
-/// A model for the exact state of a checkpoint, with as many rows. Calls `load` with it.
+/// Calls `load` with a model whose row counts equal those of the checkpoint, for loading the exact state.
 template <class Load>
 void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {
   shared_runtime();
@@ -92,7 +92,7 @@ void with_model_of_as_many_rows(const Manifest& manifest, const Load& load) {
   static std::string loaded;
   const std::string counts = row_counts(manifest);
   if (!model || (loaded != counts && model->has_rows())) model = std::make_unique<FuzzedModel>();
-  loaded.clear();  // until the state is complete
+  loaded.clear();  // stays empty if `load` throws
   load(*model);
   loaded = counts;
 }
@@ -118,7 +118,7 @@ void model_set(Bytes bytes) {
   SolverSection& solver = fuzzed.config.solver;
   solver.dense_model_file.clear();
   solver.sparse_model_file.clear();
-  // Zero bytes of the files themselves are written as 255.
+  // Zero bytes separate the files of an input, so 255 encodes a zero byte within a file.
   const auto unmask = [](Bytes masked) {
     std::vector<uint8_t> plain(masked.begin(), masked.end());
     for (uint8_t& byte : plain) byte = static_cast<uint8_t>(byte == 255 ? 0 : byte);
@@ -150,7 +150,8 @@ namespace {
 constexpr const char* kStateFile = "rank_0.state";
 
 const fs::path& checkpoint_folder() {
-  static const fs::path folder = new_folder("iteration_000001");  // so that later increments can build on it
+  // named like a checkpoint, so that increments can refer to it as their base
+  static const fs::path folder = new_folder("iteration_000001");
   return folder;
 }
 
@@ -159,7 +160,7 @@ Manifest manifest_of_state(Bytes text) {
   Manifest manifest;
   manifest.files.push_back(state_index(json));
   manifest.files[0].file = kStateFile;
-  // The base's rows are in the same file.
+  // The rows of the base are stored in the same file.
   if (const Json* index = json.find("base")) {
     Manifest whole;
     whole.files.push_back(state_index(*index));
@@ -170,8 +171,8 @@ Manifest manifest_of_state(Bytes text) {
   return manifest;
 }
 
-/// The manifest in a text; none if it is refused. Most inputs differ only in the bytes after the text, and reading it
-/// takes longer than everything else, so results are cached by text.
+/// Returns the manifest in `text`; nullopt if the manifest is rejected. Most inputs differ only in the bytes after the
+/// text, and parsing the text dominates the run time, so results are cached by text.
 const std::optional<Manifest>& known_manifest(Bytes text) {
   static std::unordered_map<std::string, std::optional<Manifest>> known;
   std::string key = bytes_text(text);
@@ -200,7 +201,8 @@ bool loads_checkpoint(Bytes bytes) {
   tolerate([&] {
     if (exact) return with_model_of_as_many_rows(*manifest, load);
     shared_runtime();
-    static std::unique_ptr<FuzzedModel> model;  // candidates may have been loaded without a row
+    // recreated for every load, because a load may add candidates without adding a row
+    static std::unique_ptr<FuzzedModel> model;
     if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
     load(*model);
     model.reset();

@@ -1,4 +1,4 @@
-// Code shared by the entries for model files and checkpoints.
+// Code shared by the fuzz entries for model files and checkpoints.
 #pragma once
 
 #include <fcntl.h>
@@ -19,14 +19,14 @@ namespace hctr::fuzz {
 
 inline std::string bytes_text(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// The bytes before the first zero byte, and those after it.
+/// Splits `bytes` at the first zero byte, which belongs to neither part.
 inline std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
   size_t at = 0;
   while (at < bytes.size() && bytes[at] != 0) ++at;
   return {bytes.first(at), bytes.subspan(std::min(at + 1, bytes.size()))};
 }
 
-/// The JSON of a manifest whose checksum is correct.
+/// Parses a manifest without checking its checksum. Returns an empty Json if the text is not JSON.
 inline Json manifest_json(Bytes bytes) {
   try {
     return Json::parse(bytes_text(bytes), "manifest");
@@ -36,7 +36,7 @@ inline Json manifest_json(Bytes bytes) {
   }
 }
 
-/// Files in memory, one folder for each process.
+/// A folder of this process for files in memory (/dev/shm).
 class ModelFolder {
  public:
   ModelFolder() : path_(fs::path("/dev/shm") / cat("hctr-fuzz-", ::getpid())) { fs::create_directories(path_); }
@@ -62,13 +62,13 @@ inline const ModelFolder& model_folder() {
   return folder;
 }
 
-/// A new subfolder.
+/// Creates a subfolder of model_folder().
 inline fs::path new_folder(const std::string& name) {
   fs::create_directories(model_folder().path() / name);
   return model_folder().path() / name;
 }
 
-/// A file that stays open while its content is replaced.
+/// A file that stays open while the fuzzer replaces its content.
 class RewrittenFile {
  public:
   explicit RewrittenFile(const fs::path& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
@@ -88,7 +88,7 @@ class RewrittenFile {
   mutable size_t size_ = SIZE_MAX;
 };
 
-/// A wide and a deep table, a layer with statistics, and Adam.
+/// Config of a model with a wide and a deep table, a layer with statistics, and Adam.
 const Config& fuzzed_model();
 
 }  // namespace hctr::fuzz

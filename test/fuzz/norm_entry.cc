@@ -1,4 +1,4 @@
-// Norm files, cut, found and parsed as for training.
+// Fuzz entry for Norm files: cutting into chunks, finding records and parsing, as in training.
 #include "formats/norm/norm_cutter.h"
 #include "formats/norm/norm_parse.h"
 #include "formats/norm/norm_walk.h"
@@ -7,9 +7,10 @@
 namespace hctr::fuzz {
 namespace {
 
-/// Finding a record from any begin of a range, and reading on from there, stays within the bytes.
+/// guess_record() at any offset of a range, and reading on from the guessed record, must not read outside `bytes`.
 void expect_guesses_within(const NormInfo& info, Bytes bytes) {
-  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that a sanitizer notices reads past it
+  // a copy of exact size, so that sanitizers detect reads past the end
+  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   const std::span all(reinterpret_cast<const std::byte*>(copy.data()), copy.size());
   for (auto at = static_cast<size_t>(info.first_block); at < all.size(); at += 1 + all.size() / 8) {
     const auto guess = guess_record(info, all.subspan(at), static_cast<int64_t>(at));
@@ -20,7 +21,7 @@ void expect_guesses_within(const NormInfo& info, Bytes bytes) {
   }
 }
 
-/// A packed block holds the same samples.
+/// Expects that a packed block has the same samples as `block`.
 void expect_same(const SampleBlock& block, const SampleBlock& packed, const RecordShape& shape) {
   expect(packed.rows == block.rows);
   const auto same = [](const std::vector<float>& a, const std::vector<float>& b, int64_t count) {
@@ -85,7 +86,7 @@ void norm_file(Bytes bytes) {
       }
       expect_whole(block, info->shape);
       if (chunk.records == 0) continue;
-      NormCutter again(info, chunk.begin, range);  // continuing at the begin of a chunk gives that chunk
+      NormCutter again(info, chunk.begin, range);  // a cutter that starts at chunk.begin must return the same chunk
       Chunk same;
       expect(again.next(same));
       find_norm_records(*info, same);

@@ -1,4 +1,4 @@
-// Untrusted input of preprocess --apply: preprocess.json and vocabulary.bin.
+// Fuzz entry for the untrusted input of preprocess --apply: preprocess.json and vocabulary.bin.
 #include "fuzz/model_entry_tools.h"
 #include "prepare/preprocess/saved_columns.h"
 

@@ -6,8 +6,8 @@
 namespace hctr::fuzz {
 namespace {
 
-/// Rows parsed directly into a batch equal those of a block, or are an error if any is bad. The memory has exactly the
-/// required size. `Key`: the key type of the batch.
+/// Expects that rows parsed directly into a batch equal the rows of `block`, or that parsing fails if a row is bad. The
+/// batch memory has exactly the required size. `Key`: the key type of the batch.
 template <class Key>
 void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row,
                       const SampleBlock& block, int64_t bad) {
@@ -45,7 +45,8 @@ void raw_records(Bytes bytes) {
   if (pick & 4) section.slot_size_array = {7, 5};
   const RawShape shape(section, pick & 8 ? 8 : 4);
   const auto policy = pick & 16 ? BadRecordPolicy::skip : BadRecordPolicy::error;
-  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());  // so that a sanitizer notices reads past it
+  // a copy of exact size, so that sanitizers detect reads past the end
+  const std::vector<uint8_t> copy(bytes.begin(), bytes.end());
   tolerate([&] {
     const int64_t records = hctr::raw_records(shape, "fuzz", static_cast<int64_t>(copy.size()));
     RawScratch scratch;

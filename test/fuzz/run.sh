@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a while, and prints their results: test/fuzz/run.sh [SECONDS [FUZZERS AT A TIME]]; default: 900
-# and 2. Corpora and findings are in a folder that stays (FUZZ_FOLDER, by default a new one): move crash-* files to
-# test/fuzz/corpus once their bug is fixed.
+# Runs every fuzzer for some time and prints the results: test/fuzz/run.sh [SECONDS [PARALLEL_FUZZERS]]; default: 900
+# and 2. Corpora and findings are stored in FUZZ_FOLDER (default: a new folder). After fixing a bug, move its crash-*
+# file to test/fuzz/corpus.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here/../../build/cpu-fuzz/bin
@@ -10,7 +10,7 @@ folder=${FUZZ_FOLDER:-$(mktemp -d)}
 run() {
   entry=$1
   mkdir -p "$folder/$entry"
-  cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some versions return 1 if a file exists
+  cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some versions of cp return 1 if a file exists
   code=0
   nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -entropic=0 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$entry.log")

@@ -1,4 +1,4 @@
-// What clients of the service send, and its config files.
+// Fuzz entries for requests to the service and for its config files.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using serve::HttpParser;
 
-/// Runs what may refuse the bytes. A config that is wrong is an Error(config).
+/// Runs `body`, which may throw Refusal or Error(config), no other Error.
 template <class Body>
 void tolerate_refusal(const Body& body) {
   try {
@@ -26,7 +26,7 @@ void tolerate_refusal(const Body& body) {
   }
 }
 
-/// What a reader of a model does with each tensor first.
+/// Converts each tensor, as a model reader does first.
 void read_tensors_of(const serve::InferRequest& request) {
   for (const serve::NamedTensor& input : request.inputs) {
     serve::expect_whole(input);
@@ -48,7 +48,7 @@ serve::HttpLimits limits_of_fuzzing() {
 
 void http_request(Bytes bytes) {
   if (bytes.empty()) return;
-  // Whole, and in parts of a size.
+  // Parses the request at once, and in parts of `part` bytes.
   const std::string text(bytes.begin() + 1, bytes.end());
   const size_t part = 1 + bytes[0] % 16;
   HttpParser whole(limits_of_fuzzing()), parts(limits_of_fuzzing());

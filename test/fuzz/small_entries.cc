@@ -1,4 +1,4 @@
-// File lists, and the values of single cells.
+// Fuzz entries for file lists and for the values of single cells.
 #include <cstdio>
 
 #include "formats/data/text_values.h"
@@ -20,7 +20,7 @@ void cell_values(Bytes bytes) {
   double number = 0;
   int64_t integer = 0;
   uint64_t hex = 0;
-  if (read_number(text, number)) {  // the slow way reads everything that the quick way reads, with the same result
+  if (read_number(text, number)) {  // strtod must return the same number as the fast parser
     char* end = nullptr;
     const std::string ended = text + "\n";
     expect(std::strtod(ended.c_str(), &end) == number);

@@ -41,7 +41,7 @@ class Column:
     kind: str  # int, float, text, bool, date
     values: list  # None where a value is missing; lists in a list column
     role: str  # label, dense, slot
-    group: dict = field(default_factory=dict)  # the config's fields for it, except its name and separator
+    group: dict = field(default_factory=dict)  # further config fields of the column
     is_list: bool = False
 
     @property
@@ -112,7 +112,7 @@ def random_value(rng, kind, trim):
 
 
 def random_values(rng, kind, rows, trim):
-    """Values of a column, some of them missing; few distinct ones, so that evaluation knows them."""
+    """Values of a column, some missing. There are few distinct values, so that evaluation keys occur in training."""
     some = [random_value(rng, kind, trim) for _ in range(rng.choice([1, 3, 8, rows]))]
     missing = rng.choice([0, 0, 0.2, 1 if rng.random() < 0.1 else 0.5])
     return [None if rng.random() < missing else rng.choice(some) for _ in range(rows)]
@@ -143,8 +143,8 @@ def random_dense(rng, name, rows, trim):
     if learned and rng.random() < 0.4:
         group.update({"mean": [1.5], "std": [20]})
     elif learned and len(set(column.present())) < 2:
-        group["transform"] = "none"  # nothing could be learned
-    # In Parquet a missing value needs a default; in text it is 0 by default.
+        group["transform"] = "none"  # standardize needs two distinct values
+    # A missing value in a Parquet file needs a default. In a text file the default is 0.
     if "mean" in group or "standardize" not in group["transform"] or rng.random() < 0.3:
         group["default"] = rng.choice([0, -1, 2.5])
     return column
@@ -165,7 +165,7 @@ def random_slot(rng, name, rows, trim, is_list):
     if kind == "key":
         column.kind = "int"
     if kind == "text" and keys == "hash" and rng.random() < 0.3:
-        del column.group["keys"]  # texts get it anyway
+        del column.group["keys"]  # texts are hashed by default
     return column
 
 
@@ -190,7 +190,7 @@ def random_table(rng):
 
 
 def share_keys(rng, slots):
-    """Makes some slots with equal key rules share their keys."""
+    """Makes some slots with equal "keys" rules share one key space."""
     alike = [slot for slot in slots if slot.group.get("keys") == "hash" and "buckets" not in slot.group]
     if len(alike) > 1 and rng.random() < 0.5:
         for slot in alike:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes random tables in many spellings, trains a model on one and scores all of them.
+"""Writes random tables in many spellings, trains a model on one spelling, and scores all spellings.
 
     spellings.py [--bin build/cpu/bin] [--seconds 60] [--first 1]         seeds from 1 on, for a minute
     spellings.py --seeds 17,23 [--keep found]                             these seeds alone
 
 A spelling is a file with the same values: text with other delimiters, quoted, compressed, with columns in another order
-and numbers in another notation, or Parquet with other types. Its scores must equal those of the first spelling, to the
-last digit, or the command must fail. With --altered there are spellings whose values may be read differently, such as
-007 for 7 in a hashed slot; then other scores are allowed if a message names the column. Findings are printed with their
-seed, and their files stay in the folder of --keep. Parquet is omitted if Python has no pyarrow, or huge_ctr no plug-in.
+and numbers in another notation, or Parquet with other types. The scores of a spelling must equal the scores of the
+first spelling in every digit, or the command must fail. With --altered there are also spellings whose values may be
+read differently, such as 007 for 7 in a hashed slot. Then other scores are allowed if a message names the column.
+Findings are printed with their seed, and their files are copied to the folder of --keep. Parquet is omitted if Python
+has no pyarrow or huge_ctr has no plug-in.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from table_spellings import parquet_spellings, text_spellings  # noqa: E402
 
 
 def model_layers(table):
-    """A Data layer without its format, and a linear model of its dense values and vectors."""
+    """A Data layer without its format, and a linear model of its dense values and embedding vectors."""
     slots, dense = len(table.slots), len(table.dense)
     data = {"type": "Data", "label": {"top": "label"}, "sparse": []}
     data["dense"] = {"top": "dense", "dense_dim": dense}
@@ -64,7 +65,7 @@ def config_of(table, spelling):
 
 
 class Run:
-    """The programs in the folder of one seed."""
+    """Runs the programs in the folder of one seed."""
 
     def __init__(self, huge_ctr, folder):
         self.huge_ctr, self.folder = str(huge_ctr), folder
@@ -80,7 +81,7 @@ class Run:
 
 
 class Finding(Exception):
-    """A violation of the rules above."""
+    """A violation of the rules in the module docstring."""
 
 
 def problem_of(done):
@@ -89,7 +90,7 @@ def problem_of(done):
 
 
 def judge(spelling, done, scores, expected):
-    """The result of a spelling: "equal", "refused" or "said". Raises a Finding."""
+    """Returns the result of a spelling: "equal", "refused" or "said" (a message names the column). Raises a Finding."""
     if done.returncode != 0:
         if spelling.must:
             raise Finding(f"{spelling.name}: refused: {problem_of(done)}")
@@ -105,7 +106,7 @@ def judge(spelling, done, scores, expected):
 
 
 def try_seed(seed, huge_ctr, folder, altered):
-    """Returns the number of spellings by result. Findings are raised together."""
+    """Returns the number of spellings by result. Raises all findings together."""
     rng = random.Random(seed)
     table = random_table(rng)
     spellings = text_spellings(table, rng, folder)

@@ -1,4 +1,4 @@
-"""Spellings of a table: files with its values, and the section of a config that reads them."""
+"""Spellings of a table: files with its values, and the config section that reads them."""
 
 import copy
 import datetime
@@ -21,7 +21,7 @@ class Spelling:
     file: str
     section: dict
     must: bool = True  # reading must succeed
-    altered: list = field(default_factory=list)  # columns whose values may be read differently
+    altered: list = field(default_factory=list)  # columns with values that a reader may interpret differently
 
 
 def text_of(value, kind):
@@ -31,7 +31,7 @@ def text_of(value, kind):
 
 
 def section_of(table, lists, vocabulary):
-    """Fields shared by csv and parquet. `lists`: the separator of lists. `vocabulary`: writes a file of texts."""
+    """Config fields shared by csv and parquet. `lists`: the list separator. `vocabulary`: writes a vocabulary file."""
     section = {"labels": [{"column": table.label.name, **table.label.group}], "dense": [], "slots": []}
     for column in table.dense:
         section["dense"].append({"columns": [column.name], **column.group})
@@ -58,12 +58,12 @@ class Dialect:
     line_end: str = "\n"
     bom: bool = False
     header: bool = True
-    shuffled: bool = False  # columns in another order, with an unused one
+    shuffled: bool = False  # columns in another order, plus an unused column
     blanks: bool = False  # blanks around cells that are trimmed
-    marks: bool = False  # missing values spelled as texts
+    marks: bool = False  # missing values written as marker texts
     parts: int = 1  # files
     pack: str = ""  # gz, zst
-    number: str = ""  # the spelling of numbers
+    number: str = ""  # the notation of numbers
 
     def cell(self, text, trim):
         special = [*self.delimiter, "\n", "\r"] + ([self.quote] if self.quote else [])
@@ -76,7 +76,7 @@ class Dialect:
 
 
 def written_number(value, kind, how):
-    """The same number in another notation; None if it has none."""
+    """The same number in another notation; None if there is no other notation."""
     if kind == "bool":
         value, kind = int(value), "int"
     if how == "long":
@@ -109,14 +109,14 @@ def dialects(rng):
 
 
 def packed(data, pack):
-    """The bytes of a file; if gzip, in two members."""
+    """The data, compressed by `pack`; gzip data has two members."""
     if pack == "gz":
         return gzip.compress(data[:100]) + gzip.compress(data[100:])
     return pyarrow.compress(data, "zstd", asbytes=True) if pack == "zst" else data
 
 
 def cells_of(table, column, dialect, rng, number):
-    """The texts of a column, without quotes."""
+    """The cell texts of a column, without quotes."""
     cells = []
     for value in column.values:
         if value is None or value == []:
@@ -133,12 +133,12 @@ def cells_of(table, column, dialect, rng, number):
 
 
 def write_text(table, dialect, name, rng, folder):
-    """Writes the files and returns the path to read, the names of columns, and the names of altered ones."""
+    """Writes the files. Returns the path to read, the column names, and the altered columns."""
     columns, altered = [], []
     for column in table.columns():
         number = dialect.number if column.kind in ("int", "float", "bool") and not column.is_list else ""
         if number == "blanks" and table.trim:
-            number = ""  # the same value
+            number = ""  # trimming removes the blanks
         if number and (column.role == "slot" or column.role == "label" and "positive" in column.group):
             altered.append(column.name)
         columns.append([column.name] + cells_of(table, column, dialect, rng, number))
@@ -220,7 +220,7 @@ def as_date_time(value, kind):
 
 
 def types_of(column):
-    """Arrow types, functions that convert to their values, and whether reading must succeed."""
+    """Two lists of pairs (Arrow type, conversion of values): types that must be readable, and types that may fail."""
     kind, text = column.kind, (pyarrow.string(), text_of)
     types = {
         "int": [
@@ -276,7 +276,7 @@ def array_of(column, made):
 
 
 def write_parquet(table, name, rng, folder, certain, shuffled):
-    """Writes a file and returns whether reading must succeed."""
+    """Writes a Parquet file, and returns whether reading it must succeed."""
     arrays, must = {}, True
     for column in table.columns():
         sure, unsure = types_of(column)
@@ -287,7 +287,7 @@ def write_parquet(table, name, rng, folder, certain, shuffled):
                 must &= made[2]
                 break
             except (ValueError, OverflowError, pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-                pass  # a type that cannot hold these values
+                pass  # this type cannot represent the values
     names = list(arrays)
     if shuffled:
         rng.shuffle(names)
@@ -318,6 +318,6 @@ def parquet_spellings(table, rng, folder):
         section = copy.deepcopy(section_of(table, "", vocabulary))
         for group in section["dense"]:
             if "default" not in group and not ("standardize" in group["transform"] and "mean" not in group):
-                group["default"] = 0  # as in text
+                group["default"] = 0  # text files have this default
         found.append(Spelling(name, "Parquet", f"{name}.parquet", section, must))
     return found

@@ -1,4 +1,4 @@
-// Texts, parsed whole and in two parts.
+// Fuzz entry for text formats: parses a text as a whole and in two parts.
 #include "formats/text/criteo_set.h"
 #include "formats/text/csv_set.h"
 #include "fuzz/entry_tools.h"
@@ -8,7 +8,7 @@ namespace {
 
 CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
-/// A parsed text as plain values, rows one after another.
+/// The rows of a parsed text as plain values, one row after another.
 struct Parsed {
   std::vector<float> numbers;
   std::vector<std::vector<int64_t>> bags;
@@ -50,13 +50,13 @@ Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& 
   return parsed;
 }
 
-/// If the text is cut where a cutter would cut it, the parts parse to the same rows as the whole.
+/// Cuts the text where a cutter would cut. Both parts together must have the same rows as the whole text.
 void parse_whole_and_cut(const std::string& text, size_t near, const TextFormat& format, const RowMaker& maker,
                          const RecordShape& shape) {
   const Parsed whole = parse(text, format, maker, shape);
   const size_t cut = end_of_last_record(std::string_view(text).substr(0, near), format.grammar);
   const Parsed first = parse(text.substr(0, cut), format, maker, shape);
-  expect(!first.failed);  // complete records: no quote stays open
+  expect(!first.failed);  // complete records: no open quote
   const Parsed both = parse(text.substr(cut), format, maker, shape, first);
   expect(both.failed == whole.failed);
   if (whole.failed) return;

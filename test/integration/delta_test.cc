@@ -1,5 +1,5 @@
-// Deltas of models: a full model plus the deltas after it equals, byte for byte, the full model that training saves at
-// the iteration of the last delta.
+// Model deltas: a full model plus all deltas since equals, byte for byte, the full model that training saves at the
+// iteration of the last delta.
 #include <gtest/gtest.h>
 
 #include "every_table.h"
@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// Trains twice: with a full model every 5 iterations, and with deltas between those of iterations 5 and 20.
+/// Trains twice: with a full model every 5 iterations, and with deltas between the full models of iterations 5 and 20.
 template <class Base>
 class DeltasOf : public Base {
  protected:
@@ -41,7 +41,7 @@ class DeltasOf : public Base {
     return Json::parse(read_file(folder_ / "delta.json"), "delta.json");
   }
   static int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
-  /// Sums over all tables.
+  /// The sum of the field `name` over all tables.
   int64_t sum(const Json& delta, const char* name) {
     int64_t all = 0;
     for (const Json& table : *delta.find("tables")->array()) all += number(table, name);
@@ -67,7 +67,7 @@ class DeltasOf : public Base {
   struct Case {
     std::string name, config, gpu = "[0]";
     bool removes = false, all_change = false;
-    bool same_code = false;  // another case runs the same code, so sanitizers need not run this one
+    bool same_code = false;  // sanitizers skip this case, because another case runs the same code
   };
   void expect_exact(const Case& one) {
     if (kSanitized && one.same_code) return;
@@ -107,7 +107,7 @@ class Deltas : public DeltasOf<RanksTest> {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + object + "}, ");
   }
-  /// The deep table with these fields and a limit of 100 rows.
+  /// The config with `fields` in the deep table and a limit of 100 rows.
   std::string full(const std::string& fields) const {
     return with_change(config_, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
                        cat(R"("max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 5, )", fields));
@@ -140,14 +140,14 @@ TEST_F(Deltas, MakeTheWholeModelUnderEveryPolicy) {
   expect_exact({.name = "rows of two bytes", .config = deep(R"("storage": "bf16")")});
   expect_exact({.name = "keys of all slots", .config = deep(R"("identity": "key")"), .same_code = true});
   expect_exact({.name = "v3", .config = with_change(config_, "\"seed\": 7", "\"seed\": 7, \"model_format\": \"v3\"")});
-  // Increments of checkpoints have separate marks.
+  // Checkpoint increments track changed rows separately from deltas.
   expect_exact({.name = "with checkpoints",
                 .config = with_change(full(R"("when_full": "evict_lru")"), "\"seed\": 7",
                                       R"("seed": 7, "checkpoint": {"every": 3, "whole_every": 3, "folder": "ckpt"})"),
                 .removes = true});
 }
 
-/// Memory holds few more rows than a batch; change marks are evicted to disk with their rows.
+/// Memory holds few more rows than a batch has. Change marks are evicted to disk with their rows.
 TEST_F(Deltas, HoldRowsThatAreOnADisk) {
   const auto on_disk = [&](const std::string& fields) {
     const std::string wide = with_change(config_, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024" + fields);
@@ -176,7 +176,7 @@ TEST_F(Deltas, AreTheSameOnSeveralRanks) {
   }
 }
 
-/// Few keys in large batches: in some tables every row changes.
+/// Large batches with few keys: in some tables every row changes.
 TEST_F(DeltasOfEveryTable, MakeTheWholeModel) {
   for (const char* gpu : {"[0]", "[0, 1]"}) {
     clean();
@@ -198,7 +198,7 @@ TEST_F(Deltas, OfARunThatGoesOnBeginWithAWholeModel) {
   };
   ASSERT_EQ(train(with_length(30), "[0]", "whole", "\"snapshot\": 5").exit_code, 0);
   ASSERT_EQ(train(with_length(12), "[0]", "deltas", saves).exit_code, 0);
-  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // a part left by a killed run
+  fs::create_directories(folder_ / "deltas" / "_delta_13.part");  // left over from a killed run
   const Outcome went_on = train(with_length(30), "[0]", "deltas", saves, {"--resume", "latest"});
   ASSERT_EQ(went_on.exit_code, 0) << went_on.err;
   EXPECT_FALSE(fs::exists(folder_ / "deltas" / "_delta_13.part"));

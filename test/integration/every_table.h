@@ -1,4 +1,4 @@
-// A model with a table for every placement, combiner and number of keys, and every optimizer to train it with.
+// A model with a table for every placement, combiner and number of keys, and every optimizer.
 #pragma once
 
 #include "ranks_fixture.h"
@@ -35,7 +35,7 @@ inline const Rule kRules[] = {
      1e-5},
 };
 
-/// Tables by placement and combiner; their names contain both.
+/// One table per placement and combiner; the table's name contains both.
 class EveryTable : public RanksTest {
  protected:
   static constexpr int kRows = 40;  // keys per slot
@@ -87,7 +87,7 @@ class EveryTable : public RanksTest {
     make_data(folder_.path(), "data.json", 1300, 200, {"--vocabulary", std::to_string(kRows)});
   }
 
-  /// A plan that places every table as its name says. For the automatic ones: slot 0 on every rank, slot 1 sharded.
+  /// A plan that places every table according to its name. For automatic placement: slot 0 replicated, slot 1 sharded.
   std::string planned(const std::string& config, int ranks) {
     std::string plan;
     for (const Table& table : tables_) {
@@ -107,7 +107,7 @@ class EveryTable : public RanksTest {
     return with_change(config, "\"seed\": 7", R"("seed": 7, "placement_file": "plan.json")");
   }
 
-  /// Trains with one process for each of `hosts`, joined over TCP. Processes with the same name are on one host.
+  /// Trains with one process per entry of `hosts`, joined over TCP. Processes with the same name are on one host.
   Result on_hosts(const std::string& config, const std::vector<const char*>& hosts, const std::string& gpu) {
     for (const char* folder : {"hosts", "hosts-run"}) fs::remove_all(folder_ / folder);
     write_file(folder_ / "hosts.json",

@@ -1,5 +1,5 @@
-// Training on files that are added while it runs gives the same model as the same files at once, in every format, on
-// any number of ranks, and after an interruption.
+// Training on files that are added during the run. The model equals the model of training on all files from the start:
+// in every format, on any number of ranks, and after an interruption.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -51,7 +51,7 @@ class Follow : public RanksTest {
     write_config(config, name, gpu, fields);
     return start_program("huge_ctr", words(name), folder_.path(), {}, name);
   }
-  /// Adds the file to the followed folder, as a program that writes it there would.
+  /// Adds a file to the followed folder, as a writing program does.
   void add_file(int number) {
     fs::copy_file(folder_ / cat("train.", number, ".data"), folder_ / "in" / ".writing");
     fs::rename(folder_ / "in" / ".writing", folder_ / "in" / cat("part", number, ".data"));
@@ -61,10 +61,11 @@ class Follow : public RanksTest {
   }
   void end_files() { write_file(folder_ / "in" / "_END", ""); }
   void append(const std::string& text) { std::ofstream(folder_ / "list.txt", std::ios::app) << text; }
-  /// Waits until a run displays this iteration.
+  /// Waits until the run has displayed `iteration`.
   void wait_for_iteration(const Started& run, int iteration) { wait_for_text(run.err, cat("Iter: ", iteration, " ")); }
 
-  /// 300 rows of a label, four dense values and four keys, starting at a row of the whole set, as "csv" or "raw".
+  /// Writes 300 rows with a label, four dense values and four keys, starting at row `first` of the data set. `format`:
+  /// "csv" or "raw".
   void write_rows(const std::string& format, const std::string& file, int first) {
     std::string text = "y,x0,x1,x2,x3,c0,c1,c2,c3\n", bytes;
     const auto add = [&](auto number, bool last = false) {
@@ -83,7 +84,8 @@ class Follow : public RanksTest {
     int compared = 0;
     for (const auto& entry : fs::directory_iterator(folder_ / (one + "-run"))) {
       const std::string file = entry.path().filename();
-      if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;  // the manifest names the run
+      // the manifest contains the run name
+      if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;
       ++compared;
       EXPECT_TRUE(read_file(entry) == read_file(folder_ / (other + "-run") / file)) << file << " differs";
     }
@@ -102,7 +104,7 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
     const Started run = begin(followed(config_), "part", gpu);
     wait_for_text(run.err, "Waiting for the first file in 'in'");
     add_file(0);
-    wait_for_iteration(run, 2);  // the file has 300 samples, a batch 128
+    wait_for_iteration(run, 2);  // the file has 300 samples: two batches of 128
     write_file(folder_ / "in" / "_unfinished", "these are no data");
     write_file(folder_ / "in" / "unfinished.part", "these are no data");
     add_files(1, 3);
@@ -116,7 +118,7 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
   }
 }
 
-/// Each process receives the files from rank 0.
+/// Rank 0 sends the file list to every process.
 TEST_F(Follow, GivesTheSameModelInSeveralProcesses) {
   if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
   const std::string gpu = "[[0, 1], [0]]";
@@ -139,7 +141,7 @@ TEST_F(Follow, GivesTheSameModelInSeveralProcesses) {
 
 TEST_F(Follow, ReadsAListThatGrows) {
   ASSERT_EQ(run(config_, "whole").exit_code, 0);
-  append("2\ntrain.0.data\n\ntrain.1.data\ntrain.2.da");  // the last line is not yet terminated
+  append("2\ntrain.0.data\n\ntrain.1.data\ntrain.2.da");  // the last line has no newline yet
   const Started run = begin(followed(config_, "list.txt"), "part");
   wait_for_iteration(run, 4);
   append("ta\ntrain.3.data\r\n");
@@ -150,7 +152,7 @@ TEST_F(Follow, ReadsAListThatGrows) {
   expect_equal_models("whole", "part");
 }
 
-/// Raw, Csv and Parquet files of one data set of kFiles files, 300 samples each.
+/// The same data set as Raw, Csv and Parquet files: kFiles files of 300 samples each.
 TEST_F(Follow, ReadsEveryFormatOfFiles) {
   const std::string one_key =
       with_change(with_change(config_, "\"max_feature_num_per_sample\": 2", "\"max_feature_num_per_sample\": 1"),
@@ -199,7 +201,7 @@ TEST_F(Follow, ReadsEveryFormatOfFiles) {
   }
 }
 
-/// The checkpoint records which files were read, and how far.
+/// The checkpoint records the files that were read, and the position in each file.
 TEST_F(Follow, GoesOnWhereItWasInterrupted) {
   const auto checkpoints = [](const char* name) {
     return cat(R"(, "checkpoint": {"every": 3, "folder": ")", name, R"(-ckpt"})");
@@ -213,10 +215,10 @@ TEST_F(Follow, GoesOnWhereItWasInterrupted) {
     add_files(0, 2);
     const Started first = begin(followed(config_), "part", gpu, checkpoints("part"));
     wait_for_iteration(first, 4);
-    ASSERT_EQ(::kill(first.process, SIGTERM), 0);  // while it waits for the rest of the fifth batch
+    ASSERT_EQ(::kill(first.process, SIGTERM), 0);  // the run waits for the rest of the fifth batch
     const Outcome stopped = finish_program(first);
     EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file completely
+    fs::remove(folder_ / "in" / "part0.data");  // the run has read this file to the end
     add_files(2, kFiles);
     const Started second =
         start_program("huge_ctr", words("part", {"--resume", "latest"}), folder_.path(), {}, "again");
@@ -269,7 +271,7 @@ TEST_F(Follow, NamesTheFileThatIsBad) {
   EXPECT_NE(missing.err.find("'list.txt' named the file 'there/is/none.data'"), std::string::npos) << missing.err;
 }
 
-/// List entries that training has read must stay there.
+/// List entries that training has read must remain in the list.
 TEST_F(Follow, RefusesAListThatChanges) {
   append("train.0.data\n");
   const Started run = begin(followed(config_, "list.txt"), "changed", "[0, 1]");

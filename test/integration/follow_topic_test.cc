@@ -1,5 +1,5 @@
-// Training on rows of a topic of Kafka: the same model as from the same rows in a file, also when the run was
-// interrupted and the files that it made of the topic are gone.
+// Training on rows of a Kafka topic gives the same model as training on the same rows in a file, also after an
+// interruption and after the run's files of the topic were deleted.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -63,7 +63,8 @@ class FollowTopic : public RanksTest {
     int compared = 0;
     for (const auto& entry : fs::directory_iterator(folder_ / "file-run")) {
       const std::string file = entry.path().filename();
-      if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;  // the manifest names the run
+      // the manifest contains the run name
+      if (!file.starts_with("final_") || file.starts_with("final__model_")) continue;
       ++compared;
       EXPECT_TRUE(read_file(entry) == read_file(folder_ / "topic-run" / file)) << file << " differs";
     }
@@ -88,7 +89,7 @@ TEST_F(FollowTopic, GivesTheModelOfTheSameRowsInAFile) {
   wait_for_text(first.err, "Iter: 4 ");
   kill(first.process, SIGTERM);
   EXPECT_EQ(finish_program(first).exit_code, 75);
-  fs::remove_all(folder_ / "rows.kafka");  // what is needed of it is read again
+  fs::remove_all(folder_ / "rows.kafka");  // the resumed run reads the required rows from Kafka again
   const Started second =
       start_program("huge_ctr", words("topic", {"--resume", "latest"}), folder_.path(), {}, "second");
   send(*writer, 640, 1200);

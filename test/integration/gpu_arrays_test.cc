@@ -1,4 +1,5 @@
-// Arrays of a caller that lie on a GPU: scored and trained on where they are, refused where nobody can read them.
+// Input arrays of a caller in GPU memory: the model scores and trains on them in place, and rejects arrays that it
+// cannot access.
 #include "core/device/copy_bytes.h"
 #include "hctr/trainer.h"
 #include "scores_fixture.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr Device kGpu{DeviceKind::cuda, 0};
 
-/// A copy of values on the GPU.
+/// Copies `values` to the GPU.
 template <class T>
 Buffer there(const std::vector<T>& values) {
   Buffer buffer(kGpu, values.size() * sizeof(T));
@@ -69,7 +70,7 @@ TEST_F(GpuArrays, AreScoredWhereTheyLie) {
   train(config_, {"[0]"}, "one");
   const Model model(at("one-run"));
   const SampleArrays samples = samples_of("one.json");
-  std::vector<float> apart;  // rows with a number behind each
+  std::vector<float> apart;  // rows with one padding value after each row
   for (int64_t b = 0; b < samples.samples; ++b) {
     apart.insert(apart.end(), samples.dense.begin() + b * samples.dense_dim,
                  samples.dense.begin() + (b + 1) * samples.dense_dim);

@@ -1,4 +1,4 @@
-// Several processes without MPI: they train as threads and MPI's processes do, and detect lost processes.
+// Several processes without MPI train the same model as threads and as MPI processes, and detect lost processes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// The test suite of all communicators, run by this test program's own processes.
+/// Runs the test suite of all communicators in processes of this test program.
 TEST(AsJoinedProcess, TheCommunicatorSuite) {
   const auto others = started_processes({.step = seconds(60)}, program_surroundings());
   if (!others) GTEST_SKIP() << "runs as one of several processes, which JoinedProcesses does";
@@ -36,7 +36,7 @@ TEST(AsJoinedProcess, TheCommunicatorSuite) {
 
 TEST(JoinedProcessesSuite, TheCommunicatorSuiteHolds) {
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // each process runs the test
+    ::unsetenv(share);  // shard variables could make a process skip the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3}) {
     const auto outcomes =
@@ -57,7 +57,7 @@ class JoinedProcesses : public RanksTest {
     more.insert(more.begin(), {"--train", name + ".json", "--run-dir", name + "-run", "--device", "cpu"});
     return more;
   }
-  /// Ends one of three processes during training. Returns the outcomes of the others.
+  /// Ends one of three processes during training. Returns the outcomes of the other two.
   std::vector<Outcome> end_of(int process, int signal) {
     const std::vector<std::string> words =
         arguments(endless(), "\"all\"", "endless", {"--peer-timeout", std::to_string(kPeerTimeout)});
@@ -91,7 +91,7 @@ TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
 TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
   struct Hosts {
     const char *threads, *gpu;
-    std::vector<const char*> hosts;  // host of each process
+    std::vector<const char*> hosts;  // host name of each process
   };
   const Hosts all[] = {{"[0, 1, 2, 3]", "\"all\"", {"a", "a", "b", "b"}},
                        {"[0, 1, 2, 3, 4, 5]", "[[0, 1], [0, 1], [0, 1]]", {"a", "b", "c"}}};
@@ -137,13 +137,13 @@ TEST_F(JoinedProcesses, NameOneThatWasKilled) {
 }
 
 TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
-  // Within a step no wait has a separate timeout.
+  // With "--comm-timeout 0" waits within a step have no timeout of their own.
   const std::vector<JoinedProcess> three(
       3, {"huge_ctr", arguments(endless(), "\"all\"", "endless",
                                 {"--comm-timeout", "0", "--peer-timeout", std::to_string(kPeerTimeout)})});
   const TemporaryFolder second;
   fs::copy(folder_.path(), second.path(), fs::copy_options::recursive);
-  // Two jobs, one with a silent process 0 and one with a silent process 1: both wait at the same time.
+  // Runs two jobs concurrently to save time: process 0 of the first and process 1 of the second are silent.
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::vector<Started>> jobs;
   for (const size_t silent : {0, 1}) {
@@ -165,7 +165,7 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
 }
 
-/// A job that Slurm suspends and resumes: no process considers the others lost or late.
+/// If Slurm suspends and resumes the whole job, no process reports another as lost or late.
 TEST_F(JoinedProcesses, GoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
   const std::string limit = std::to_string(kPeerTimeout);
   const std::vector<JoinedProcess> two(2, {"huge_ctr", arguments(endless(), "[[0, 1], [0, 1]]", "endless",
@@ -204,7 +204,7 @@ TEST_F(JoinedProcesses, MustReadOneConfigButMayReadTheirOwnFiles) {
       << said;
   fs::copy(folder_ / "train.txt", folder_ / "here.txt");
   for (const Outcome& outcome : run("layers.Data.source=here.txt")) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Lists each file twice, which changes the number of samples.
+  // Lists each file twice, which doubles the number of samples.
   std::istringstream names(read_file(folder_ / "train.txt"));
   std::string list, name;
   std::getline(names, name);
@@ -241,7 +241,7 @@ TEST_F(JoinedProcesses, ReadTheFilesOfTheirHostAndRank) {
     }
     fs::rename(folder_ / set, folder_ / cat("no-", set));
   }
-  // One process with one rank and one with two.
+  // One process with one rank, and one with two ranks.
   for (const Outcome& outcome : run_joined(2, "huge_ctr", arguments(own, "[[0], [1, 2]]", "joined"), folder_.path()))
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(result("joined").dense, shared.dense);
@@ -273,7 +273,7 @@ TEST_F(JoinedProcesses, WarnOfAFolderOfCheckpointsThatIsNotShared) {
 }
 
 TEST_F(JoinedProcesses, EndTogetherAfterTheErrorOfOne) {
-  // The second process reads other data, which end in the middle of a record.
+  // The second process reads data files that are truncated in the middle of a record.
   const TemporaryFolder other;
   fs::copy(folder_.path(), other.path(), fs::copy_options::recursive);
   for (const auto& entry : fs::recursive_directory_iterator(other.path()))

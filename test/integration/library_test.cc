@@ -60,7 +60,7 @@ TEST_F(LibraryTest, ErrorsAreThrownAndTheEnvironmentIsWhatTheCallerGives) {
   ::testing::internal::CaptureStderr();
   EXPECT_NE(message_of(Kind::config, [&] { hctr::train(options); }).find("the environment has no variable \"NAME\""),
             std::string::npos);
-  // As one of two processes that torchrun has started; the other one never joins.
+  // The environment of one of two torchrun processes. The other process never joins.
   options.surroundings.environment = [](const char* name) -> std::optional<std::string> {
     const std::map<std::string, std::string> variables = {
         {"NAME", "out"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}};

@@ -1,4 +1,4 @@
-// Look-ahead of several ranks of one process: a rank receives the keys of the other ranks' samples.
+// Look-ahead with several ranks in one process: a rank also receives the keys of the other ranks' samples.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -15,8 +15,8 @@
 namespace hctr::test {
 namespace {
 
-/// A trainer with rows on disk. Only the group is shared with others, so that the steps of two trainers need not be
-/// synchronized: each has all rows of its model, so that any key may be requested from it.
+/// A trainer with rows on disk. Trainers share only the look-ahead group, so their steps need no synchronization. Each
+/// trainer has all rows of its model, so other trainers may request any key from it.
 struct TrainerOnDisk {
   TrainerOnDisk(const Config& of, const Log& log, std::shared_ptr<LookAheadGroup> group)
       : config(of),
@@ -63,13 +63,13 @@ class LookAheadOfRanks : public testing::Test {
   TestLog log_;
 };
 
-/// A rank that runs no step still requests rows for the other ranks of its group, and for no other group.
+/// A rank that runs no step still prefetches rows for the other ranks of its group, and for no other group.
 TEST_F(LookAheadOfRanks, RowsThatAnotherRankWillNeedAreAskedFor) {
   const auto group = std::make_shared<LookAheadGroup>();
   const auto waiting = trainer(group), going = trainer(group), alone = trainer(nullptr);
   waiting->train(20);
   alone->train(20);
-  // The rows of their own next batches have been requested, or will be soon.
+  // Waits until the prefetch of the trainer's own next batches has finished.
   const auto settled = [](const TrainerOnDisk& of) {
     for (int64_t before = -1, now = of.rows_ahead();; now = of.rows_ahead()) {
       if (now == before) return now;

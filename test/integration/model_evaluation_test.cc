@@ -1,4 +1,4 @@
-// hctr::Model: metrics with the model that is loaded, and small tables in memory.
+// hctr::Model: evaluation of the loaded model, and small tables in memory.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -67,7 +67,8 @@ TEST_F(ModelEvaluation, SaysWhatIsMissingAndWhatHasStoppedIt) {
   EXPECT_NE(message_of(Kind::io, [&] { model.evaluate("nowhere.txt"); }).find("nowhere.txt"), std::string::npos);
 }
 
-/// Scores of such keys are those of samples without them; metrics of them would say something of other data.
+/// A key outside the range has no row and contributes zero. Metrics on such data would be misleading, so evaluate()
+/// rejects the data.
 TEST_F(ModelEvaluation, NamesKeysOutsideTheRangesOfATable) {
   train(with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",
                     R"("index": "direct", "slot_size_array": [300], "embedding_vec_size": 1)"),

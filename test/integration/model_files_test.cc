@@ -1,12 +1,13 @@
-// Model files: loading restores the saved model with the optimizer's states, on any number of ranks; files that do not
-// belong together are refused.
+// Model files: loading restores the model and optimizer states on any number of ranks, and rejects files of different
+// models.
 #include "core/base/half.h"
 #include "every_table.h"
 
 namespace hctr::test {
 namespace {
 
-/// A pass has twelve batches, so that a run that starts from a model after one pass sees the data of the second.
+/// An epoch has twelve batches. A run that starts from the model of iteration 12 therefore reads the data of a second
+/// epoch.
 class ModelFiles : public RanksTest {
  protected:
   void SetUp() override {
@@ -25,7 +26,7 @@ class ModelFiles : public RanksTest {
   static std::string saving_states(const std::string& config) {
     return with_solver(config, "\"snapshot_opt_states\": true");
   }
-  /// Starts from the model of iteration 12 of a run.
+  /// Returns `config` with the model of iteration 12 of a run as the start.
   std::string starting_from(const std::string& config, const std::string& run, bool states = true) const {
     const auto list = [&](const char* kind) {
       std::string files;
@@ -58,21 +59,21 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
   rules.push_back(
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
-    if (rule.name == "Adam, lazy") continue;  // no file records the last update of a row
+    if (rule.name == "Adam, lazy") continue;  // no file stores the last update of a row
     if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
       continue;  // another case runs the same code
     SCOPED_TRACE(rule.name);
-    std::string config = with_rule(config_, rule.section);  // a warm-up would restart
+    std::string config = with_rule(config_, rule.section);  // a warm-up would restart with the second run
     if (rule.name == "RMSProp") config = with_change(config, ", \"warmup_steps\": 10", "");
     Result whole = train(twice_as_long(config), {"[0]"}, "whole");
     train(saving_states(config), {"[0]"}, "first");
     const Result second = train(starting_from(config, "first"), {"[0]"}, "second");
     whole.losses.erase(whole.losses.begin(), whole.losses.begin() + 12);
-    whole.metrics = second.metrics;  // the evaluations at the end, which the longer run makes once
+    whole.metrics = second.metrics;  // metrics are not compared
     EXPECT_EQ(second.losses, whole.losses);
     EXPECT_EQ(second.dense, whole.dense);
     for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(second.rows[e], whole.rows[e]) << tables_[e].name;
-    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // these two hardly differ at the start
+    if (rule.name != "SGD" && rule.name != "AdaGrad") {  // for SGD and AdaGrad, the states hardly matter at the start
       const Result without = train(starting_from(config, "first", false), {"[0]"}, "without");
       EXPECT_NE(without.losses, whole.losses) << "what the states are for";
     }
@@ -91,7 +92,7 @@ TEST_F(ModelFiles, OptimizerStatesAreLoadedOnOtherRanks) {
 class EveryTableInFiles : public EveryTable {};
 
 TEST_F(EveryTableInFiles, TakesItsStatesToOtherRanks) {
-  std::string config = with_change(config_, "\"batchsize\": 61", "\"batchsize\": 65");  // a pass has twenty batches
+  std::string config = with_change(config_, "\"batchsize\": 61", "\"batchsize\": 65");  // an epoch has twenty batches
   config = with_change(with_change(config, "\"rate\": 0.1", "\"rate\": 0.0"), "\"eval_interval\": 10",
                        "\"eval_interval\": 0");
   const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
@@ -117,7 +118,7 @@ TEST_F(EveryTableInFiles, TakesItsStatesToOtherRanks) {
 
 TEST_F(ModelFiles, StatesOfAnotherModelOrOrderAreRefused) {
   train(saving_states(config_), {"[0]"}, "first");
-  // The files alone, as another program could have written them: sizes and the order of rows decide.
+  // Without the manifest, files are accepted by their sizes and row order, as if another program had written them.
   fs::remove(folder_ / "first" / "_model_12.json");
   const std::string from = starting_from(config_, "first");
   const Outcome loaded = start(from, {"[0]"}, "second");
@@ -190,7 +191,7 @@ TEST_F(ModelFiles, FoldersOfLaterVersionsAreWrittenReadAndConverted) {
   EXPECT_FALSE(fs::exists(folder_ / "folders" / "0_sparse_12.model" / "slot_id")) << "rows belong to keys alone";
   for (const char* name : {"0_sparse_12.model", "1_sparse_12.model"})
     EXPECT_EQ(file(cat("back/", name)), file(cat("files/", name))) << name;
-  // The manifests of converted models state their origin.
+  // The manifest of a converted model states its origin.
   for (const char* field : {"run", "iteration", "updates", "data"})
     EXPECT_EQ(Json::read_file(folder_ / "back" / "_model_12.json").find(field)->text(),
               Json::read_file(folder_ / "files" / "_model_12.json").find(field)->text());
@@ -203,7 +204,7 @@ TEST_F(ModelFiles, FoldersOfLaterVersionsAreWrittenReadAndConverted) {
   write_file(folder_ / "folders/1_sparse_12.model/emb_vector", vectors);
   expect_refused(starting_from(config_, "folders"), {"'folders/1_sparse_12.model/emb_vector' is damaged"});
 
-  // A model without manifest and with other names, as the config gives them.
+  // A model without a manifest, whose file names come from the config.
   fs::copy_file(folder_ / "files/_dense_12.model", folder_ / "dense.bin");
   fs::copy_file(folder_ / "files/0_sparse_12.model", folder_ / "wide.bin");
   fs::copy_file(folder_ / "files/1_sparse_12.model", folder_ / "deep.bin");
@@ -228,14 +229,14 @@ TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
                                          "first/0_sparse"),
                              "first/x_sparse", "first/1_sparse"),
                  {"'first/1_sparse_12.model' holds table 'deep_emb'", "is assigned to 'wide_emb'"});
-  // A file of another run under the name of this one.
+  // Replaces a file with the file of the same name from another run.
   fs::copy_file(folder_ / "other" / "0_sparse_12.model", folder_ / "first" / "0_sparse_12.model",
                 fs::copy_options::overwrite_existing);
   expect_refused(from,
                  {"'first/0_sparse_12.model' is damaged", "'first/_model_12.json'", "or belongs to another model"});
   fs::remove(folder_ / "first" / "_dense_12.model.layout.json");
   expect_refused(from, {"'first/_dense_12.model.layout.json'"}, 5);
-  // The manifest describes the run.
+  // The manifest describes the run: name, config, data and updates.
   const Json manifest = Json::read_file(folder_ / "other" / "_model_12.json");
   std::istringstream lines(file("other-run/metrics.jsonl"));
   std::string first_line;
@@ -244,7 +245,7 @@ TEST_F(ModelFiles, FilesThatDoNotBelongTogetherAreRefused) {
   EXPECT_EQ(*manifest.find("config")->find("solver")->find("seed")->integer(), 8);
   EXPECT_GT(*manifest.find("data")->find("bytes")->integer(), 0);
   EXPECT_EQ(*manifest.find("updates")->integer(), 12);
-  // The run folder has the whole set under different names.
+  // The run folder contains the complete model under other file names.
   const std::string run = "other-run/final_";
   EXPECT_EQ(
       start(with_solver(config_, cat("\"dense_model_file\": \"", run, "_dense_12.model\", \"sparse_model_file\": [\"",

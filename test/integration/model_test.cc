@@ -1,4 +1,4 @@
-// hctr::Model: a saved model with which threads of a process score.
+// hctr::Model: several threads of a process score with one saved model.
 #include "hctr/model.h"
 
 #include <malloc.h>
@@ -34,7 +34,7 @@ TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
   EXPECT_EQ(score_in(Model(at("one-run", 3)), samples, {4096}), expected) << "with three threads";
 }
 
-/// GEMMs of different sizes are summed in different orders there; GEMMs of one size are not.
+/// On a GPU, GEMMs of different sizes sum in different orders. Only batches of equal size give equal bits.
 TEST_F(ModelTest, OnAGpuScoresAreThoseOfPredictButForRounding) {
   if (find_gpus().count == 0) GTEST_SKIP() << "needs a GPU";
   device_ = "cuda";
@@ -78,7 +78,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
   const SampleArrays samples = samples_of("one.json");
   const std::vector<float> expected = score_in(model, samples, {4096});
   const auto scores_of = [&]<class Key>(ElementType type, Key) {
-    std::vector<std::vector<Key>> apart;  // one key more than a sample has
+    std::vector<std::vector<Key>> apart;  // keys with one padding key after each sample
     std::vector<InputView> inputs = {{.name = "dense", .data = samples.dense.data()}};
     for (size_t t = 0; t < 2; ++t) {
       const auto slots = static_cast<size_t>(samples.inputs[t].slots);
@@ -109,7 +109,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
   EXPECT_EQ(scores_of(ElementType::u64, uint64_t{}), expected);
 }
 
-/// A trainer that runs concurrently with two models, each used by eight threads, gives the same results as each alone.
+/// A trainer runs concurrently with two models of eight threads each. The results equal those without concurrency.
 TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
   train(config_, {"[0]"}, "one");
   train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
@@ -194,7 +194,7 @@ TEST_F(ModelTest, LeavesNothingBehind) {
   EXPECT_LE(last.bytes, first.bytes + (size_t{1} << 18)) << "of the heap";
 }
 
-/// Memory of this process, without free heap memory.
+/// Resident memory of this process, without free heap memory.
 double resident_bytes() {
   ::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");
@@ -220,7 +220,7 @@ TEST_F(ModelTest, TakesLittleMoreMemoryThanItsFiles) {
   for (const auto& entry : fs::directory_iterator("one-run"))
     if (entry.path().extension() == ".model") files += static_cast<double>(entry.file_size());
   EXPECT_GT(files, 40e6);
-  { const Model first(at("one-run")); }  // memory that a process allocates once
+  { const Model first(at("one-run")); }  // allocates memory that a process needs only once
   const double before = resident_bytes();
   const Model model(at("one-run"));
   EXPECT_LE(resident_bytes() - before, 1.1 * files);

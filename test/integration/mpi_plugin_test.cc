@@ -1,5 +1,5 @@
-// A program with MPI on a machine without MPI's library: it trains alone and over TCP, and reports what mpirun would
-// need.
+// A build with MPI on a machine without the MPI library trains as a single process and over TCP, and reports what
+// mpirun would need.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// The program in a separate folder, with a plug-in that requires a nonexistent library.
+/// Runs the program in a separate folder, with a plug-in that requires a nonexistent library.
 class WithoutLibmpi : public RanksTest {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ TEST_F(WithoutLibmpi, TrainsAloneAndOverTcp) {
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   for (const Outcome& outcome : run_joined(2, program_, arguments("joined.json"), folder_.path()))
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // Processes that mpirun started without initializing MPI.
+  // Sets the variables of mpirun: the processes join over TCP without initializing MPI.
   std::vector<JoinedProcess> processes;
   for (const char* rank : {"0", "1"})
     processes.push_back(

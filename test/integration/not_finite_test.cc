@@ -1,4 +1,4 @@
-// A run whose loss is not a number reports where it comes from: layer, sample and record, on each device.
+// A run whose loss is not finite reports the origin: layer, sample and record, on each device.
 #include <gtest/gtest.h>
 
 #include "ranks_fixture.h"
@@ -19,14 +19,14 @@ class NotFiniteLoss : public testing::Test {
     if (find_gpus().count > 0) names.push_back("cuda");
     return names;
   }
-  /// A config that squares dense values before it uses them.
+  /// A config that squares the dense values.
   static std::string squaring() {
     return with_change(small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
                        R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
                           {"name": "concat1", "type": "Concat", "bottom": ["deep", "mul"])");
   }
-  /// Trains on each device of this machine, and on two ranks where there are two devices. The message must hold these
-  /// pieces.
+  /// Trains on each device of this machine, and on two ranks if there are two devices. The error message must contain
+  /// every string of `pieces`.
   void expect_said(const std::string& config, const std::vector<std::string>& pieces) {
     for (const std::string& device : devices_here())
       for (const char* gpu : {"[0]", "[0, 1]"}) {
@@ -50,20 +50,20 @@ class NotFiniteLoss : public testing::Test {
 };
 
 TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
-  // Samples of the second batch of 128; on two ranks the first rank has none of them.
+  // Records 200 and 250 are in the second batch of 128. With two ranks they belong to the second rank.
   for (const size_t before : {size_t{199}, size_t{249}}) set_norm_float(file_, before, 3, 3e19f);
   expect_said(squaring(),
               {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
                "72 of the batch (" + record(200), "an overflow, from inputs up to 3e+19"});
-  // In the middle of an epoch, whose samples are in other batches.
+  // The same records have another batch and sample number in batches of 96.
   const std::string epochs = with_change(squaring(), "\"max_iter\": 60", "\"num_epochs\": 2");
   expect_said(with_change(epochs, "\"batchsize\": 128", "\"batchsize\": 96"),
               {"iteration 3: layer 'mul'", "for sample 8 of the batch (" + record(200)});
 }
 
 TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
-  // Losses are finite, but gradients exceed f16 in every step. Which step the message names, and so the label of its
-  // first sample and the sign, depends on how many steps a GPU had queued.
+  // Losses are finite, but gradients exceed the f16 range in every step. The reported step depends on how many steps
+  // the GPU had queued. The label of the sample and the sign depend on the step.
   const std::string scaled =
       with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 128, \"mixed_precision\": 1e9");
   expect_said(with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
@@ -73,7 +73,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
 }
 
 TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
-  // The values of the first epoch are finite; then the file changes without the reader noticing.
+  // The values of the first epoch are finite. Then the file changes, and the reader does not notice.
   const std::string config =
       with_change(with_change(squaring(), "\"max_iter\": 60", "\"max_iter\": 40"), "\"batchsize\": 128",
                   "\"batchsize\": 500, \"checkpoint\": {\"every\": 1, \"folder\": \"ckpt\"}");
@@ -92,7 +92,7 @@ TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
 
 TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
   const std::string diverging = with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38");
-  // Rows of 1e38 are finite, but their products with such weights are not.
+  // Rows with values of 1e38 are finite, but the products with the weights are not.
   expect_said(diverging,
               {"the loss is not a number at iteration 2: ", "an overflow, from inputs up to ", " and weights up to "});
   const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
@@ -101,7 +101,7 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
               {"the loss is not a number at iteration 2: ", "holds ", "an update up to iteration 1 made it so"});
 }
 
-/// Rows become infinite, but no later batch has them, so that losses stay finite.
+/// Rows become infinite, but no later batch contains them, so losses stay finite.
 TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
   make_data(folder_.path(), "data.json", 2000, 500, {"--vocabulary", "1000000", "--alpha", "0", "--force"});
   file_ = listed_file(folder_ / "train.txt", 0);
@@ -116,7 +116,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
                                              " of embedding 'wide_emb' holds ",
                                              "an update up to iteration 1 made it so", "The model is not saved"};
     expect_said(wide, pieces);
-    // Checks before the first evaluation, a snapshot, a checkpoint, and at the last step.
+    // Runs the check before the first evaluation, a snapshot, a checkpoint, and at the last step.
     for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {
       const std::string early = with_change(wide, "\"eval_interval\": 30", change);
       expect_said(early, pieces);
@@ -130,7 +130,7 @@ TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
 
 TEST_F(NotFiniteLoss, OfAValueBeyondHalfPrecisionNamesIt) {
   set_norm_float(file_, 40, 3, 1e6f);
-  // The batch is the whole set: every step is bad.
+  // A batch is the whole data set, so every step is not finite.
   const std::string all =
       with_change(with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 2000, \"mixed_precision\": true"),
                   "\"max_iter\": 60", "\"max_iter\": 400");

@@ -1,5 +1,5 @@
-// Training that publishes what changes, and stores that follow it: through brokers that are away and processes that are
-// killed, their tables end as the trainer's.
+// A trainer publishes changed rows, and stores consume them. After broker outages and killed processes, the stores'
+// tables equal the trainer's tables.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ class Publish : public RanksTest {
     words.insert(words.end(), more.begin(), more.end());
     return run_program("huge_ctr", words, folder_.path());
   }
-  /// The tables of the model that was saved last, with their rows.
+  /// The tables of the model saved at `iteration`, with their rows.
   std::vector<StoreTableSource> tables_of_model(int64_t iteration) const {
     const auto manifest = manifest_of(formats::dense_model_name((folder_ / "out/").string(), iteration));
     std::vector<StoreTableSource> tables;
@@ -114,7 +114,7 @@ TEST_F(Publish, ABrokerThatIsAwayCostsNothingButAge) {
   ASSERT_EQ(away.exit_code, 0) << away.err;
   EXPECT_NE(away.err.find("12 deltas are not published"), std::string::npos) << away.err;
   kafka.command("up 1");
-  // A run that goes on sends what is left; a model that was not sent is saved and sent whole.
+  // A resumed run publishes the remaining deltas. A model that was not published is saved, and published as a whole.
   const Outcome later = train(with_change(with_change(config, "\"max_iter\": 60", "\"max_iter\": 70"),
                                           "\"wait_at_end\": 0", "\"wait_at_end\": 60"),
                               {"--resume", "latest"});

@@ -1,5 +1,5 @@
-// Ranks that fail, reject a batch or are stopped: the job ends in time, reports which rank and why, and saves what it
-// can.
+// Ranks that fail, reject a batch or are stopped: the job ends in time, reports the rank and the reason, and saves the
+// model if possible.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,8 +17,8 @@
 namespace hctr::test {
 namespace {
 
-/// A run that ends because a table is full. The message names the table, its rank and its limit. All ranks save the
-/// model of the last completed step.
+/// A run that ends because a table is full. The error names the table, its rank and its limit. All ranks save the model
+/// of the last completed step.
 class FullTable : public RanksTest {
  protected:
   void expect_saved(const std::string& config, const Ranks& ranks, const std::string& limit, int least_iterations = 1) {
@@ -47,7 +47,7 @@ class FullTable : public RanksTest {
 };
 
 TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
-  // Three slots of 300 keys. One of two ranks has two slots. A single batch fits.
+  // The table has three slots of 300 keys. With two ranks, one rank has two slots. A single batch fits into the limit.
   for (const auto& [ranks, limit] :
        {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
     if ((ranks.processes == 1 || why_no_mpi().empty()) && (!kSanitized || !same_code(ranks)))
@@ -55,7 +55,7 @@ TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
 }
 
 TEST_F(FullTable, RefusesABatchBeforeFrequentRowsOfAnotherTableChange) {
-  // The rejected batch was already looked up in the replicated rows. It must not have changed them.
+  // The rejected batch was already looked up in the replicated rows. The lookup must not change these rows.
   const std::string hybrid = with_change(config_, "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",",
                                          R"("bottom": "wide_data", "top": "wide_emb", "placement": "hybrid",)");
   const std::string found =
@@ -83,7 +83,7 @@ TEST_F(RanksTest, ListsThatDoNotFitTheProcessesAreExplained) {
       << outcome.err;
 }
 
-/// Sends a signal to one of two processes during training. The job must end in time.
+/// Sends a signal to one of two processes during training, and expects the job to end in time.
 class FailingRank : public RanksTest {
  protected:
   Outcome end_of(int signal_number, int rank = 1) {
@@ -110,7 +110,7 @@ TEST_F(FailingRank, KilledEndsTheJob) {
 
 TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   HCTR_SKIP_WITHOUT_MPI();
-  // Each process has its own files; those of rank 1 are damaged.
+  // Each process reads its own copy of the data. The copy of rank 1 is damaged.
   write_file(folder_ / "each.json", with_change(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"),
                                                 "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
   const TemporaryFolder places;
@@ -146,7 +146,7 @@ TEST_F(FailingRank, WhoseClockIsOffIsNamed) {
 
 TEST_F(FailingRank, OfAnotherVersionIsNamed) {
   HCTR_SKIP_WITHOUT_MPI();
-  // The copy was built from another commit.
+  // Simulates a build of another commit by changing the commit in a copy of the program.
   const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
   std::string program = read_file(bin_dir() / "huge_ctr");
   for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
@@ -172,8 +172,8 @@ TEST_F(FailingRank, OfAnotherVersionIsNamed) {
     EXPECT_NE(sentence.find(piece), sentence.npos) << "no \"" << piece << "\" in: " << sentence;
 }
 
-/// Two processes, joined by MPI and by TCP. The second one's disk does not answer for longer than the timeouts of
-/// heartbeat and step. No process is considered lost, and all train to the end.
+/// Two processes, joined by MPI and by TCP. The disk of the second process stalls for longer than the heartbeat and
+/// step timeouts. No process is reported as lost, and both train to the end.
 class StuckDisk : public RanksTest {
  protected:
   static constexpr int kSteps = 800;

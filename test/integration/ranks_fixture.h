@@ -21,34 +21,35 @@ namespace fs = std::filesystem;
 
 /// How the ranks of a run are distributed.
 struct Ranks {
-  std::string gpu;    // the value in the config
-  int processes = 1;  // more than 1: started by mpirun
+  std::string gpu;    // the value of "gpu" in the config
+  int processes = 1;  // if more than 1, mpirun starts the processes
 };
 inline void PrintTo(const Ranks& ranks, std::ostream* out) { *out << ranks.gpu; }
 inline const Ranks kThreads[] = {{"[0, 1]"}, {"[0, 1, 2]"}, {"[0, 1, 2, 3]"}};
 inline const Ranks kProcesses[] = {
     {"[[0], [0]]", 2}, {"[[0], [0], [0]]", 3}, {"[[0], [0], [0], [0]]", 4}, {"[[0, 1], [0]]", 2}};
-/// On GPUs of one host: threads, processes, and processes with several ranks.
+/// Ranks on GPUs of one host: as threads, as processes, and as processes with several ranks.
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
-/// Whether sanitizers can skip these ranks: three as threads, and three in two processes, run the same code.
+/// Whether sanitizers skip these ranks. Sanitizers run only three threads, and three ranks in two processes, which
+/// cover the same code.
 inline bool same_code(const Ranks& ranks) { return ranks.gpu != kThreads[1].gpu && ranks.gpu != kProcesses[3].gpu; }
 
-/// Counts the ranks: each is one digit in `gpu`.
+/// Counts the ranks: each rank is one digit in `gpu`.
 inline int count_of(const Ranks& ranks) {
   return static_cast<int>(
       std::count_if(ranks.gpu.begin(), ranks.gpu.end(), [](char c) { return '0' <= c && c <= '9'; }));
 }
 
-/// Returns "FourGpusInTwoProcesses", for example, for test names.
+/// Returns a test name such as "FourGpusInTwoProcesses".
 inline std::string name_of(const ::testing::TestParamInfo<Ranks>& info) {
   const char* const kNumbers[] = {"", "One", "Two", "Three", "Four"};
   const std::string gpus = std::string(kNumbers[count_of(info.param)]) + "Gpus";
   return info.param.processes == 1 ? gpus : gpus + "In" + kNumbers[info.param.processes] + "Processes";
 }
 
-/// Returns why this machine cannot run these ranks on GPUs; empty if it can.
+/// Returns the reason why this machine cannot run these ranks on GPUs; empty if it can.
 inline std::string why_not_here(const Ranks& gpus) {
   if (!kNcclBuild) return "needs a build with NCCL";
   if (find_gpus().count < count_of(gpus)) return "needs " + std::to_string(count_of(gpus)) + " GPUs";
@@ -69,13 +70,14 @@ inline std::string with_batch_norm(const std::string& config) {
       R"({"type": "BatchNorm", "bottom": "fc1", "top": "bn1", "bn_param": {"factor": 0.1, "eps": 0.001}}, {"name": "relu1")");
 }
 
-/// Replaces the ReLU after fc1 by PReLU_Dice.
+/// Returns the config with PReLU_Dice instead of the ReLU after fc1.
 inline std::string with_dice(const std::string& config) {
   return with_change(config, R"("type": "ReLU", "bottom": "fc1")",
                      R"("type": "PReLU_Dice", "prelu_dice_param": {"alpha": 0.1, "epsilon": 1e-3}, "bottom": "fc1")");
 }
 
-/// Adds more weights than one gradient bucket holds: fc1b is reduced before the backward of BatchNorm (if any) and fc1.
+/// Returns the config with more weights than one gradient bucket holds. fc1b is reduced before the backward of
+/// BatchNorm (if any) and fc1.
 inline std::string with_large_layers(const std::string& config) {
   const std::string wide =
       with_change(with_change(config, R"("num_output": 16)", R"("num_output": 1100)"),
@@ -97,16 +99,16 @@ class RanksTest : public ::testing::Test {
 
   struct Table {
     std::string name;
-    bool by_slot;  // otherwise slots share rows
+    bool by_slot;  // false: all slots share the rows
     size_t dim;
   };
   struct Result {
     std::vector<double> losses, metrics;
-    std::vector<std::string> unmatched;  // the shares of keys without a row, of each evaluation
+    std::vector<std::string> unmatched;  // for each evaluation, the fraction of keys without a row
     std::vector<float> dense;
     std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // one map per table
     std::string statistics;
-    std::map<size_t, std::string> marks;  // access statistics by table
+    std::map<size_t, std::string> marks;  // access statistics for each table index
   };
 
   Outcome start(const std::string& config, const Ranks& ranks, const std::string& name) {
@@ -161,7 +163,7 @@ class RanksTest : public ::testing::Test {
     return out;
   }
 
-  /// Returns the result of one rank for a config. Cached across tests, whose data is the same.
+  /// Returns the result of a single rank for a config. The cache is shared by tests, which use the same data.
   Result alone(const std::string& config) {
     static std::map<std::string, Result> known;
     if (const auto at = known.find(device_ + config); at != known.end()) return at->second;
@@ -213,7 +215,7 @@ class RanksTest : public ::testing::Test {
     }
   }
 
-  /// Trains with batch statistics per rank: one rank is unchanged, two ranks differ.
+  /// Trains with batch statistics per rank. One rank must give the same losses as `one`, two ranks other losses.
   void expect_other_statistics_per_rank(const std::string& config, const Result& one) {
     const std::string apart =
         with_change(config, "\"seed\": 7", "\"seed\": 7, \"compatibility\": [\"batch_norm_per_gpu\"]");
@@ -221,7 +223,7 @@ class RanksTest : public ::testing::Test {
     EXPECT_GT(std::abs(train(apart, {"[0, 1]"}).losses.back() / one.losses.back() - 1), 1e-5);
   }
 
-  /// Tables with delayed admission, and batches that do not divide evenly among ranks. The last batch is short.
+  /// A config with delayed admission, and batches that do not divide evenly among ranks. The last batch is short.
   std::string with_policies() const {
     std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 127"),
                                      "\"max_iter\": 20", "\"num_epochs\": 1");
@@ -231,8 +233,8 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
-  /// Vectors of 128 bytes, one for each key, whose gradients copy engines send. Sets the length of the rows that are
-  /// read back.
+  /// A config with vectors of 128 bytes, one for each key. Copy engines send the gradients. Sets the vector length for
+  /// reading the rows back.
   std::string with_long_vectors() {
     tables_[1].dim = 32;
     const std::string config = with_change(sgd(config_), R"("embedding_vec_size": 5, "combiner": 1)",
@@ -240,8 +242,8 @@ class RanksTest : public ::testing::Test {
     return with_change(config, R"("leading_dim": 15)", R"("leading_dim": 192)");
   }
 
-  /// The same in half precision, of 64 elements, read by an Interaction that also reads a large vector of dense values:
-  /// only the gradients of embeddings overflow. Generates data with this many dense values.
+  /// A config in half precision with vectors of 64 elements. An Interaction layer also reads a dense vector with large
+  /// values, so only the gradients of embeddings overflow. Also generates data for this config.
   std::string with_large_interaction() {
     std::string layers = R"({"type": "Add", "bottom": ["dense", "dense"], "top": "twice1"},)";
     for (int i = 1; i < 11; ++i)
@@ -260,13 +262,13 @@ class RanksTest : public ::testing::Test {
                        R"("learning_rate": 0.3)", R"("learning_rate": 0.00001)");
   }
 
-  /// Two configs that must train the same model: one for a single rank, one for several.
+  /// Two configs that must train the same model: `alone` on a single rank, `many` on several.
   struct Placed {
     std::string name, alone, many;
   };
 
-  /// Configs with replicated rows (either hot rows that the program finds, or all rows of both tables), and with a
-  /// placement planned by the program.
+  /// Configs with replicated rows (either frequent keys that the program finds, or all rows of both tables), and a
+  /// config with automatic placement.
   std::vector<Placed> placements(const std::string& config) const {
     const std::string deep = "\"bottom\": \"deep_data\", \"top\": \"deep_emb\",",
                       wide = "\"bottom\": \"wide_data\", \"top\": \"wide_emb\",";
@@ -286,23 +288,24 @@ class RanksTest : public ::testing::Test {
             {"auto", direct, everywhere(direct, "auto")}};
   }
 
-  /// Layers with several gradient buckets, including BatchNorm.
+  /// A config whose layers need several gradient buckets, including BatchNorm.
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");
   }
 
-  /// Large layers make steps slow, and few steps suffice to show a gradient that is not summed.
+  /// Returns the config with few steps: steps of large layers are slow, and a missing gradient reduction shows after
+  /// few steps.
   static std::string with_few_steps(const std::string& config) {
     return with_change(config, "\"max_iter\": 20", "\"max_iter\": 6");
   }
 
-  /// The same without CUDA graphs.
+  /// Returns the config without CUDA graphs.
   static std::string unrecorded(const std::string& config) {
     return with_change(config, "\"seed\": 7", "\"seed\": 7, \"cuda_graph\": false");
   }
 
-  /// A training run that ends only by a signal.
+  /// A config whose training ends only by a signal.
   std::string endless() const {
     const std::string config = with_change(config_, "\"max_iter\": 20", "\"max_iter\": 100000000");
     return with_change(config, "\"eval_interval\": 10", "\"eval_interval\": 0");
@@ -310,11 +313,11 @@ class RanksTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string config_, device_ = "cpu";
-  /// The tables as their row files describe them.
+  /// The tables, described as needed to parse their row files.
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
-/// The same for calls in this process, in which the config's sources are relative to the current folder.
+/// RanksTest with the test folder as the working directory, for library calls with relative data paths.
 class RanksTestInItsFolder : public RanksTest {
  protected:
   void SetUp() override {
@@ -328,7 +331,7 @@ class RanksTestInItsFolder : public RanksTest {
   fs::path before_;
 };
 
-/// Tests of a fixture on GPUs; the parameter is the distribution of ranks.
+/// Runs tests of a fixture on GPUs. The parameter is the distribution of ranks.
 template <class Fixture>
 class OnGpus : public Fixture, public ::testing::WithParamInterface<Ranks> {
  protected:

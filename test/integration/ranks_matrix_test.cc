@@ -1,4 +1,4 @@
-// One model with a table for every placement, combiner and number of keys, trained with every optimizer on every number
+// Trains a model with a table for every placement, combiner and number of keys, with every optimizer, on every number
 // of ranks, as threads and as processes.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
 
-/// Two processes with a GPU each, which NCCL joins by sockets as if on different hosts.
+/// Two processes with a GPU each. NCCL connects them by sockets, as on different hosts.
 class EveryTableOnTwoHosts : public EveryTable, public ::testing::WithParamInterface<Rule> {
  protected:
   void SetUp() override {
@@ -81,8 +81,8 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {
-      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so threads suffice for most rules;
-      // sanitizers also run one mixture of both.
+      // ThreadsAndProcessesGiveEqualFiles shows that processes and threads give equal bits, so most rules run only on
+      // threads. Under sanitizers, one combination of threads and processes runs, too.
       const bool every = !kSanitized && (rule.name == "SGD" || rule.name == "Adam");
       const bool mixture = kSanitized && ranks.gpu == kProcesses[3].gpu && rule.name == "SGD";
       if (!every && !mixture && ranks.gpu != kThreads[1].gpu) continue;

@@ -1,4 +1,4 @@
-// Plans and placements on several ranks: for every placement the model equals that of one rank.
+// Plans and placements on several ranks: for every placement the model equals the model of a single rank.
 #include "ranks_fixture.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +6,9 @@
 namespace hctr::test {
 namespace {
 
-/// A config whose rows of "deep_emb" can be cut into two pieces, and a plan file with all kinds of placement: one table
-/// entirely on the last rank; in the other, two slots in pieces and one whole, sharded or on one rank.
+/// A config with "deep_emb" rows of 8 elements, which can be split in two, and a plan with all kinds of placement.
+/// "wide_emb" is on the last rank. In "deep_emb", two slots are split into pieces on different ranks, and one slot is
+/// not split. A piece is sharded or on one rank.
 class PlannedRanks : public RanksTest {
  protected:
   void SetUp() override {
@@ -70,7 +71,7 @@ TEST_F(PlannedRanks, AModelGoesOnUnderAnotherPlan) {
 }
 
 TEST_F(RanksTest, WholeTablesOnEveryRankMayHaveALimitAndKeysThatSlotsShare) {
-  // The sizes are totals over all ranks, so that each rank has the same table as a single rank.
+  // The sizes are totals over all ranks. With data_parallel placement, each rank has the same table as a single rank.
   const std::string sizes =
       R"("grow": false, "index": "direct", "identity": "key", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)";
   const std::string wide = with_change(config_, "\"max_vocabulary_size_per_gpu\": 1000, \"embedding_vec_size\": 1",

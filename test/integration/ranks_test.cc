@@ -1,4 +1,5 @@
-// The program on several ranks, as threads of one process and as MPI processes, trains the same model as on one rank.
+// The program on several ranks, as threads of one process and as MPI processes, trains the same model as on a single
+// rank.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -39,7 +40,7 @@ TEST_P(RanksOnGpus, WithLongVectorsTrainTheModelOfOneGpu) {
 
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
   const Result one = alone(sgd(config_));
-  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // inherited by the program
+  ::setenv("NCCL_P2P_DISABLE", "1", 1);  // the started program inherits this variable
   expect_same(one, train(sgd(config_), GetParam()), 2e-5, 2e-5);
   ::unsetenv("NCCL_P2P_DISABLE");
 }
@@ -51,7 +52,7 @@ TEST_P(RanksOnGpus, WithRowsOnEveryOneTrainTheModelOfOneGpu) {
     if (placed.name == "hybrid")
       expect_same(alone(placed.alone), train(unrecorded(placed.many), GetParam()), 2e-5, 2e-5);
   }
-  // All-reduces of replicated rows are interleaved with those of several buckets and of BatchNorm.
+  // The all-reduces of replicated rows, gradient buckets and BatchNorm are interleaved.
   const Placed between = placements(with_many_buckets())[0];
   expect_same(alone(between.alone), train(between.many, GetParam()), 2e-5, 2e-5);
 }
@@ -126,7 +127,7 @@ TEST_F(RanksTest, BatchesThatRanksDoNotDivideAndAShortLastOne) {
                                    "\"max_iter\": 20", "\"num_epochs\": 2");
   config = with_change(config, "\"eval_metrics\"", "\"batchsize_eval\": 33, \"eval_metrics\"");
   const Result one = train(config, {"[0]"}, "one");
-  ASSERT_EQ(one.losses.size(), 48u);  // 23 full batches and one of 79, twice
+  ASSERT_EQ(one.losses.size(), 48u);  // two epochs of 23 full batches and one of 79
   for (const Ranks& ranks : kThreads) {
     if (kSanitized && same_code(ranks)) continue;
     SCOPED_TRACE(ranks.gpu);
@@ -138,7 +139,7 @@ TEST_F(RanksTest, ALastBatchWithFewerSamplesThanRanks) {
   const std::string config = with_change(with_change(sgd(config_), "\"batchsize\": 128", "\"batchsize\": 2999"),
                                          "\"max_iter\": 20", "\"num_epochs\": 1");
   const Result one = train(config, {"[0]"}, "one");
-  ASSERT_EQ(one.losses.size(), 2u);  // the second has one sample, so all ranks but one have none
+  ASSERT_EQ(one.losses.size(), 2u);  // the second batch has one sample: three ranks have none
   expect_same(one, train(config, {"[0, 1, 2, 3]"}), 1e-6);
 }
 
@@ -178,7 +179,7 @@ TEST_F(RanksTest, BatchNormTakesTheWholeBatch) {
 }
 
 TEST_F(RanksTest, DiceTakesTheWholeBatch) {
-  // Batches that do not divide evenly among ranks. In the last evaluation batch all ranks but one are empty.
+  // Batches do not divide evenly among ranks. In the last evaluation batch only one rank has samples.
   std::string config = with_change(with_dice(sgd(config_)), "\"batchsize\": 128", "\"batchsize\": 142");
   config = with_change(with_change(config, "\"max_iter\": 20", "\"num_epochs\": 1"), "\"eval_metrics\"",
                        "\"batchsize_eval\": 499, \"eval_metrics\"");
@@ -220,7 +221,7 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
 }
 
 TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
-  // 60 steps of 128 samples of 1000: some batches are not full, and their padding has no effect.
+  // 60 steps of 128 over 1000 samples: some batches are partial, and their padding must have no effect.
   const std::string config =
       with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
   const Result one = train(config, {"[0]"}, "one");
@@ -257,7 +258,7 @@ TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
 }
 
 TEST_F(RanksTest, AnOverflowOnTheWayIsSkippedByAllRanks) {
-  // Gradients times the first loss scale, 65536, overflow fp16. Activations are fp32 and would not.
+  // Gradients times the first loss scale, 65536, overflow fp16. Activations are fp32 and do not overflow.
   std::string config = with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"");
   config = with_change(with_change(config, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 20000"),
                        "\"learning_rate\": 0.3", "\"learning_rate\": 0.000015");
@@ -281,7 +282,7 @@ TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
   const Result one = train(next, {"[0]"}, "one");
   for (const Ranks& ranks : {kThreads[0], kThreads[2]}) expect_same(one, train(next, ranks), 1e-6);
 }
-/// The test suite of all communicators, run by this test program's own processes under mpirun.
+/// Runs the test suite of all communicators under mpirun, in processes of this test program.
 TEST(UnderMpi, TheCommunicatorSuite) {
   const auto others = started_processes({.step = std::chrono::seconds(60)}, program_surroundings());
   if (!others) GTEST_SKIP() << "runs under mpirun, which MpiTest does";
@@ -295,7 +296,7 @@ TEST(UnderMpi, TheCommunicatorSuite) {
 TEST(MpiTest, TheCommunicatorSuiteHoldsForProcesses) {
   HCTR_SKIP_WITHOUT_MPI();
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-    ::unsetenv(share);  // each process runs the test
+    ::unsetenv(share);  // shard variables could make a process skip the suite
   const TemporaryFolder folder;
   for (const int processes : {2, 3, 4}) {
     const Outcome outcome = run_under_mpi(processes, "integration_tests", {"--gtest_filter=UnderMpi.*"}, folder.path());

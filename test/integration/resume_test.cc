@@ -1,5 +1,5 @@
-// Training that resumes from a checkpoint: the same losses, files and state as the uninterrupted run, on the same
-// ranks; the same within rounding on others.
+// Training that resumes from a checkpoint. On the same ranks, losses, files and state equal those of the uninterrupted
+// run; on other ranks they agree within rounding.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,9 +15,9 @@ struct Variant {
   std::string name;
   std::function<std::string(const std::string&)> change;
   std::string gpu = "[0]";
-  bool same_code = false;  // another case runs the same code
+  bool same_code = false;  // sanitizers skip this case, because another case runs the same code
 };
-/// A variant that sanitizers can skip: it runs the code of another one with other numbers.
+/// Marks a variant that sanitizers skip, because it runs the same code as another variant with other values.
 Variant same_code(Variant variant) {
   variant.same_code = true;
   return variant;
@@ -25,7 +25,7 @@ Variant same_code(Variant variant) {
 
 std::string identity(const std::string& config) { return config; }
 
-/// The change that puts these fields into the deep embedding.
+/// Returns a function that adds `fields` to the deep embedding of a config.
 std::function<std::string(const std::string&)> deep(const std::string& fields, bool small_batch = false) {
   return [=](const std::string& config) {
     const std::string table =
@@ -34,7 +34,7 @@ std::function<std::string(const std::string&)> deep(const std::string& fields, b
     return small_batch && large ? with_change(table, "\"batchsize\": 128", "\"batchsize\": 16") : table;
   };
 }
-/// The same for a table with a limit of 100 rows.
+/// Returns a function that adds `fields` and a limit of 100 rows to the deep table of a config.
 std::function<std::string(const std::string&)> full(const std::string& fields) {
   return [=](const std::string& config) {
     return with_change(deep(fields, true)(config), R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
@@ -56,7 +56,7 @@ std::function<std::string(const std::string&)> data(const std::string& fields, c
     return length.empty() ? read : with_change(read, "\"max_iter\": 30", length);
   };
 }
-/// Every row exists from the start.
+/// Returns the config with direct keys: every row exists from the start.
 std::string direct(const std::string& config) {
   const std::string wide = with_change(config, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
                                        R"("slot_size_array": [300], "embedding_vec_size": 1)");
@@ -66,7 +66,7 @@ std::string shared_keys(const std::string& config) {
   return with_change(config, R"("embedding_vec_size": 5)", R"("identity": "key", "embedding_vec_size": 5)");
 }
 
-/// The state that a checkpoint holds, alone or with its base: arrays and numbers by rank and name.
+/// The state in a checkpoint, including its base if any: arrays and values by rank and name.
 std::map<std::string, std::string> state_in(const fs::path& checkpoint) {
   const Manifest manifest = read_manifest(checkpoint);
   verify_files(checkpoint, manifest);
@@ -89,7 +89,7 @@ const std::string kAdam = R"("learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999
 std::function<std::string(const std::string&)> adam(const std::string& update) {
   return optimizer(cat(R"({"type": "Adam", "update_type": ")", update, R"(", "adam_hparam": {)", kAdam, "}}"));
 }
-/// The deep table with this placement.
+/// Returns a function that sets the placement of the deep table.
 std::function<std::string(const std::string&)> placed(const std::string& placement) {
   return [=](const std::string& config) {
     return with_change(config, R"("bottom": "deep_data", "top": "deep_emb",)",
@@ -123,7 +123,7 @@ class Resuming : public Config {
     return run_program("huge_ctr", arguments, folder_.path());
   }
 
-  /// Trains to the end, and keeps a checkpoint of each `every` iterations.
+  /// Trains without interruption, with a checkpoint every `every` iterations, and keeps all checkpoints.
   void train_whole(const std::string& config, const std::string& gpu, int every = 9) {
     for (const char* folder : {"whole", "whole-run", "whole-ckpt"}) fs::remove_all(folder_ / folder);
     const Outcome done =
@@ -139,13 +139,12 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
-  /// The minimum GPU memory for the tables of a rank with all rows in host memory, from the error at the start. On a
-  /// GPU a few bytes more: scratch depends on the addresses of rows, and these on the free memory, which other programs
-  /// change.
+  /// The minimum GPU memory for the tables of a rank with all rows in host memory. Parses the error at the start of a
+  /// run. On a GPU, adds 64 KiB: the scratch size depends on row addresses, which vary with the free memory.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
-      // On a GPU, marks of increments and their staging buffers take some granules.
+      // On a GPU, change marks for increments and their staging buffers need some granules.
       const std::string marks = device_ == "cpu" ? "" : cat(R"(, "every": 9)", increments_);
       const Outcome done = run(solver(tried)(config), gpu, "least", {}, cat(R"({"folder": "least-ckpt")", marks, "}"));
       const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
@@ -155,20 +154,20 @@ class Resuming : public Config {
   }
 
   std::string with_wide_rows(const std::string& config) const {
-    const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 or 64 rows per granule
+    const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 rows (CPU) or 64 rows (GPU) per granule
     return with_change(with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width)),
                        "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width));
   }
 
-  /// The files of the final model, and on a CPU those of the last checkpoint.
+  /// The files of the final model; on a CPU also the files of the last checkpoint.
   std::map<std::string, std::string> files(const std::string& name) const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(folder_ / (name + "-run")))
-      // The manifest names the run and its folders.
+      // The manifest contains the run name and folders.
       if (const std::string file = entry.path().filename();
           file.starts_with("final_") && !file.starts_with("final__model_"))
         files[file] = read_file(entry);
-    if (device_ != "cpu") return files;  // on a GPU rows have no fixed order
+    if (device_ != "cpu") return files;  // on a GPU the row order is not deterministic
     files.merge(state_in(list_checkpoints(folder_ / (name + "-ckpt")).back().path));
     return files;
   }
@@ -181,7 +180,7 @@ class Resuming : public Config {
     }
     EXPECT_EQ(part.size(), whole.size());
   }
-  /// Compares the losses after an iteration with the other run, which starts there.
+  /// Compares the losses of the resumed run with those of the uninterrupted run after iteration `after`.
   void expect_equal_losses(size_t after) const {
     const auto whole = metrics("whole"), part = metrics("part");
     ASSERT_GT(whole.losses.size(), after);
@@ -218,12 +217,12 @@ class Resuming : public Config {
     return names;
   }
 
-  std::string increments_;  // the field that requests increments
+  std::string increments_;  // the config field that enables increments
 };
 
 using Resume = Resuming<RanksTest>;
 
-/// Checkpoints of iterations 5 (full), 10, 15, 20, 25 and 30 (increments), with batches that change some of the rows.
+/// Checkpoints of iterations 5 (full), 10, 15, 20, 25 and 30 (increments). Each batch changes some of the rows.
 class ResumeFromIncrement : public Resume {
  protected:
   void SetUp() override {
@@ -231,10 +230,10 @@ class ResumeFromIncrement : public Resume {
     increments_ = R"(, "whole_every": 10)";
     config_ = with_change(adam("Local")(config_), "\"batchsize\": 128", "\"batchsize\": 16");
   }
-  /// Rows that the checkpoint of iteration 20 takes from its base, and rows that it replaces.
+  /// Counts of rows in the checkpoint of iteration 20: taken from the base, replaced, and added.
   struct Rows {
     int64_t of_base = 0, changed = 0, added = 0;
-    int whole = 0;  // tables that use no base
+    int whole = 0;  // tables that are stored without a base
   };
   Rows rows_of_increment() const {
     Rows rows;
@@ -310,7 +309,7 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelWithEveryOptimizer) {
 }
 
 TEST_F(ResumeFromIncrement, GivesTheSameModelUnderEveryPolicy) {
-  // After evictions or expiry, rows that moved into the gaps count as changed.
+  // After evictions or expiry, rows that moved to freed slots count as changed.
   expect_exact_from_increments({{"evict_lru", full(R"("when_full": "evict_lru")")},
                                 same_code({"evict_lfu", full(R"("when_full": "evict_lfu")")}),
                                 {"ignore", full(R"("when_full": "ignore")")},
@@ -334,8 +333,8 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
   expect_exact_from_increments(variants);
 }
 
-/// A run that resumes in its folder writes the same increments until the next full checkpoint, byte for byte on a CPU,
-/// whichever checkpoint it resumed from.
+/// A run that resumes in its folder writes the same increments until the next full checkpoint, regardless of the
+/// checkpoint it resumed from. On a CPU the increments are equal byte for byte.
 TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
   for (const std::string& device : devices_here())
     for (const Variant& variant : std::vector<Variant>{same_code({"Adam, Local", identity}),
@@ -371,7 +370,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
             EXPECT_EQ(part.base->increment, place.iteration / 5 - 1) << other;
           }
           for (const StateIndex& file : whole.files) {
-            if (device_ != "cpu") break;  // on a GPU rows have no fixed order
+            if (device_ != "cpu") break;  // on a GPU the row order is not deterministic
             EXPECT_TRUE(read_file(other / file.file) == read_file(place.path / file.file)) << other << file.file;
           }
           verify_files(other, part);
@@ -384,7 +383,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
     }
 }
 
-/// With another number of ranks the rows differ, and an increment cannot refer to a base in another folder.
+/// The next checkpoint is full if the number of ranks changes, or if the base is in another folder.
 TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
   train_whole(config_, "[0, 1]", 5);
   const auto bases = [&](const std::string& gpu, const std::string& from) {
@@ -412,7 +411,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
   EXPECT_EQ(bases("[0, 1]", "next-ckpt/named"), (std::vector{kFirst, kFirst})) << "its base has its name";
 }
 
-/// Every row exists from the start, so that none is added.
+/// With direct keys every row exists from the start: increments add no row.
 TEST_F(ResumeFromIncrement, OfDirectKeysOnSeveralRanksGivesTheSameModel) {
   for (const char* gpu : {"[0]", "[0, 1, 2]"})
     for (const char* placement : {"auto", "data_parallel"}) {
@@ -446,7 +445,7 @@ TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
     }
 }
 
-/// Every row changes in every step: no checkpoint needs another one.
+/// With global updates every row changes in every step: no checkpoint has a base.
 TEST_F(ResumeFromIncrement, OfGlobalUpdatesIsWhole) {
   const std::string config =
       optimizer(cat(R"({"type": "Adam", "update_type": "Global", "adam_hparam": {)", kAdam, "}}"))(config_);
@@ -460,7 +459,7 @@ TEST_F(ResumeFromIncrement, OfGlobalUpdatesIsWhole) {
 }
 
 TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
-  // An epoch is 24 batches, the last of them smaller.
+  // An epoch has 24 batches; the last batch is smaller.
   expect_exact({{"max_iter", identity},
                 {"shuffled", data(R"(, "shuffle": 500)")},
                 same_code({"epochs", data("", "\"num_epochs\": 2")}),
@@ -474,7 +473,7 @@ TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
                {3, 21, 24, 27});
 }
 
-/// Changes a byte of every 40th record of a Norm file, which breaks its check sum.
+/// Changes a byte of every 40th record of a Norm file, which invalidates the record's checksum.
 void damage_records(const fs::path& path) {
   std::string bytes = read_file(path);
   int number = 0;
@@ -482,7 +481,7 @@ void damage_records(const fs::path& path) {
     int32_t length = 0;
     std::memcpy(&length, bytes.data() + at, sizeof length);
     if (number > 0 && number % 40 == 0)
-      bytes[at + 4] = static_cast<char>(bytes[at + 4] ^ 1);  // the first is the header
+      bytes[at + 4] = static_cast<char>(bytes[at + 4] ^ 1);  // the first block is the header
     at += 4 + static_cast<size_t>(length) + 1;
   }
   write_file(path, bytes);
@@ -496,7 +495,7 @@ TEST_F(Resume, CountsBadRecordsOnce) {
     return *Json::read_file(folder_ / (name + "-run") / "summary.json").find("skipped_records")->integer();
   };
   const std::string kEpochs = "\"num_epochs\": 2";
-  // An epoch has 23 batches: the last checkpoint of the first epoch is followed by no batch.
+  // An epoch has 23 batches. No batch follows the last checkpoint of the first epoch.
   for (const auto& [length, iterations] :
        {std::pair(std::string("\"max_iter\": 30"), std::vector{3, 24}), std::pair(kEpochs, std::vector{3, 24, 45}),
         std::pair(kEpochs, std::vector{23})}) {
@@ -517,7 +516,8 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
                 {"PReLU_Dice", with_dice}});
 }
 
-/// On a GPU: without the file, a new measurement might choose other algorithms.
+/// On a GPU, a resumed run uses the GEMM algorithms of its checkpoint. Without the file, a new search might choose
+/// other algorithms.
 TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
   const std::string config = solver(R"("algorithm_search": true, "algorithm_file": "kept.txt")")(config_);
   train_whole(config, "[0]");
@@ -551,7 +551,8 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
                                    {"direct", direct},
                                    {"evict", full(R"("when_full": "evict_lru")")},
                                    same_code({"fp16", solver(R"("mixed_precision": true)")})};
-  // On two ranks with a stated placement: a plan by measured speeds may differ in the second run.
+  // With two ranks the config states the placement: an automatic plan depends on measured speeds and may differ in the
+  // second run.
   const auto on_two = [&](const Variant& variant) {
     const auto placed = [change = variant.change](const std::string& config) {
       return solver(R"("placement": "distributed")")(change(config));
@@ -567,9 +568,9 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
       for (const bool rows_on_gpu : {false, true}) {
         if (kSanitized && variant.same_code) continue;
         SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, rows_on_gpu ? ", rows on the GPU" : ""));
-        const std::string given = variant.change(config_);  // a GPU's granules have room for thousands of narrow rows
+        const std::string given = variant.change(config_);  // a granule of the GPU holds thousands of narrow rows
         const std::string config = device == "cpu" ? given : with_wide_rows(given);
-        const std::string gpu_budget =  // on a CPU keys and index are on the host too
+        const std::string gpu_budget =  // on a CPU, keys and index are also in host memory
             device == "cpu" && !rows_on_gpu ? "0B" : cat(least_gpu(config, variant.gpu) + (rows_on_gpu << 21), "B");
         const std::string with_host =
             solver(cat(R"("table_memory": {"gpu": ")", gpu_budget, R"(", "host": "1GB"})"))(config);
@@ -596,7 +597,7 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
   }
 }
 
-/// The arrays of each table in the order of keys, since moved rows change their numbers.
+/// The arrays of each table sorted by key: moved rows have other row numbers.
 std::map<std::string, std::string> in_key_order(std::map<std::string, std::string> state) {
   const auto values = []<class T>(const std::string& bytes, T) {
     std::vector<T> out(bytes.size() / sizeof(T));
@@ -627,16 +628,17 @@ std::map<std::string, std::string> in_key_order(std::map<std::string, std::strin
   return state;
 }
 
-/// Tables with rows so wide that small budgets hold only some of them. Rows move after each step.
+/// Tables with wide rows, of which a small GPU budget holds only some. Rows move between GPU and host after each step.
 class ResumeWhileRowsMove : public ResumeFromIncrement {
  protected:
-  /// Some granules of memory for rows, of which the other table takes some; on a CPU also for the growing index.
+  /// The config with a GPU budget of the minimum plus some granules for rows. Both tables share the granules; on a CPU
+  /// the growing index uses some, too.
   virtual std::string moving(const std::string& config, const std::string& gpu) {
     const int64_t granules = (device_ == "cpu" ? int64_t{10} << 16 : gpu_granules_ << 21);
     return solver(cat(R"("table_memory": {"gpu": ")", least_gpu(config, gpu) + granules,
                       R"(B", "host": "1GB", "move_every": 1})"))(config);
   }
-  /// A config in which rows move, after a training run; on a GPU, with the minimum number of granules for that.
+  /// Trains with the smallest budget with which rows move, and returns the config.
   std::string train_while_rows_move(const std::string& config, const std::string& gpu) {
     for (gpu_granules_ = least_granules_;; gpu_granules_ += 2) {
       const std::string with_moves = moving(config, gpu);
@@ -645,7 +647,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
     }
   }
   int64_t least_granules_ = 3, gpu_granules_ = 3;
-  /// The table's counter of moved rows.
+  /// The name of the table's counter of moved rows.
   virtual std::string count_of_moves() const { return "rows_moved_to_gpu"; }
   int64_t rows_moved(const std::string& name) const {
     const Json summary = Json::read_file((folder_ / (name + "-run/summary.json")).string());
@@ -680,8 +682,8 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       EXPECT_EQ(metrics("whole").losses, losses);
       expect_state(expected, "whole");
       EXPECT_GT(rows_moved("whole"), 0);
-      // Resumes from an increment whose rows have moved since its base, into tables that fit and into tables that do
-      // not.
+      // Rows have moved between the base and the increment. Resumes with tables that fit into GPU memory, and with
+      // tables that do not fit.
       for (const bool moves : {false, true}) {
         if (kSanitized && !moves) continue;  // another case runs the same code
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
@@ -725,7 +727,7 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnTwoGpus) {
                          {"direct", [&](const std::string& config) { return placed(direct(config)); }, "[0, 1]"}});
 }
 
-/// Tables for which memory holds little more than a batch each.
+/// Tables whose memory holds little more than the rows of a batch; other rows are on disk.
 class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
  protected:
   std::string moving(const std::string& config, const std::string& gpu) override {
@@ -747,7 +749,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  // Under sanitizers, unit tests of tables with a disk cover the other policies.
+  // Sanitizers skip policies that unit tests of tables with a disk cover.
   expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          same_code({"min_count", local(deep(R"("min_count": 2)", true))}),
@@ -768,7 +770,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
   if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
   device_ = "cuda";
   host_ = "32MB";
-  least_granules_ = 7;  // with fewer granules the host needs more memory
+  least_granules_ = 7;  // with fewer granules, the tables need more host memory
   const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
   expect_the_same_model(
       {{"Adam, Local", local},
@@ -789,7 +791,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
 TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnTwoGpus) {
   if (find_gpus().count < 2) GTEST_SKIP() << "there are not two GPUs";
   device_ = "cuda";
-  host_ = "64MB";  // budget of both ranks
+  host_ = "64MB";  // budget of both ranks together
   least_granules_ = 7;
   const auto placed = [](const std::string& config) {
     return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
@@ -797,7 +799,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnTwoGpus) {
   expect_the_same_model({{"two", placed, "[0, 1]"}});
 }
 
-/// One table has its own budget, and the other none.
+/// One table has its own memory budget, the other has no limit.
 class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
  protected:
   std::string moving(const std::string& config, const std::string&) override {
@@ -911,7 +913,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
     for (const int from : {4, 1, 3}) {
-      if (kSanitized && from == 3) continue;  // it runs the same code
+      if (kSanitized && from == 3) continue;  // runs that start on 4 ranks and on 1 rank cover the same code
       train_whole(placed(from), gpus[from - 1]);
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
@@ -922,7 +924,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
         ASSERT_EQ(done.exit_code, 0) << done.err;
         Result part = result("part");
         part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
-        // Last bits differ, and one pair of scores that changes its order moves an AUC by more than 1e-4.
+        // Rounding differs, and a single swapped pair of scores changes the AUC by more than 1e-4.
         expect_same(whole, part, 2e-5, 2e-5, 5e-4);
       }
     }

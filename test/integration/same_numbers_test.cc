@@ -1,4 +1,4 @@
-// Every way to score one model gives equal bits. A new way is a new line of the table.
+// All ways to score a model give equal bits. Each way is one line of a table.
 #include <cstring>
 #include <functional>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 class SameNumbers : public ScoresTest {
  protected:
-  /// By the C interface, in batches of `size`.
+  /// Scores through the C interface, in batches of `size`.
   std::vector<float> by_c(const char* run, const SampleArrays& samples, int64_t size,
                           const hctr_store_view* tables = nullptr) const {
     hctr_model_options options{};
@@ -63,7 +63,7 @@ class SameNumbers : public ScoresTest {
     return scores;
   }
 
-  /// A store with the model of a run, in these levels.
+  /// A store with the model of a run. `levels` selects the store's tiers.
   static Store store_of(const char* run, const std::string& levels) {
     const StoreLevelOptions file{.kind = StoreLevelOptions::Kind::file, .folder = levels};
     StoreOptions options;
@@ -77,14 +77,14 @@ class SameNumbers : public ScoresTest {
     store.load(store_model(section, {}, Log::silent()));
     return store;
   }
-  /// With tables of a store.
+  /// Scores with tables of a store.
   std::vector<float> from_store(const char* run, const SampleArrays& samples, const std::string& levels) const {
     const Store store = store_of(run, levels);
     LoadOptions options = at(run);
     options.tables = std::make_shared<StoreView>(store.view("m"));
     return score_in(Model(options), samples, {256});
   }
-  /// The same by the C interface, in memory.
+  /// Scores through the C interface, with tables of a store in memory.
   std::vector<float> by_c_from_store(const char* run, const SampleArrays& samples) const {
     hctr_store_options options{};
     options.size = sizeof options;
@@ -104,7 +104,7 @@ class SameNumbers : public ScoresTest {
     return scores;
   }
 
-  /// By the C interface, of the source of evaluation samples.
+  /// Scores the evaluation data of `source` through the C interface.
   std::vector<float> by_c_of_source(const char* run, const char* source) const {
     hctr_model_options options{};
     options.size = sizeof options;
@@ -161,13 +161,13 @@ std::map<std::string, std::string> model_of(const fs::path& run) {
   return files;
 }
 
-/// Arguments of a trainer's callbacks in C.
+/// Records the arguments of a trainer's C callbacks.
 struct Told {
   int displays = 0;
   double auc = -1;
 };
 
-/// Trains through the C interface, in calls that end at these iterations; 0: the end that the config says.
+/// Trains through the C interface, with one call for each iteration in `ends`; 0 means the end in the config.
 Told train_by_c(const char* config, const char* run, const char* change, const std::vector<int64_t>& ends) {
   hctr_trainer_options options{};
   options.size = sizeof options;

@@ -1,4 +1,4 @@
-// Scores of a model that a test has trained, computed by the library and by the program.
+// Fixture for scores of a trained model, computed by the library and by the program.
 #pragma once
 
 #include <sstream>
@@ -34,7 +34,7 @@ class ScoresTest : public RanksTestInItsFolder {
     model.score(count, samples.views(first), {&output, 1});
     return scores;
   }
-  /// Scores all of them, in batches of these sizes in turn.
+  /// Scores all samples, in batches that cycle through `sizes`.
   static std::vector<float> score_in(const Model& model, const SampleArrays& samples,
                                      const std::vector<int64_t>& sizes) {
     std::vector<float> all;
@@ -47,7 +47,7 @@ class ScoresTest : public RanksTestInItsFolder {
     return all;
   }
 
-  /// The output of --predict.
+  /// Returns the scores that --predict writes.
   std::vector<float> predicted(const std::string& model) const {
     PredictOptions options;
     options.model = model;

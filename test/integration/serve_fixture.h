@@ -1,4 +1,4 @@
-// A service in this process, with the model of a test.
+// Fixture: a service in this process that serves a test's model.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ class ServeTest : public ScoresTest {
     serve::ServeOptions options;
     options.sources = std::move(sources);
     options.http_port = options.metrics_port = 0;
-    options.grpc_port = kSanitized ? -1 : 0;  // gRPC is not built with sanitizers, which do not see its locks
+    // the gRPC library is built without sanitizers, so they cannot see its locks
+    options.grpc_port = kSanitized ? -1 : 0;
     options.device = DeviceChoice::cpu;
     options.threads = 1;
     options.instances = 2;
@@ -44,10 +45,10 @@ class ServeTest : public ScoresTest {
                             const std::string& data) {
     return cat("{\"name\":\"", name, "\",\"datatype\":\"", type, "\",\"shape\":", shape, ",\"data\":", data, "}");
   }
-  /// The packed form of samples [first, first + count), as JSON.
+  /// A request with the samples [first, first + count) as JSON, in the packed form.
   static std::string packed_request(const SampleArrays& samples, size_t first, size_t count) {
     const auto dim = static_cast<size_t>(samples.dense_dim);
-    const std::vector<double> dense(samples.dense.begin(), samples.dense.end());  // which JSON writes exactly
+    const std::vector<double> dense(samples.dense.begin(), samples.dense.end());  // JSON represents doubles exactly
     std::string inputs =
         tensor(samples.dense_name, "FP32", cat("[", count, ",", dim, "]"), list_of(dense, first * dim, count * dim));
     for (const SampleArrays::Keys& keys : samples.inputs) {
@@ -75,7 +76,7 @@ class ServeTest : public ScoresTest {
     const Json* error = json.find("error");
     return error && error->string() ? *error->string() : "";
   }
-  /// Bytes of numbers, as binary tensors have them.
+  /// The bytes of `values`, as binary tensors contain them.
   static std::string bytes_of(const auto& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
   }

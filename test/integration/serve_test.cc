@@ -1,4 +1,4 @@
-// huge_ctr serve: the scores of clients, and what hostile ones get.
+// huge_ctr serve: scores for clients, and errors for malicious clients.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -69,7 +69,8 @@ TEST_F(ServedScores, AreTheSameAsJsonBinaryGzipChunkedAndSharedMemory) {
   std::string tail, inputs;
   const auto add = [&](const std::string& name, const std::string& type, const std::string& shape, const auto& values) {
     const std::string bytes = bytes_of(values);
-    inputs = cat(input(name, type, shape, bytes.size()), inputs.empty() ? "" : ",", inputs);  // in any order
+    // the order of inputs is arbitrary
+    inputs = cat(input(name, type, shape, bytes.size()), inputs.empty() ? "" : ",", inputs);
     tail = bytes + tail;
   };
   add(samples.dense_name, "FP32", "[50,4]", std::vector<float>(samples.dense.begin(), samples.dense.begin() + 200));
@@ -114,14 +115,14 @@ TEST_F(ServedScores, AreTheSameAsJsonBinaryGzipChunkedAndSharedMemory) {
   std::string stored(200, '\0');
   EXPECT_EQ(::pread(file, stored.data(), 200, 8), 200);
   EXPECT_EQ(stored, bytes_of(first));
-  ASSERT_EQ(::ftruncate(file, 4), 0);  // a client takes memory away that it has registered
+  ASSERT_EQ(::ftruncate(file, 4), 0);  // the client truncates its registered shared memory
   EXPECT_NE(client.post(path, into(8)).status, 0);
   ::close(file);
   ::shm_unlink(key.c_str());
   EXPECT_EQ(client.get("/v2/health/live").status, 200);
 }
 
-/// Rows of a text: a client sends the cells that the file has.
+/// A client sends text cells of a row, and receives the scores of the same row in a file.
 TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
   std::string rows = "click,price,city,tags\n";
   for (int r = 0; r < 300; ++r)
@@ -176,12 +177,12 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
   EXPECT_EQ(scores_in(all.body), expected) << "by name, in any order, with the label or without";
   const HttpAnswer three = client.post(path, request(cat(text(1, 4, 3), ",", text(2, 4, 3), ",", text(3, 4, 3))));
   EXPECT_EQ(scores_in(three.body), std::vector<float>(expected.begin() + 4, expected.begin() + 7));
-  // Numbers and lists as what they are: row 5 has the price 35, and the tag "a".
+  // Cells as JSON numbers and lists: row 5 has price 35 and tag "a".
   const HttpAnswer typed = client.post(
       path, request(cat(tensor("price", "INT64", "[1]", "[35]"), ",", text(2, 5, 1), ",",
                         tensor("tags", "BYTES", "[1]", "[\"a\"]"), ",", tensor("tags.counts", "INT32", "[1]", "[1]"))));
   EXPECT_EQ(scores_in(typed.body), std::vector<float>{expected[5]});
-  // A column that is missing has the default that the config states: row 0 has neither a price nor a city.
+  // A missing column gets the default of the config. Row 0 has neither price nor city.
   const HttpAnswer missing = client.post(path, request(text(3, 0, 1)));
   EXPECT_EQ(scores_in(missing.body), std::vector<float>{expected[0]});
   EXPECT_EQ(error_in(client.post(path, request(text(2, 0, 1)))),
@@ -198,7 +199,6 @@ TEST_F(ServedScores, OfColumnsAreThoseOfTheSameRowsInAFile) {
   EXPECT_EQ(error_in(number).find("memory:"), std::string::npos) << error_in(number);
 }
 
-/// One message by gRPC, in raw form.
 TEST_F(ServedScores, OfARankingAreThoseOfTheRepeatedSample) {
   train(with_batch_norm(config_), {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");
@@ -224,6 +224,7 @@ TEST_F(ServedScores, OfARankingAreThoseOfTheRepeatedSample) {
   EXPECT_EQ(many.status, 400) << many.body;
 }
 
+/// Sends a request over gRPC, with raw tensor contents.
 TEST_F(ServedScores, ByGrpcAreThoseByHttp) {
   if (kSanitized) GTEST_SKIP() << "gRPC is not built with sanitizers";
   if (const std::string why = serve::why_no_grpc(); !why.empty()) GTEST_SKIP() << why;
@@ -343,7 +344,7 @@ TEST_F(HostileClients, AreRefusedOrClosedAndOthersAreServed) {
   EXPECT_EQ(client.post("/v2/models/ctr/versions/9/infer", right).status, 404);
   EXPECT_EQ(client.get("/v3").status, 404);
   EXPECT_EQ(client.ask("DELETE", path).status, 405);
-  // A timeout that has passed, and a queue of no length.
+  // The first request has an expired timeout; the next ones exceed a queue of length zero.
   const HttpAnswer late =
       client.post(path, with_change(right, "{\"inputs\"", R"({"parameters":{"timeout":1},"inputs")"));
   EXPECT_EQ(late.status, 504) << late.body;

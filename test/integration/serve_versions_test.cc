@@ -1,4 +1,4 @@
-// huge_ctr serve: models and versions that come and go while clients ask.
+// huge_ctr serve: models and versions are loaded and unloaded while clients send requests.
 #include <csignal>
 
 #include "serve_fixture.h"
@@ -57,7 +57,7 @@ TEST_F(ServedVersions, AreSwappedWithoutAFailedRequestOrAMixedAnswer) {
       fs::remove("models/ctr/2");
     const HttpAnswer loaded = control.post("/v2/repository/models/ctr/load", "");
     EXPECT_EQ(loaded.status, 200) << loaded.body;
-    // The next swap follows once this version has answered.
+    // Waits until this version has answered before the next swap.
     const std::string version = swap % 2 == 0 ? "2" : "1";
     const auto answers = [&] {
       const std::lock_guard lock(mutex);
@@ -164,7 +164,7 @@ TEST_F(ServedVersions, AnswerWhatTheyHaveTakenWhenTheProgramIsTold) {
                              packed_request(samples, 0, 5).size(), "\r\n\r\n", packed_request(samples, 0, 5))))
           return;
         const HttpAnswer answer = client.receive();
-        if (answer.status == 0) return;  // closed between two requests
+        if (answer.status == 0) return;  // the server closed the connection between two requests
         answer.status == 200 && scores_in(answer.body).size() == 5 ? ++answered : ++broken;
         if (answer.headers.contains("connection")) return;
       }

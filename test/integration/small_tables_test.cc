@@ -1,4 +1,4 @@
-// Which of several tables with a shared budget are on the GPU.
+// If several tables share a memory budget, small tables are in GPU memory completely.
 #include <gtest/gtest.h>
 
 #include "config/json.h"
@@ -11,7 +11,7 @@ namespace {
 
 class SmallTables : public testing::Test {
  protected:
-  /// The first table of the config is large, and the second small.
+  /// Makes the first table of the config large and the second small.
   void make_large_table_first() {
     config_ = with_change(small_config(), R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
                           R"("index": "direct", "slot_size_array": [4000000], "embedding_vec_size": 1)");
@@ -34,13 +34,13 @@ class SmallTables : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// The large table has 48 MB of rows, and needs 37 MB on the GPU for its keys and index.
+/// The large table has 48 MB of rows, and needs 37 MB of GPU memory for its keys and index.
 TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
   make_large_table_first();
   for (const Device device : devices()) {
     const std::string name = device.is_cuda() ? "cuda" : "cpu";
     SCOPED_TRACE(name);
-    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // memory is allocated in pieces of 2 MB
+    const char* const gpu = device.is_cuda() ? "56MB" : "40MB";  // GPU memory is allocated in granules of 2 MB
     const Json limited =
         tables(with_change(config_, R"("seed": 7)",
                            cat(R"("seed": 7, "table_memory": {"gpu": ")", gpu, R"(", "host": "1GB"})")),
@@ -53,7 +53,7 @@ TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
   }
 }
 
-/// The small table has no more keys than a batch. The other one gets all remaining memory.
+/// The small table has no more keys than a batch. The large table gets all remaining memory.
 TEST_F(SmallTables, DoNotLeaveForTheDisk) {
   config_ = with_change(small_config(), R"("check": "Sum")",
                         R"("check": "Sum", "slot_size_array": [100, 20000, 20000, 20000])");

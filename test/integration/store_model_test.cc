@@ -1,4 +1,4 @@
-// A model whose tables are in a store scores as the model with its own.
+// A model with tables in a store has the same scores as the model with its own tables.
 #include <atomic>
 #include <thread>
 
@@ -15,7 +15,8 @@ class StoreModelTest : public ScoresTest {
  protected:
   void SetUp() override {
     ScoresTest::SetUp();
-    // Rows by key and by slot, pooled and not, stored in 16 bits, with an index and without.
+    // Tables with identity "key" and "slot_and_key", pooled and not pooled, with 16-bit storage, with a hash index and
+    // with direct keys.
     config_ = with_change(config_, R"("combiner": 0}})", R"("combiner": 0, "storage": "fp16"}})");
     config_ = with_change(config_, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5, "combiner": 1}},)",
                           R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5, "combiner": 1}},
@@ -82,7 +83,7 @@ TEST_F(StoreModelTest, ABatchIsScoredWithOneStateOfTheTablesWhileTheyChange) {
   Store store({});
   load(store);
   const Model model = served_from(store);
-  // Every row doubled, and back.
+  // Doubles every row, then restores the rows.
   std::vector<std::vector<int64_t>> keys(3);
   std::vector<std::vector<int32_t>> slots(3);
   std::vector<std::vector<float>> rows[2];

@@ -1,4 +1,4 @@
-// The input files of a traced model, derived from a few numbers in the same way as in test/traces/derived.py.
+// Generates the input files of a traced model from a few parameters, in the same way as test/traces/derived.py.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace hctr::test {
 
 class TraceFiles {
  public:
-  /// `derived`: the trace's member of that name. `config` must outlive this object.
+  /// `derived`: the member "derived" of the trace. `config` must outlive this object.
   TraceFiles(const Json& derived, const Config& config)
       : seed_(static_cast<uint64_t>(number(derived, "seed"))),
         samples_(static_cast<int64_t>(number(derived, "samples"))),
@@ -22,7 +22,7 @@ class TraceFiles {
         bound_(number(derived, "bound")),
         config_(config) {}
 
-  /// Writes samples, their list, and the model files that the config names to `folder`.
+  /// Writes the samples, their file list, and the model files of the config to `folder`.
   void write(const std::filesystem::path& folder, int64_t dense_parameters) const {
     const std::filesystem::path file = folder / "samples.data";
     data_test::write_rows(file, data_test::style_of(config_.data, Check::sum, 8), rows());
@@ -41,12 +41,12 @@ class TraceFiles {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   }
 
-  /// Returns a number uniform on [0, 1) with 24 bits, so it is exact in f32.
+  /// Returns a uniform number in [0, 1) with 24 bits, which is exact in f32.
   double unit(uint64_t stream, int64_t index) const {
     return static_cast<double>(mix64(mix64(100 * seed_ + stream) + static_cast<uint64_t>(index)) >> 40) * 0x1p-24;
   }
 
-  /// Returns numbers uniform on [-bound, bound), as bytes of f32.
+  /// Returns uniform numbers in [-bound, bound) as f32 bytes.
   std::string initial(uint64_t stream, int64_t first, int64_t count) const {
     std::string values;
     for (int64_t i = first; i < first + count; ++i)

@@ -1,5 +1,6 @@
-// Compares whole models with recordings of the same models in PyTorch (test/traces), loss by loss. The program runs
-// from derived files, so the test covers data and model files, and every layer, loss, penalty, optimizer and schedule.
+// Compares the losses of whole models with recordings of the same models in PyTorch (test/traces), step by step. The
+// program reads generated files, so the test covers data and model files, and every layer, loss, penalty, optimizer and
+// schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +21,8 @@ namespace fs = std::filesystem;
 
 const fs::path kTraces = hctr::test::source_dir() / "test" / "traces";
 
-/// Relative tolerance of a loss. f32 on a CPU stays within 3e-7 in all fifty steps. A formula with a subtle error (for
-/// example in where Adam adds epsilon) is off by 2e-5 in ten steps and 8e-4 in fifty.
+/// Relative tolerance of a loss. f32 losses on a CPU stay within 3e-7 in all fifty steps. A subtle error in a formula
+/// (for example, the position of Adam's epsilon) causes a difference of 2e-5 in ten steps and 8e-4 in fifty.
 constexpr double kTolerance = 1e-5;
 constexpr size_t kSteps = 50;
 
@@ -35,7 +36,7 @@ std::vector<std::string> trace_names() {
 
 class Traces : public testing::TestWithParam<std::tuple<std::string, Device>> {
  protected:
-  /// Returns the loss of every step of the program, with these changes to the config.
+  /// Returns the loss of every step, after these changes to the config.
   std::vector<double> losses(const Json& trace, const std::string& device,
                              const std::vector<std::string>& changes = {}) const {
     const TemporaryFolder folder;
@@ -78,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Traces,
                            return std::get<0>(row.param) + (std::get<1>(row.param).is_cuda() ? "_cuda" : "_cpu");
                          });
 
-/// Products in FP8 round each number by up to 2^-4 of it; errors of single terms cancel in their sums.
+/// FP8 rounds each GEMM input by up to 2^-4 of its value. In sums, rounding errors partly cancel.
 constexpr double kFp8Tolerance = 0.02;
 
 class Fp8Traces : public Traces {};

@@ -1,4 +1,4 @@
-// hctr::Trainer: training inside another program, as many steps at a time as its caller says.
+// hctr::Trainer: training inside another program, which decides how many steps each call runs.
 #include "hctr/trainer.h"
 
 #include <malloc.h>
@@ -16,7 +16,7 @@
 namespace hctr::test {
 namespace {
 
-/// Samples of a file, as arrays in memory.
+/// The samples of a file, as arrays in memory.
 struct Arrays {
   int64_t samples = 0, dense_dim = 0;
   std::vector<float> label, dense;
@@ -28,7 +28,7 @@ struct Arrays {
   };
   std::vector<Keys> inputs;
 
-  /// Samples [first, first + count).
+  /// Views of the samples [first, first + count).
   std::vector<InputView> views(int64_t first) const {
     std::vector<InputView> views = {{.name = "label", .data = label.data() + first},
                                     {.name = "dense", .data = dense.data() + first * dense_dim}};
@@ -60,7 +60,7 @@ class TrainerTest : public RanksTestInItsFolder {
                        cat(R"("seed": 7, "checkpoint": {"every": 1000, "folder": ")", folder, "\"}"));
   }
 
-  /// The first samples of a source of the config.
+  /// Reads the first samples of a source of the config.
   Arrays read(const std::string& config, int64_t most, bool evaluation = false) const {
     const Config of = load_config_text(config, "config", false, Log::silent(), {}, nullptr, {});
     const BatchLayout layout(batch_shape(of.data, most));
@@ -100,7 +100,7 @@ class TrainerTest : public RanksTestInItsFolder {
     EXPECT_EQ(other.rows, one.rows);
   }
 
-  /// Another model loads these weights and rows unchanged; it may have capacity for more rows.
+  /// Expects equal weights and rows in both models. The later model may have capacity for more rows.
   void expect_untouched(const std::string& before, int64_t iteration, const std::string& after, int64_t later) const {
     EXPECT_EQ(read_file(cat(after, "_dense_", later, ".model")),
               read_file(cat(before, "_dense_", iteration, ".model")));
@@ -173,7 +173,7 @@ TEST_F(TrainerTest, SamplesInMemoryEqualThoseOfFiles) {
 TEST_F(TrainerTest, SamplesInMemoryAndASourceTakeTurns) {
   const Arrays arrays = read(config_, 10 * 128);
   const Result one = train(config_, {"[0]"}, "one");
-  // Steps 1 to 5 of the source, then samples equal to its steps 6 to 10.
+  // Trains steps 1 to 5 from the source, then on arrays that equal the source's steps 6 to 10.
   Trainer trainer(options_for(config_, "turns"));
   trainer.step(5);
   trainer.step({.samples = 5 * 128, .inputs = arrays.views(5 * 128)});
@@ -300,7 +300,7 @@ TEST_F(TrainerTest, FrozenPartsStayAndOthersTrainAsWithTheConfigsWord) {
       expect_same(frozen, result("frozen"), 1e-4, 1e-5);
     }
   }
-  // All parts are frozen for some steps.
+  // All layers and tables are frozen for some steps.
   Trainer trainer(options_for(config_, "thawed"));
   trainer.step(5);
   trainer.save("before/m");
@@ -352,14 +352,14 @@ TEST_F(TrainerTest, LoadedPartsAreThoseOfTheFilesAndOthersStay) {
     trainer.step(10);
     EXPECT_EQ(trainer.state().loss, one.losses.back());
     const auto at_20 = trainer.evaluate();
-    // One table goes back to iteration 10, then to its latest state.
+    // Loads one table of iteration 10, then the table of iteration 20 again.
     trainer.save("later/m");
     trainer.load({.tables = {{"deep_emb", "saved/m1_sparse_10.model"}}});
     EXPECT_NE(trainer.evaluate(), at_20);
     trainer.load({.tables = {{"deep_emb", "later/m1_sparse_20.model"}}});
     EXPECT_EQ(trainer.evaluate(), at_20);
     EXPECT_EQ(trainer.state().iteration, 20);
-    // The whole model goes back, and then the same steps follow as before.
+    // Loads the whole model of iteration 10. The results of the following steps must be unchanged.
     EXPECT_THROW(trainer.load({.dense = "saved/none.model"}), Error);
     trainer.load({.dense = "saved/m_dense_10.model",
                   .dense_states = "saved/m_opt_dense_10.model",

@@ -1,5 +1,5 @@
-// Reader, batch ring, model and tables together, on every device: a step has the same result in any ring slot, on any
-// stream and in any batch.
+// Reader, batch ring, model and tables together, on every device: a step has the same result in any buffer of the ring,
+// on any stream and in any batch size.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace hctr::test {
 namespace {
 
-/// A config file with data, and the objects needed to train it step by step.
+/// A config file with data, and the objects for training it step by step.
 class TrainingStep : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class TrainingStep : public ::testing::Test {
     make_data(folder_.path(), "config.json", 1000, 300);
   }
 
-  /// The config with absolute data paths, so that tests need not change the working directory.
+  /// The config with absolute data paths, so that tests need no particular working directory.
   std::string absolute(std::string config) const {
     config = with_change(config, "\"train.txt\"", "\"" + (folder_ / "train.txt").string() + "\"");
     return with_change(config, "\"eval.txt\"", "\"" + (folder_ / "eval.txt").string() + "\"");
@@ -41,7 +41,7 @@ class TrainingStep : public ::testing::Test {
           model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, StepPipeline::kBuffers),
           trainer(config, runtime, comm, model, layout, log),
           evaluator(config, runtime, comm, model, eval_layout, log) {}
-    /// Trains until `steps` are done or the data ends. Returns the losses of all steps.
+    /// Trains until `steps` steps are done or the data ends. Returns the losses of all steps.
     std::vector<double> train(int64_t steps) {
       std::vector<double> losses;
       for (; done < steps; ++done) {
@@ -60,7 +60,7 @@ class TrainingStep : public ::testing::Test {
     int64_t done = 0;
   };
 
-  /// `dense_stride`: as in BatchLayout.
+  /// `dense_stride`: see BatchLayout.
   std::unique_ptr<Run> run(const std::string& config, Device device, int64_t dense_stride = 0) {
     write_file(folder_ / "this.json", absolute(config));
     return std::make_unique<Run>(load_config(folder_ / "this.json", false, log_.log()), device, log_.log(),
@@ -75,13 +75,14 @@ const char* const kOnePass = "\"num_epochs\": 1";
 const char* const kIterations = "\"max_iter\": 60";
 
 TEST_F(TrainingStep, APartialBatchWeighsEachSampleAsAFullOneDoes) {
-  // 1000 samples: as one batch of 1000, or as the first rows of a batch of 1408 with padding.
+  // Trains on 1000 samples: as one batch of 1000, and as a partial batch of 1408 with padding.
   const std::string exact =
       with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1000");
   std::string padded =
       with_change(with_change(small_config(), kIterations, kOnePass), "\"batchsize\": 128", "\"batchsize\": 1408");
   padded =
-      with_change(padded, "\"lambda\": 0.001", "\"lambda\": 0.001408");  // the penalty is per sample of a full batch
+      // the penalty is divided by the size of a full batch
+      with_change(padded, "\"lambda\": 0.001", "\"lambda\": 0.001408");
   for (const Device device : devices()) {
     const double a = run(exact, device)->train(1).at(0), b = run(padded, device)->train(1).at(0);
     EXPECT_NEAR(a, b, 1e-6) << to_string(device);
@@ -108,7 +109,7 @@ TEST_F(TrainingStep, QueuingStepsAheadGivesTheLossesOfWaitingForEach) {
   }
 }
 
-/// Trains with a layer that reads the dense values in the batch, and with a Reshape that needs them contiguous.
+/// Trains with a layer that reads the dense values with a stride, and with a Reshape that needs contiguous values.
 TEST_F(TrainingStep, DenseValuesInPaddedRowsTrainTheSameModel) {
   const std::string reshaped = with_change(
       small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
@@ -182,8 +183,8 @@ TEST_F(TrainingStep, MixedPrecisionFollowsFp32) {
     for (const auto& [word, rounding] :
          {std::pair("true", 0.002), std::pair("1024", 0.002), std::pair("\"bf16\"", 0.01)}) {
       const auto mixed = run(in_precision(word), device)->train(60);
-      // Rounding changes the weights, from which every later step starts. The two runs drift apart at most at this
-      // rate.
+      // Rounding changes the weights, and the difference accumulates over the steps. The tolerance grows by 10 % of
+      // `rounding` per step.
       for (size_t i = 0; i < exact.size(); ++i)
         EXPECT_NEAR(mixed[i] / exact[i], 1, rounding * (1 + 0.1 * static_cast<double>(i)))
             << word << " on " << to_string(device) << ", step " << i;
@@ -196,15 +197,16 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     const auto overflowing = run(in_precision("1e9"), device), still = run(small_config(), device);
     overflowing->train(4);
     ASSERT_EQ(overflowing->model.loss_scale()->skipped, 4) << to_string(device);
-    for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // every batch adds new rows; no weights change
+    // learning rate 0: every batch adds new rows, but weights do not change
+    for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);
     const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
                expected = still->model.save((folder_ / "still").string() + "/", 4);
-    for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates
+    for (size_t f = 0; f + 1 < expected.size(); ++f)  // all files except the manifest, which counts updates
       EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
   }
 }
 
-/// The third batch holds a dense value whose square is infinite.
+/// The third batch contains a dense value whose square is infinite.
 TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
   const std::string squares = with_change(
       with_change(small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
@@ -224,7 +226,7 @@ TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
               "the batch of iteration 1 is no longer known");
     const auto got = stopped->model.save((folder_ / "stopped").string() + "/", 7),
                expected = still->model.save((folder_ / "still").string() + "/", 7);
-    for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates
+    for (size_t f = 0; f + 1 < expected.size(); ++f)  // all files except the manifest, which counts updates
       EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
   }
 }

@@ -1,4 +1,5 @@
-// Training that starts from parts of models: chosen layers and tables, frozen ones, and vectors from other programs.
+// Training that starts from parts of models: selected layers and tables, frozen layers and tables, and vectors from
+// other programs.
 #include "every_table.h"
 #include "formats/parquet/parquet_file.h"
 
@@ -14,7 +15,7 @@ class WarmStarts : public RanksTest {
     const size_t begin = config.find("\"optimizer\":"), end = config.find("\"layers\":");
     return config.replace(begin, end - begin, "\"optimizer\": {" + section + "}, ");
   }
-  /// The weights of fc1 or of fc2, which are consecutive in the dense file.
+  /// The weights of fc1 or of fc2; both are contiguous in the dense file.
   static std::vector<float> weights_of(const Result& of, const std::string& layer) {
     const auto first = of.dense.begin(), second = first + (15 + 4) * 16 + 16;
     return layer == "fc1" ? std::vector<float>(first, second) : std::vector<float>(second, of.dense.end());
@@ -31,7 +32,7 @@ class WarmStarts : public RanksTest {
   static std::string bytes_of(const auto& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]};
   }
-  /// In the format of numpy.save.
+  /// Encodes an array in the format of numpy.save.
   static std::string npy(const std::string& type, const std::string& shape, const std::string& bytes) {
     std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');
@@ -64,7 +65,7 @@ TEST_F(WarmStarts, FrozenLayersAndTablesStayAndTheOthersLearn) {
 
 TEST_F(WarmStarts, ChosenLayersAndTablesComeFromAnotherModel) {
   const Result first = train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "first");
-  // A network with another second layer, and one of the two tables.
+  // A network with another second layer. Loads only fc1 and "deep_emb" of the saved model.
   const std::string other =
       with_change(with_change(config_, R"("top": "fc2", "fc_param": {"num_output": 1})",
                               R"("top": "fc2", "fc_param": {"num_output": 3}}, {"type": "InnerProduct", "bottom": "fc2",

@@ -1,7 +1,7 @@
-// librdkafka's mock cluster as a process of its own, for tests: in memory, on loopback, ended when stdin closes.
+// Runs librdkafka's mock cluster in its own process for tests: in memory, on loopback, until stdin closes.
 //
 // usage: kafka_mock_cluster BROKERS [TOPIC:PARTITIONS]...
-// The first line on stdout is the list of brokers. Then each line on stdin is a command, answered by "ok":
+// The first line on stdout is the list of brokers. Each line on stdin is a command; the response on stdout is "ok":
 //   topic NAME PARTITIONS | down BROKER | up BROKER | delay BROKER MS | fail_produce COUNT | fail_fetch COUNT
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int16_t kProduce = 0, kFetch = 1;  // requests of Kafka's protocol
+constexpr int16_t kProduce = 0, kFetch = 1;  // API keys of the Kafka protocol
 
 bool obey(rd_kafka_mock_cluster_t* cluster, const std::string& line) {
   std::istringstream words(line);

@@ -1,4 +1,4 @@
-// A program that trains with the library: library_train CONFIG.json ITERATIONS PREFIX.
+// Example program that trains with the library: library_train CONFIG.json ITERATIONS PREFIX.
 #include <exception>
 #include <iostream>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs `preprocess` and pandas_preprocess.py on the same rows, in turn, and prints medians of wall and CPU seconds. Both must write the same bytes.
+"""Runs `preprocess` and pandas_preprocess.py on the same rows alternately, and prints medians of wall and CPU seconds. Both must write the same bytes.
 
     compare_preprocess.py SAMPLE.tsv.gz [COPIES [ROUNDS]]        the sample repeated COPIES (12) times, ROUNDS (5) rounds
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The work of `preprocess` on Criteo's rows, written with pandas and numpy, as a baseline for measurements.
+"""Does the work of `preprocess` on Criteo rows with pandas and numpy, as a baseline for measurements.
 
     pandas_preprocess.py ROWS.tsv OUT_FOLDER        as preprocess --criteo ROWS.tsv --out OUT_FOLDER --min-count 6 --log --normalize minmax
                                                     --cross C1xC2 C3xC4 --holdout 0.1
@@ -24,7 +24,7 @@ def mix64(x):
 
 
 def codes_of(column):
-    """Returns 2 + the value of each hexadecimal text, 0 where it is missing. Converts each distinct text once."""
+    """Returns 2 + the value of each hexadecimal text, and 0 for a missing text. Converts each distinct text once."""
     places, texts = pd.factorize(column)
     values = np.array([2 + int(text, 16) for text in texts] + [0], dtype=np.uint64)
     return values[places]
@@ -42,7 +42,7 @@ def ids_of(codes, train, min_count):
 
 
 def write_norm(folder, stem, label, dense, slots):
-    """slots: [rows, keys] of each slot."""
+    """`slots`: for each slot an array [rows, keys]."""
     fields = [("length", "<i4"), ("label", "<f4"), ("dense", "<f4", (dense.shape[1],))]
     for i, keys in enumerate(slots):
         fields += [(f"n{i}", "<i4"), (f"k{i}", "<u4", (keys.shape[1],))]

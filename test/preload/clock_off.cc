@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD: sets the clock of the process HCTR_TEST_CLOCK_OFF seconds ahead.
+// LD_PRELOAD library that sets the clock of the process HCTR_TEST_CLOCK_OFF seconds ahead.
 #include <dlfcn.h>
 #include <time.h>
 

@@ -1,7 +1,8 @@
-// A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE
-// behave as on a faulty disk. Its content selects the fault: "stuck": reads and fsync() wait until it is removed;
-// "EIO": reads fail; "slow": each read and write takes some milliseconds; "behind": readahead calls wait, so that only
-// background threads wait, not steps. An empty file selects nothing: a shell creates it before writing it.
+// LD_PRELOAD library: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE behave as
+// on a faulty disk. The content of HCTR_TEST_FAULT selects the fault. "stuck": reads and fsync() block until
+// HCTR_TEST_FAULT is removed. "EIO": reads fail. "slow": each read and write takes some milliseconds. "behind":
+// readahead calls block, so only background threads block, not steps. An empty file selects no fault, because a shell
+// creates the file before writing its content.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ void wait_while_stuck(int file) {
   while (fault_of(file) == Fault::stuck) ::usleep(10000);
 }
 
-/// Whether a read of the file fails.
+/// Whether reads of `file` must fail.
 bool read_fails(int file) {
   switch (fault_of(file)) {
     case Fault::stuck:

@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD: once a file exists, tables get no more memory. HCTR_TEST_NO_MEMORY: its path.
+// LD_PRELOAD library: while the file HCTR_TEST_NO_MEMORY exists, tables cannot commit more host memory.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-/// With this call the program makes memory of a reserved range usable.
+/// The program commits memory of a reserved range with mprotect(). This replacement fails with ENOMEM.
 extern "C" int mprotect(void* at, size_t bytes, int protection) {
   static auto* const real = reinterpret_cast<int (*)(void*, size_t, int)>(::dlsym(RTLD_NEXT, "mprotect"));
   const char* const file = std::getenv("HCTR_TEST_NO_MEMORY");

@@ -1,6 +1,5 @@
-// A library for LD_PRELOAD: once a file has enough lines, one allocation is refused. HCTR_TEST_REFUSE: its path.
-// HCTR_TEST_REFUSE_LINES: the number of lines; default: 0, it exists. HCTR_TEST_REFUSE_NTH: which allocation after
-// that, starting at 1.
+// LD_PRELOAD library: one allocation fails after the file HCTR_TEST_REFUSE has reached HCTR_TEST_REFUSE_LINES lines
+// (default: 0, the file exists). HCTR_TEST_REFUSE_NTH selects the allocation, counted from 1.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-"""A table to a used model, with NumPy alone: run.py runs this on the other Pythons that are here."""
+"""Trains and uses a model from a table, with NumPy only. run.py runs this script on other installed Pythons."""
 
 import pickle
 import sys

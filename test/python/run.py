@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tests of the Python package: run.py BIN_FOLDER WORK_FOLDER [TEST...]. Exit code 77: skipped, with the reason.
 
-Makes the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls it. NumPy
-and what else tests use are those of HCTR_PYTHON, or of this Python, where it has NumPy; else pip installs them once
-into the cache of the user. Without names of tests, the oldest and the newest other Python that are here, on PATH or of
-pyenv, train and score a model, too.
+Builds the wheel, installs it into a clean environment without network, runs the tests there, and uninstalls the wheel.
+The tests use NumPy and other packages of HCTR_PYTHON, or of this Python if it has NumPy. Otherwise pip installs the
+packages once into the user's cache. Without test names, the oldest and the newest other Python on PATH or of pyenv
+train and score a model, too.
 """
 
 import os
@@ -24,14 +24,14 @@ def run(*command, **options):
 
 
 def folder_of(python, package):
-    """The folder of a Python package; None: not installed."""
+    """The installation folder of a Python package; None if it is not installed."""
     code = f"import {package}, pathlib; print(pathlib.Path({package}.__file__).parents[1])"
     found = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else None
 
 
 def version_of(python):
-    """(3, 11), or None: it is none."""
+    """The version of a Python program, such as (3, 11); None if the program is no Python."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
         said = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
@@ -41,7 +41,7 @@ def version_of(python):
 
 
 def installed_packages(python, packages, name="python", limit=None):
-    """A folder in the user's cache with the packages, by pip. None: it cannot get them, or not in `limit` seconds."""
+    """A cache folder into which pip has installed `packages`; None if pip fails or exceeds `limit` seconds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     version = ".".join(map(str, version_of(python)))
     for known in {f"python-{version}", f"{name}-{version}"}:
@@ -58,7 +58,7 @@ def installed_packages(python, packages, name="python", limit=None):
 
 
 def other_pythons(used):
-    """The oldest and the newest other version, from 3.9 on, that is here."""
+    """The oldest and the newest installed Python from 3.9 on whose version differs from `used`."""
     folders = [Path(one) for one in os.environ["PATH"].split(":") if one]
     folders += sorted((Path.home() / ".pyenv/versions").glob("*/bin"))
     found = {}
@@ -70,7 +70,7 @@ def other_pythons(used):
 
 
 def works_on_other_pythons(used, wheel, folder):
-    """Whether they use what is in the wheel."""
+    """Whether the package in the wheel works on the other Pythons."""
     site = Path(folder) / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
@@ -88,7 +88,7 @@ def works_on_other_pythons(used, wheel, folder):
 
 
 def files_of(folder):
-    """Those of others' packages that Python has compiled meanwhile do not count."""
+    """The files below `folder`, without files in __pycache__ that Python compiled for other packages."""
     ours = ("huge_ctr", "hctr_")
     return {
         str(path.relative_to(folder))

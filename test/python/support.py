@@ -1,4 +1,4 @@
-"""Small tables and configs that the tests share."""
+"""Small tables and configs shared by the tests."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell are started without
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
 BIN = Path(os.environ.get("HCTR_BIN_DIR", "build/cpu/bin"))
 
 
@@ -24,7 +24,7 @@ def need(module):
 
 
 def shop_rows(count, seed):
-    """Rows of a shop: texts, numbers with gaps, ids, lists with '|', labels yes and no."""
+    """Rows of a shop: texts, numbers with gaps, ids, lists with '|', and labels "yes" and "no"."""
     draw = random.Random(seed)
     rows = []
     for _ in range(count):
@@ -102,7 +102,7 @@ def shop_config(**solver):
 
 
 def model_files(folder):
-    """The final weights and tables of a run, by name."""
+    """The contents of a run's final weight and table files, by name."""
     return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.model"))}
 
 
@@ -114,7 +114,7 @@ def program(name, *arguments):
 
 
 class InFolder(unittest.TestCase):
-    """Each class has a folder with train.csv, eval.csv and config.json, which is the working directory."""
+    """Tests whose working directory is a new folder per class, with train.csv, eval.csv and config.json."""
 
     rows = 600
 
@@ -134,7 +134,7 @@ class InFolder(unittest.TestCase):
 
     @contextlib.contextmanager
     def says(self, error, *parts):
-        """Expects the error, and that its message contains these parts."""
+        """Expects an exception of class `error` whose message contains all `parts`."""
         with self.assertRaises(error) as caught:
             yield
         for part in parts:

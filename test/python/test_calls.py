@@ -1,11 +1,11 @@
-"""Messages between the working and the calling thread, with interrupts at any moment."""
+"""Messages between the worker thread and the calling thread, with interrupts at any moment."""
 
 import os
 import signal
 import threading
 import unittest
 
-import support  # noqa: F401  which sees to it that interrupts come
+import support  # noqa: F401  installs the SIGINT handler
 from huge_ctr._calls import Conversation
 
 
@@ -19,7 +19,7 @@ class Conversations(unittest.TestCase):
             Conversation().run(lambda: (_ for _ in ()).throw(LookupError("of the work")), None)
 
     def test_an_interrupt_at_any_moment_ends_the_call(self):
-        """Interrupts arrive when the work asks, and when it ends: messages in transit may be lost."""
+        """Interrupts arrive while the worker asks the caller, and when work ends. Messages in transit may be lost."""
 
         def work(talk, stopped):
             os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The Python code of the documents runs, block after block of a page."""
+"""The Python code of the documents runs, page by page, block after block."""
 
 import os
 import re

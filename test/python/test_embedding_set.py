@@ -1,4 +1,4 @@
-"""Embedding tables by pointers: steps against NumPy, rows in and out, saved sets that go on."""
+"""Embedding tables by pointers: steps against NumPy, import and export of rows, resuming from saved sets."""
 
 import os
 import subprocess
@@ -95,7 +95,7 @@ class Sets(unittest.TestCase):
                 one_table(**words)
         with self.assertRaisesRegex(UsageError, "no table 'cities'"):
             EmbeddingSet([TableOptions("items", 3)], [FeatureOptions("city", "cities")])
-        with self.assertRaises(LookupError):  # of a receiver of rows
+        with self.assertRaises(LookupError):  # raised by the callback that receives rows
             tables = one_table()
             Step([5, 6, 6, 7]).run(tables, 0.5)
             rows_of_tables.export_blocks(tables, "items", lambda block: {}["nothing"])

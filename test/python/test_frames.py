@@ -1,4 +1,4 @@
-"""Tables in memory: every column type gives the same values as its text in a file, and other objects are errors."""
+"""Tables in memory: every column type gives the same values as its text in a file; other objects raise errors."""
 
 import unittest
 

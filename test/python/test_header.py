@@ -1,4 +1,4 @@
-"""The package's declarations match the C header: structs field by field, and functions with their arguments."""
+"""The package's ctypes declarations match the C header: fields of structs and arguments of functions."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Models as objects and presets: their configs are valid, and their guesses follow the rules."""
+"""Models as objects and presets: their configs are valid, and derived fields follow the rules."""
 
 import json
 import unittest

@@ -16,7 +16,7 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "samples/python"
 
 
 def shown_by(cell, names):
-    """The output of a notebook below a cell: printed text, and the picture or text of its last expression."""
+    """The output below a notebook cell: printed text, and the picture or text of its last expression."""
     tree = ast.parse(cell)
     is_value = tree.body and isinstance(tree.body[-1], ast.Expr)
     last = ast.Expression(tree.body.pop().value) if is_value else None

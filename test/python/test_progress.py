@@ -1,4 +1,4 @@
-"""The bar of fit(): where somebody looks, whole at the end, and one line that ends whatever happens."""
+"""The progress bar of fit(): only on terminals and in notebooks, complete at the end, one line even after errors."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Training and scoring in Python give, bit for bit, the same numbers as the programs."""
+"""Training and scoring in Python give the same results as the programs, bit for bit."""
 
 import json
 import unittest
@@ -10,7 +10,7 @@ import support
 
 
 def predicted(model, data):
-    """The output of --predict."""
+    """The scores that --predict writes."""
     options = ["--model", model, "--data", data, "--out", "scores.tsv", "--device", "cpu"]
     support.program("huge_ctr", "--predict", "config.json", *options)
     lines = Path("scores.tsv").read_text().splitlines()[1:]
@@ -97,7 +97,7 @@ class SameNumbers(support.InFolder):
                     self.assertAlmostEqual(found[metric], value, places=12)
 
     def test_steps_on_arrays(self):
-        """Samples as arrays of the inputs, in batches of the config, compared with the same samples in the file."""
+        """Training on arrays, in batches of the config, equals training on the same samples in a file."""
         config = support.shop_config(max_iter=9, num_epochs=None, eval_interval=0)
         del config["solver"]["num_epochs"], config["layers"][0]["shuffle"]
         huge_ctr.train(config, run_dir="by-file", device="cpu")

@@ -1,4 +1,4 @@
-"""CTRClassifier and CTRRegressor as estimators of scikit-learn."""
+"""CTRClassifier and CTRRegressor fulfil scikit-learn's estimator interface."""
 
 import multiprocessing
 import pickle
@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from huge_ctr.sklearn import CTRClassifier, CTRRegressor  # noqa: E402
 
-# A batch holds a number of rows, whatever their weights: a row of weight 2 is one row, a repeated row is two.
+# A batch has a fixed number of rows. A row of weight 2 counts as one row, a repeated row as two, so results differ.
 EXCEPTIONS = {"check_sample_weight_equivalence_on_dense_data": "batches hold rows, whatever these weigh"}
 
 
 def clicks(count=1200, seed=0):
-    """Categories, a number and a label that follows from them, as a frame of pandas."""
+    """A pandas frame with categories, a number, and a label that follows from both."""
     pandas = support.need("pandas")
     draw = np.random.default_rng(seed)
     users, items, hours = draw.integers(0, 30, count), draw.integers(0, 20, count), draw.normal(12, 4, count)

@@ -1,4 +1,4 @@
-"""huge_ctr.store: look-ups, updates, models with tables in a store, and the calls of HugeCTR's parameter server."""
+"""huge_ctr.store: lookups, updates, models with tables in a store, and the API of HugeCTR's parameter server."""
 
 import unittest
 from pathlib import Path

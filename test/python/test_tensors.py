@@ -1,4 +1,4 @@
-"""Tensors of DLPack: on the host, and on a GPU, where they stay or are refused."""
+"""DLPack tensors in host memory and in GPU memory: used in place or rejected."""
 
 import ctypes as c
 import unittest
@@ -31,7 +31,7 @@ new_capsule.restype, new_capsule.argtypes = c.py_object, [c.c_void_p, c.c_char_p
 
 
 class Tensor:
-    """What knows DLPack alone, as torch before its version 1 does."""
+    """A tensor with __dlpack__ only, like torch tensors before version 1 of DLPack."""
 
     def __init__(self, values):
         self.values = values
@@ -44,7 +44,7 @@ class Tensor:
 
 
 class OnGpu:
-    """A tensor that says it lies on a GPU; nobody reads its memory."""
+    """A tensor whose DLPack device is a GPU. Its memory is never read."""
 
     def __init__(self, shape, code=2, bits=32, device=(2, 0), strides=None):
         self.shape, self.device, self.streams = shape, device, []
@@ -170,7 +170,7 @@ class Tensors(support.InFolder):
 
 
 class OfTorch(support.InFolder):
-    """Skipped where there is no torch."""
+    """Skipped if torch is not installed."""
 
     def setUp(self):
         self.torch = support.need("torch")

@@ -1,4 +1,4 @@
-"""Autograd of huge_ctr.torch: eager, compiled, exported, checkpointed, in DDP; updates in backward and in step()."""
+"""Autograd of huge_ctr.torch: eager, compiled, exported, checkpointed, in DDP; updates in backward() and in step()."""
 
 import copy
 import os
@@ -177,7 +177,7 @@ class Graphs(unittest.TestCase):
     def test_training_without_an_optimizer_says_so(self):
         with self.assertRaisesRegex(UsageError, "optimizer="):
             bag()(batches(1)[0]).sum().backward()
-        bags = bag(optimizer="sgd", update="step")  # an optimizer of torch alone would update nothing
+        bags = bag(optimizer="sgd", update="step")  # an optimizer of torch would update no rows
         with self.assertRaisesRegex(UsageError, "no huge_ctr.torch.optimizer"):
             bags(batches(1)[0]).sum().backward()
 
@@ -189,7 +189,7 @@ class Graphs(unittest.TestCase):
         torch.library.opcheck(torch.ops.huge_ctr.lookup.default, arguments, test_utils=tests)
 
     def test_gradients_of_weights_pass_gradcheck(self):
-        """Rows are fp32, so steps are large: the function is linear in the weights."""
+        """The function is linear in the weights, so a large eps is exact. Rows are fp32 and need a large eps."""
         bags = hct.EmbeddingBag.from_pretrained(ROWS, mode="sum")
         weights = torch.rand(6, 3, dtype=torch.float64, requires_grad=True)
         keys = batches(1)[0]
@@ -198,7 +198,7 @@ class Graphs(unittest.TestCase):
 
 
 class SecondMode(unittest.TestCase):
-    """update="step" against torch.nn with the same optimizer."""
+    """update="step" compared with torch.nn and the same optimizer."""
 
     def pair(self, kind=torch.optim.Adam, **words):
         ours, theirs = Model(), torch.nn.Module()

@@ -1,4 +1,4 @@
-"""Collections of tables with keys by feature, tables by calls, and keys that are given early."""
+"""Table collections with keys per feature, tables passed to calls, and keys passed in advance."""
 
 import tempfile
 import unittest

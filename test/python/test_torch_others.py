@@ -1,4 +1,4 @@
-"""Others' tests: PyTorch's samples of its operators, and TorchRec's own tests where HCTR_TORCHREC_TESTS has them."""
+"""Tests of other projects: PyTorch's samples of its operators, and TorchRec's tests in $HCTR_TORCHREC_TESTS, if set."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ import huge_ctr.torch as hct  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
-# Arguments of torch.nn.functional that change rows while they are read, or count keys.
+# Arguments of torch.nn.functional that modify rows during the lookup, or scale gradients by key counts.
 LEFT_OUT = ("max_norm", "scale_grad_by_freq")
 
 

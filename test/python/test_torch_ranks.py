@@ -1,4 +1,4 @@
-"""Tables that processes of torch.distributed share, on the CPU: two and three give the numbers of one."""
+"""Tables shared by torch.distributed processes on the CPU: two and three processes give the results of one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The scripts of samples/pytorch and tools/bench/compare_torchrec.py run a few steps."""
+"""Runs a few steps of the scripts in samples/pytorch and of tools/bench/compare_torchrec.py."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""State of huge_ctr.torch: state_dict, pickles, copies, checkpoints, files of others, rows that the store serves."""
+"""State of huge_ctr.torch: state_dict, pickle, copies, checkpoints, foreign files, and rows served by the store."""
 
 import copy
 import io
@@ -85,7 +85,7 @@ class State(unittest.TestCase):
             file.seek(0)
             saved = torch.load(file)
             model, optimizers = made(update=update)
-            steps(model, optimizers, 7, 8)  # has other rows
+            steps(model, optimizers, 7, 8)  # trains on other rows before loading
             model.load_state_dict(saved["model"])
             for one, state in zip(optimizers, saved["optimizers"]):
                 one.load_state_dict(state)

@@ -9,10 +9,11 @@ support.need("torch")
 import huge_ctr.torch as hct  # noqa: E402
 import torch  # noqa: E402
 
-torch.set_num_threads(1)  # these are small, and threads that wait for each other cost most
+torch.set_num_threads(1)  # the operators are small: synchronizing threads costs more than computing
 ROWS, DIM, STEPS = 30, 5, 100
-# Ours, that of torch, words. With dense gradients torch moves rows that a batch does not have. AdamW of torch
-# multiplies by 1 - lr * weight_decay, which is exact in fp32 here, and then subtracts; ours subtracts both at once.
+# Our optimizer, the torch optimizer, and its arguments. With dense gradients, torch also updates rows that are not in
+# the batch (rows="global"). torch's AdamW multiplies by 1 - lr * weight_decay, which is exact in fp32 here, and then
+# subtracts the Adam step. Our AdamW subtracts both in one operation.
 OPTIMIZERS = [
     ("sgd", torch.optim.SGD, {"lr": 0.05}),
     ("sgd", torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "rows": "global"}),
@@ -30,7 +31,7 @@ MODES = [("sum", False), ("sum", True), ("mean", False), ("max", False)]
 
 
 def difference(ours, theirs):
-    """The largest one, of numbers above 1 relative to them."""
+    """The largest difference; relative for elements of magnitude above 1."""
     return float(((ours - theirs).abs() / theirs.abs().clamp(min=1)).max())
 
 
@@ -75,7 +76,7 @@ class Steps(unittest.TestCase):
             OPTIMIZERS, MODES, ("backward", "step")
         ):
             if kind == "sparse_adam" and mode == "max":
-                continue  # torch has no sparse gradient of max
+                continue  # torch has no sparse gradient of max pooling
             dtype = torch.int32 if update == "step" else torch.int64
             found = self.run_both(kind, torch_kind, words, mode, weighted, update, dtype)
             worst[kind] = max(worst.get(kind, 0.0), found)

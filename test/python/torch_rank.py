@@ -30,7 +30,7 @@ def model(update):
 
 
 def part_of(step, rank, size):
-    """The samples of this rank in a batch of all."""
+    """This rank's samples of a global batch."""
     draw = torch.Generator().manual_seed(step)
     keys = torch.randint(0, 50, (2, SAMPLES, 2), generator=draw)
     mine = slice(rank * SAMPLES // size, (rank + 1) * SAMPLES // size)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs TorchRec's own tests of its modules with those of huge_ctr.torch: torchrec_shim.py TEST_FILE...
+"""Runs TorchRec's module tests on the modules of huge_ctr.torch: torchrec_shim.py TEST_FILE...
 
-In test_fused_embedding_modules.py the fused modules are ours, and the plain ones, which they are compared with,
-TorchRec's; in other files the plain ones are ours, with our lists. Prints a line for each test, and counts.
+In test_fused_embedding_modules.py the fused modules are ours, and are compared with TorchRec's plain modules. In other
+files the plain modules and the jagged lists are ours. Prints a line for each test, and the counts.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ import torchrec.modules.embedding_modules as modules
 import torchrec.modules.fused_embedding_modules as fused
 import torchrec.sparse.jagged_tensor as lists
 
-# What we leave out, and why.
+# Tests that we exclude, with the reason.
 EXCEPTIONS = {
     "EmbeddingBagCollectionTest.test_fx": "scripts the traced module; torch.export is the way",
     "EmbeddingBagCollectionTest.test_scripting": "TorchScript, which knows no operators of Python",
@@ -54,7 +54,7 @@ bags, sequences = _fused(hct.EmbeddingBagCollection), _fused(hct.EmbeddingCollec
 
 
 def load(path):
-    """The test module, whose imports have our classes."""
+    """Loads the test module, and replaces its TorchRec classes with ours."""
     places = [
         (fused, "FusedEmbeddingBagCollection", bags),
         (fused, "FusedEmbeddingCollection", sequences),
@@ -86,7 +86,7 @@ class Result(unittest.TextTestResult):
 
 
 def run(paths):
-    """(counts, failures that EXCEPTIONS lacks)"""
+    """Returns counts by result, and failures that are not in EXCEPTIONS."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     counts, unexpected = {"passed": 0, "excepted": 0, "skipped": 0, "failed": 0}, []

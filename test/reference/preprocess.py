@@ -25,7 +25,7 @@ def mix64(x):
 
 
 def text_code(text, category):
-    """Returns the hash of a text in category number `category`, as in the Csv reader."""
+    """The hash of a text in category number `category`, as in the Csv reader."""
     data = text.encode()
     code = mix64((mix64(category) + len(data)) & MASK)
     for at in range(0, len(data), 8):
@@ -53,7 +53,7 @@ def number(text):
 
 
 def rows_of(files, options):
-    """Returns every row, with its categories as lists of codes in slot order."""
+    """All rows, with the categories as lists of codes in slot order."""
     def limited(code):
         return 2 + (code - 2) % options.modulo if options.modulo and code >= 2 else code
 
@@ -89,7 +89,7 @@ def divide(rows, options):
 
 
 def ids_of(train, slot, options):
-    """Returns code -> id, and the number of ids."""
+    """Returns a map from code to id, and the number of ids."""
     if options.passes == 1 and not options.criteo and not options.modulo and slot >= len(options.pairs):
         return (lambda code: (code * options.range) >> 64), options.range
     if options.passes == 1:

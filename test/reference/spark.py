@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the Parquet of the Spark job holds the samples that `preprocess` wrote as Norm, in any order.
+"""Checks that the Parquet files of the Spark job contain the samples of the Norm files of `preprocess`, in any order.
 
     spark.py PARQUET_FOLDER NORM_FOLDER
 """
@@ -31,7 +31,7 @@ def main():
             metadata = json.load(text)
         names = [entry["col_name"] for part in ("labels", "conts", "cats") for entry in metadata[part]]
         assert [entry["index"] for part in ("labels", "conts", "cats") for entry in metadata[part]] == list(range(40))
-        # only the folder: Spark would read _metadata.json as Parquet
+        # the folder, not the files: Spark would read _metadata.json as Parquet
         files = [os.path.join(parquet, stem, entry["file_name"]) for entry in metadata["file_stats"]]
         for file, entry in zip(files, metadata["file_stats"]):
             rows = spark.read.parquet(file).count()

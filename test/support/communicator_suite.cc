@@ -9,7 +9,7 @@
 namespace hctr::test {
 namespace {
 
-/// Rank r's element i: an integer, so that sums are exact in any order.
+/// Element i of rank r. Values are integers, so sums are exact in any order.
 template <class T>
 T value(int rank, int64_t i) {
   return static_cast<T>(static_cast<float>((rank + 1) * 3 + i % 17));
@@ -80,7 +80,7 @@ struct Suite {
     }
   }
 
-  /// The number of elements that rank `from` sends to `to`: unequal, some 0.
+  /// The number of elements that rank `from` sends to rank `to`. The counts differ, and some are 0.
   int64_t sent(int from, int to) const { return (from + 2 * to) % 4 * 5; }
 
   template <class T>
@@ -111,8 +111,8 @@ struct Suite {
            [&](int64_t i) { return static_cast<float>(value<T>(static_cast<int>(i / 6), 2 + i % 6)); });
   }
 
-  /// Many rounds of one peer exchange: with a send buffer, and without one, for ranks that can write to each other's
-  /// memory.
+  /// Runs many rounds of one peer exchange, with or without a send buffer. Without a send buffer, ranks write directly
+  /// to each other's memory.
   template <class T>
   void peer_exchange(int64_t dim, bool with_send_buffer, bool reaches_memory) {
     RankRanges send, receive;
@@ -147,7 +147,8 @@ struct Suite {
           ASSERT_EQ(static_cast<float>(got[static_cast<size_t>(receive.begin[static_cast<size_t>(r)] + i)]),
                     static_cast<float>(at(round, r, rank, i)))
               << "round " << round << ", element " << i << " from rank " << r;
-      // The receiver owns the receive buffer until it begins the next round, which another rank may begin first.
+      // Overwrites the receive buffer, which belongs to the receiver until the receiver begins the next round, even if
+      // another rank has begun that round.
       const std::vector<T> wiped(got.size(), T{});
       from_host(ctx.stream(), received.tensor, wiped);
     }

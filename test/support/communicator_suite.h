@@ -1,12 +1,12 @@
-// Tests that every communicator must pass, for any kind of ranks.
+// A test suite that every communicator must pass, for any kind of ranks.
 #pragma once
 
 #include "core/comm/communicator.h"
 
 namespace hctr::test {
 
-/// Called by every rank with its own communicator and Runtime. Failures name the rank. `reaches_memory`: whether ranks
-/// can write to each other's memory; their peer exchanges must then do so.
+/// Every rank calls this with its own communicator and Runtime. Failures name the rank. `reaches_memory`: whether ranks
+/// can write to each other's memory; peer exchanges must then write directly.
 void check_communicator(Communicator&, Runtime&, bool reaches_memory);
 
 }  // namespace hctr::test

@@ -1,4 +1,4 @@
-// The devices that tests run on, each with one Runtime for the whole program.
+// The devices for tests, with one Runtime per device for the whole program.
 #pragma once
 
 #include <string>
@@ -11,11 +11,10 @@ namespace hctr::test {
 /// The CPU, and GPU 0 if there is one.
 std::vector<Device> devices();
 
-/// The reason why there is no GPU to test on; empty if there is one.
+/// The reason why no GPU can be tested; empty if there is a GPU.
 std::string why_no_gpu();
 
-/// The Runtime of a device. Its seed is 7; on the CPU it has this many threads; with `tf32`, RuntimeOptions::tf32 is
-/// set.
+/// The Runtime of a device with seed 7. `threads`: CPU threads. `tf32`: RuntimeOptions::tf32.
 Runtime& runtime_of(Device, int threads = 4, bool tf32 = false);
 
 inline constexpr Device kCpu{DeviceKind::cpu, 0};
@@ -23,6 +22,6 @@ inline constexpr Device kGpu{DeviceKind::cuda, 0};
 
 }  // namespace hctr::test
 
-/// Skips a test that needs a GPU if there is none, with the reason.
+/// Skips the test with a message if there is no GPU.
 #define HCTR_SKIP_WITHOUT_GPU() \
   if (const std::string why_ = ::hctr::test::why_no_gpu(); !why_.empty()) GTEST_SKIP() << "no CUDA device: " << why_

@@ -1,4 +1,4 @@
-// The relative distance of two vectors of numbers.
+// The relative distance of two vectors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// |a - b| / |a|.
+/// The Euclidean distance |a - b| / |a|.
 inline double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, size = 0;

@@ -119,7 +119,7 @@ std::string GuardedTensor::complaint(bool must_be_written, bool must_be_unchange
   const auto begin = now_.begin() + static_cast<std::ptrdiff_t>(begin_);
   const auto size = static_cast<std::ptrdiff_t>(size_of(tensor_.dtype()));
   const std::ptrdiff_t width = tensor_.row_elements() * size, stride = tensor_.row_stride() * size;
-  auto outside = now_.begin();  // nothing may change from here to the next row
+  auto outside = now_.begin();  // no byte between the last element and the next row may change
   std::string found;
   const auto check_outside = [&](auto end) {
     const auto changed = std::find_if_not(outside, end, is_poison);

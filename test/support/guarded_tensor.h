@@ -1,4 +1,5 @@
-// A tensor with guard bytes around its elements: detects writes outside them, and elements that are never written.
+// A tensor with guard bytes around its elements, which detects writes outside the elements and elements that are never
+// written.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@
 
 namespace hctr::test {
 
-/// How the rows of a tensor are laid out in memory.
+/// Memory layout of the rows of a tensor.
 struct RowLayout {
   const char* name;
   int64_t multiple = 1, extra = 0;  ///< row stride: row elements rounded up to this multiple, plus `extra`
-  int64_t offset = 0;               ///< elements from a multiple of 256 bytes to the first one
+  int64_t offset = 0;               ///< elements between a 256-byte boundary and the first element
 };
 
 /// Owns the memory of one tensor. All bytes outside its elements are 0xff, which reads as NaN.
@@ -23,17 +24,17 @@ class GuardedTensor {
   GuardedTensor(Device, DType, Shape, const RowLayout&);
 
   Tensor tensor() const { return tensor_; }
-  /// Sets the elements, rounded to the dtype, and keeps them for restore().
+  /// Sets the elements, rounded to the dtype. restore() sets these elements again.
   void set(const std::vector<double>& values, StreamRef);
   /// Fills the elements with 0xff bytes, so that an operator must write them.
   void poison(StreamRef);
   /// Restores the state after the last set() or poison().
   void restore(StreamRef);
-  /// Copies all memory to the host, for the functions below.
+  /// Copies the whole buffer to the host, as the functions below require.
   void fetch(StreamRef);
   std::vector<double> values() const;
   std::vector<std::byte> element_bytes() const;
-  /// A problem such as "element 5 of row 0 was never written"; empty if there is none.
+  /// Describes a violation, such as "element 5 of row 0 was never written"; empty if there is none.
   std::string complaint(bool must_be_written, bool must_be_unchanged) const;
 
  private:
@@ -46,7 +47,7 @@ class GuardedTensor {
   std::vector<std::byte> initial_, now_;
 };
 
-/// `value` rounded to the dtype.
+/// Returns `value` rounded to the dtype.
 double rounded_to(DType, double value);
 
 }  // namespace hctr::test

@@ -16,7 +16,7 @@ HttpClient::HttpClient(int port) {
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval limit{60, 0};  // a test fails rather than hangs
+  const timeval limit{60, 0};  // after this timeout the test fails instead of blocking
   (void)::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   (void)::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
@@ -39,7 +39,7 @@ HttpAnswer HttpClient::ask(const std::string& method, const std::string& path, c
   std::string text = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
   text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-  (void)send(text);  // a server that has closed the connection may have answered before
+  (void)send(text);  // may fail: the server may have answered early and closed the connection
   return receive();
 }
 

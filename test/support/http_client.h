@@ -1,4 +1,4 @@
-// A client of HTTP/1.1 for tests: one connection on the loopback.
+// An HTTP/1.1 client for tests, with one loopback connection.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 namespace hctr::test {
 
 struct HttpAnswer {
-  int status = 0;                              // 0: the server has closed the connection
-  std::map<std::string, std::string> headers;  // names in lower case
+  int status = 0;                              // 0: the server closed the connection
+  std::map<std::string, std::string> headers;  // keys are lower-case header names
   std::string body;
 };
 
@@ -25,7 +25,7 @@ class HttpClient {
   HttpAnswer get(const std::string& path) { return ask("GET", path); }
   HttpAnswer post(const std::string& path, const std::string& body) { return ask("POST", path, body); }
 
-  // In parts. send() returns false where the server does not take the bytes any more.
+  // For requests in parts. send() returns false if the server no longer accepts bytes.
   bool send(const std::string& bytes);
   HttpAnswer receive();
   bool closed_by_server();

@@ -93,7 +93,8 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
   Context ctx(runtime, stream);
 
   std::vector<std::unique_ptr<GuardedTensor>> kept;
-  std::vector<std::pair<GuardedTensor*, bool>> checked;  // true: must be written; false: must not (an input)
+  // true: an output, which must be written; false: an input, which must not
+  std::vector<std::pair<GuardedTensor*, bool>> checked;
   const auto tensor = [&](DType dtype, const Shape& shape, bool dense, bool written) {
     kept.push_back(
         std::make_unique<GuardedTensor>(options.device, dtype, shape, dense ? RowLayout{"dense"} : options.layout));
@@ -208,7 +209,7 @@ void check_layer(const LayerSetup& setup) {
         SCOPED_TRACE(layout.name);
         const LayerRun run(setup, {.device = device, .dtype = dtype, .rounded_to = dtype, .layout = layout});
         for (const std::string& complaint : run.complaints) ADD_FAILURE() << complaint;
-        constexpr double kSlack = 6;  // a layer of several operators rounds intermediate results
+        constexpr double kSlack = 6;  // factor for layers of several operators, which round intermediate results
         compare_samples("out", run.out, reference.out, dtype, kSlack);
         compare_samples("d_in", run.d_in, reference.d_in, dtype, kSlack);
         compare_samples("d_weights", run.d_weights, reference.d_weights, dtype, kSlack);

@@ -10,14 +10,14 @@
 
 namespace hctr::test {
 
-/// The layer of a config section that may omit "bottom" and "top". Errors in it fail the test.
+/// Creates the layer of a config section. The section may omit "bottom" and "top". Errors in the section fail the test.
 std::unique_ptr<Layer> layer_of(const std::string& section);
 
-/// The problems of a config section: errors of its fields as "pointer: message", else the LayerError for inputs of
-/// these shapes as "field: message". Fails the test if there is none.
+/// Returns the problems of a config section: errors of fields as "pointer: message", else the LayerError for inputs of
+/// these shapes as "field: message". Fails the test if there is no problem.
 std::string complaint_of(const std::string& section, const std::vector<Shape>& inputs);
 
-/// Shapes of outputs, and names and shapes of weights: "[4,3] | weights [2,3] bias [3]".
+/// Shapes of the outputs, and names and shapes of the weights: "[4,3] | weights [2,3] bias [3]".
 std::string spec_text(const std::string& section, const std::vector<Shape>& inputs);
 
 struct LayerSetup {
@@ -26,8 +26,8 @@ struct LayerSetup {
   double low = -1, high = 1;
 };
 
-/// Values and gradients after forward and backward. Inputs, weights and the gradients of outputs are random, but the
-/// same for equal setups on every device and in every dtype.
+/// Values and gradients after forward and backward. Inputs, weights and output gradients are random. Equal setups get
+/// equal random values on every device and in every dtype.
 struct LayerRun {
   struct Options {
     Device device{};
@@ -35,7 +35,7 @@ struct LayerRun {
     DType rounded_to = DType::f32;
     RowLayout layout{"dense"};
     bool want_d_in = true;
-    int perturbed = -1;  ///< adds `delta` to an element of this input, or of a weight (numbered after the inputs)
+    int perturbed = -1;  ///< adds `delta` to an element of this input or weight (weights are numbered after the inputs)
     size_t element = 0;
     double delta = 0;
   };
@@ -45,8 +45,8 @@ struct LayerRun {
   std::vector<std::string> complaints;
 };
 
-/// Checks gradients against central differences in f64, every device, dtype and memory layout against f64, that all
-/// outputs and nothing else are written, and that gradients of inputs may be absent.
+/// Checks gradients against central differences in f64. Checks every device, dtype and memory layout against f64.
+/// Checks that the layer writes all outputs and nothing else, and that input gradients may be absent.
 void check_layer(const LayerSetup&);
 
 }  // namespace hctr::test

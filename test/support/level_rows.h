@@ -1,4 +1,4 @@
-// All rows of a table in a level of a store.
+// Reads all rows of a table from one tier of a store.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Runs the tests of one program. The last line counts them, and says why some were skipped.
+// Runs the tests of one program. The last line counts the tests, and gives reasons for skipped tests.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -27,7 +27,7 @@ class Summary : public ::testing::EmptyTestEventListener {
 int main(int count, char** arguments) {
   ::testing::InitGoogleTest(&count, arguments);
   hctr::test::register_op_tests();
-  hctr::ops::load_blas(hctr::program_surroundings());                   // the programs do the same
+  hctr::ops::load_blas(hctr::program_surroundings());                   // loads the BLAS library, as the programs do
   ::testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
   hctr::end_process(RUN_ALL_TESTS());
 }

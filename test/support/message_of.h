@@ -1,4 +1,4 @@
-// The message of the Error that code throws.
+// Catches an Error and returns its message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// Runs `body`, which must throw an Error of this kind, and returns its message.
+/// Runs `body`, which must throw an Error of kind `kind`, and returns the message.
 template <class Body>
 std::string message_of(Kind kind, const Body& body) {
   try {

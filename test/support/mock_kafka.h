@@ -1,4 +1,4 @@
-// A Kafka for tests: librdkafka's mock cluster in a process of its own (test/kafka/mock_cluster.cc).
+// A Kafka cluster for tests: librdkafka's mock cluster in its own process (test/kafka/mock_cluster.cc).
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ class MockKafka {
   MockKafka& operator=(const MockKafka&) = delete;
 
   const std::string& brokers() const { return brokers_; }
-  /// A command as the program knows it.
+  /// Sends a command of test/kafka/mock_cluster.cc.
   void command(const std::string&);
-  /// Options with short waits of the client.
+  /// Stream options for a topic, with short client timeouts.
   StreamOptions stream(const std::string& topic) const;
 
  private:
@@ -29,7 +29,7 @@ class MockKafka {
   std::string brokers_, unread_;
 };
 
-/// Why there is no Kafka to test with; empty where there is.
+/// The reason why the mock cluster is not available; empty if it is.
 std::string why_no_mock_kafka();
 
 }  // namespace hctr::test

@@ -1,4 +1,4 @@
-// Whether two tensors are equal except for rounding.
+// Compares tensors up to rounding.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 
 namespace hctr::test {
 
-/// Expects each element a of an output of one rig to be near element b of another: |a - b| <= unit * (|b| + least). The
-/// unit is the spacing of two-byte numbers, or in f32 1e-5, for sums in another order. `columns`: of both, for the
-/// message. Call after Rig::fetch().
+/// Expects that each element a of output `name` is near element b of output `other`: |a - b| <= unit * (|b| + least).
+/// `unit` is the spacing of two-byte values, or 1e-5 for f32, whose sums may have another order. `columns`: row length,
+/// for messages. Call after Rig::fetch().
 inline void expect_near(const Rig& t, const std::string& name, const std::string& other, int64_t columns,
                         double least = 1e-2) {
   const DType dtype = t.dtype();

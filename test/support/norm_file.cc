@@ -14,13 +14,13 @@ namespace hctr::test {
 std::filesystem::path listed_file(const std::filesystem::path& list, size_t number) {
   std::istringstream lines(read_file(list));
   std::string line;
-  for (size_t i = 0; i < number + 2; ++i) std::getline(lines, line);  // the first line is the number of files
+  for (size_t i = 0; i < number + 2; ++i) std::getline(lines, line);  // the first line is the file count
   return list.parent_path() / line;
 }
 
 void set_norm_float(const std::filesystem::path& file, size_t record, size_t before, float value) {
   std::string bytes = read_file(file);
-  // The header is framed like a record: its length, the bytes, their sum.
+  // The header is framed like a record: length, bytes, checksum.
   size_t at = 0;
   int32_t length = 0;
   for (size_t r = 0;; ++r) {

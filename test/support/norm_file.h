@@ -1,4 +1,4 @@
-// Changes records of Norm files and corrects their check sums.
+// Changes records of Norm files and corrects their checksums.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace hctr::test {
 
-/// The file at this index, starting at 0, in a list of files.
+/// The file at index `number` (from 0) of a file list.
 std::filesystem::path listed_file(const std::filesystem::path& list, size_t number);
 
-/// Writes a float into a record of a Norm file with "check": "Sum", after `before` other floats of the record: labels,
-/// then dense values. Records are numbered from 0.
+/// Sets a float in record number `record` (from 0) of a Norm file with "check": "Sum". `before`: the number of floats
+/// before it in the record (labels, then dense values).
 void set_norm_float(const std::filesystem::path& file, size_t record, size_t before, float value);
 
 }  // namespace hctr::test

@@ -19,7 +19,7 @@ int64_t product(const Dims& dims, size_t from = 0) {
   return count;
 }
 
-/// The index of the element of x that broadcasting puts at a place in dims.
+/// Returns the index of the element of x that broadcasting to the dims `to` copies to index `place`.
 int64_t broadcast_index(const Dims& x, const Dims& to, int64_t place) {
   int64_t index = 0, step = 1;
   for (size_t d = 0; d < to.size(); ++d) {
@@ -66,7 +66,7 @@ auto elementwise(const OnnxArray& a, const OnnxArray& b, const F& f) {
   return OnnxArray::of(dims, out);
 }
 
-/// Works on floats and on integers.
+/// Applies a function to the floats or integers of an array.
 template <class F>
 OnnxArray binary(const OnnxArray& a, const OnnxArray& b, const F& f) {
   if (a.is_integer) return elementwise<int64_t>(a, b, f);
@@ -79,7 +79,7 @@ OnnxArray unary(const OnnxArray& x, const std::function<double(double)>& f) {
   return OnnxArray::of(x.dims, out);
 }
 
-/// Gathers elements of x: those at `index(place)` for each place of `dims`.
+/// Returns an array with dims `dims` whose element i is the element `index(i)` of x.
 OnnxArray pick(const OnnxArray& x, const Dims& dims, const std::function<int64_t(int64_t)>& index) {
   OnnxArray out{dims, {}, {}, x.is_integer};
   for (int64_t i = 0; i < product(dims); ++i) {
@@ -211,7 +211,7 @@ OnnxArray softmax(const OnnxArray& x) {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// One direction, linear_before_reset; gates z, r, h.
+/// A forward GRU with linear_before_reset. The gate order is z, r, h.
 OnnxArray gru(const OnnxArray& x, const OnnxArray& w, const OnnxArray& r, const OnnxArray& bias, int64_t units) {
   const int64_t steps = x.dims[0], batch = x.dims[1], width = x.dims[2];
   std::vector<double> out, state(static_cast<size_t>(batch * units), 0);
@@ -312,7 +312,7 @@ OnnxArray compute(const OnnxNode& node, const std::vector<OnnxArray>& in) {
       y = concat(std::vector<OnnxArray>(static_cast<size_t>(list(1).at(d)), y), static_cast<int64_t>(d));
     return y;
   }
-  if (op == "Pad") {  // pads the end of the last dimension
+  if (op == "Pad") {  // only padding at the end of the last dimension
     const int64_t columns = list(1).back();
     if (std::count(list(1).begin(), list(1).end(), 0) + 1 < static_cast<int64_t>(list(1).size()))
       throw std::runtime_error("Pad of several dimensions");

@@ -15,13 +15,13 @@
 namespace hctr::test {
 namespace {
 
-/// Fields of one message of Protocol Buffers, in order.
+/// Iterates over the fields of a Protocol Buffers message.
 class Fields {
  public:
   explicit Fields(std::string_view message) : rest_(message) {}
   int number = 0;
-  uint64_t value = 0;      // value of a varint, or of four bytes
-  std::string_view bytes;  // content of a message, a text or bytes
+  uint64_t value = 0;      // value of a varint or four-byte field
+  std::string_view bytes;  // content of a length-delimited field: a message, text or bytes
 
   bool next() {
     if (rest_.empty()) return false;

@@ -1,5 +1,5 @@
-// Reads ONNX files and evaluates their graphs, to check exports without another runtime. Written from the specification
-// of the operators, in double, for small tensors.
+// Reads ONNX files and evaluates their graphs in double, to check exports without an ONNX runtime. Implements the
+// operator specification for small tensors.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr::test {
 
-/// A tensor of floats, or of integers and booleans.
+/// A tensor of floats, or of integers and booleans (stored as integers).
 struct OnnxArray {
   std::vector<int64_t> dims;
   std::vector<double> reals;
@@ -49,18 +49,18 @@ struct OnnxFile {
   std::vector<Node> nodes;
   std::vector<Value> inputs, outputs;
   OnnxArrays initializers;
-  std::map<std::string, int64_t> external;  ///< initializers in another file, with their offsets in it
+  std::map<std::string, int64_t> external;  ///< offsets of initializers in the external data file, by name
   std::map<std::string, std::string> metadata;
 };
 
-/// If the file is not in the format, fails the test and returns the part that it has read.
+/// Reads an ONNX file. On a format error, fails the test and returns the part read so far.
 OnnxFile read_onnx(const std::filesystem::path&);
 
-/// All tensors that the graph computes from these inputs. Throws std::runtime_error naming an unknown operator, or a
-/// tensor that no earlier node produces.
+/// Returns all tensors that the graph computes from these inputs. Throws std::runtime_error with the name of an
+/// unsupported operator, or of a tensor that no earlier node produces.
 OnnxArrays evaluate(const OnnxFile&, OnnxArrays inputs);
 
-/// The arrays of a .npz file. Throws std::runtime_error for features that write_npz() does not use.
+/// Reads the arrays of an .npz file. Throws std::runtime_error for features that write_npz() does not use.
 OnnxArrays read_npz(const std::filesystem::path&);
 
 }  // namespace hctr::test

@@ -24,7 +24,7 @@ std::vector<Registered>& registered() {
   return tests;
 }
 
-/// The layouts of a row; fewer if it is large. In the last one dense and strided tensors alternate.
+/// The layouts for a row; fewer if the row is large. In the last layout dense and strided tensors alternate.
 std::vector<std::vector<RowLayout>> layouts(bool dense_only, bool large) {
   const RowLayout dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
       ragged{"padded oddly", 1, 3, 1};
@@ -55,7 +55,7 @@ void compare_values(const std::string& name, const std::vector<double>& actual, 
   }
 }
 
-/// A GoogleTest test created from a function.
+/// A GoogleTest test that calls a function.
 class FunctionTest : public ::testing::Test {
  public:
   explicit FunctionTest(std::function<void()> body) : body_(std::move(body)) {}
@@ -71,7 +71,7 @@ void add_test(const char* suite, std::string name, std::function<void()> body) {
                           [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
 }
 
-/// Whether sanitizers make this row slow. Its size then covers no more code than smaller rows do.
+/// Whether the row is too slow under sanitizers. Smaller rows cover the same code.
 bool slow_to_sanitize(const std::vector<Input>& inputs) {
   int64_t elements = 0;
   for (const Input& input : inputs) elements += input.shape.elements();
@@ -106,7 +106,7 @@ void OpTest::add_to_gtest(const char* name) {
         body();
       });
     };
-    // Sanitizers run a large row in fp32, and in fp64 for the expected numbers; smaller rows cover the rest.
+    // Sanitizers run large rows only in fp32, and in fp64 for the reference. Smaller rows cover the other dtypes.
     const bool in_short = has_fast_rows && slow_to_sanitize(row.inputs);
     if (expected_ && !in_short) add("by_hand", [this, &row] { test_by_hand(row); });
     if (backward_ && !row.large && !in_short) add("gradient", [this, &row] { test_gradient(row); });
@@ -139,7 +139,7 @@ void OpTest::run(Rig& rig) const {
 }
 
 void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
-  const DType values = tf32 ? DType::f16 : dtype;  // TF32 has as many mantissa bits, and a larger range
+  const DType values = tf32 ? DType::f16 : dtype;  // f16 has as many mantissa bits as TF32, and a smaller range
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();
@@ -153,7 +153,7 @@ void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) con
 
     Rig second = rig(row, device, dtype, values, layouts, 1, tf32);
     if (device.is_cuda()) {
-      run(second);  // creates its tensors and lets libraries choose algorithms, which is not allowed while recording
+      run(second);  // first run: allocates tensors and selects algorithms, which a graph capture forbids
       second.restore();
       Program recorded(second.ctx.stream(), true, [&] { run(second); });
       recorded.run();
@@ -198,7 +198,7 @@ void OpTest::test_gradient(const Row& row) const {
   ASSERT_FALSE(whole.inputs_with_gradients().empty());
   for (const std::string& input : whole.inputs_with_gradients()) {
     const std::vector<double> gradient = whole.values("d_" + input);
-    constexpr size_t kMost = kSanitized ? 4 : 24;  // elements tried, spread over the tensor
+    constexpr size_t kMost = kSanitized ? 4 : 24;  // number of checked elements, spread over the tensor
     constexpr double kDelta = 1e-5;
     for (size_t n = 0; n < std::min(kMost, gradient.size()); ++n) {
       const size_t i = gradient.size() <= kMost ? n : n * (gradient.size() - 1) / (kMost - 1);

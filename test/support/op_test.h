@@ -1,12 +1,14 @@
-// Tests of operators as rows of inputs. Each row runs on every device and dtype, in several memory layouts.
+// A test harness for operators. A test consists of rows of inputs; each row runs on every device and dtype, in several
+// memory layouts.
 //
-// For each row the harness checks
-//   by_hand    the CPU reference against numbers or identities written in the test (expected)
-//   cpu_f32,   each device and dtype against the CPU reference in f64 on the same inputs; that all elements of outputs
-//   ...,       and nothing else are written; that a second run is bitwise equal: on the CPU with another number of
-//   cuda_bf16  threads, on CUDA recorded as a graph and replayed
-//   gradient   backward against central differences of forward, in f64 on the CPU
-// Rows marked large have more elements than one launch has threads. They run only with HCTR_TEST_LARGE=1.
+// For each row the harness runs these checks:
+//   by_hand    compares the CPU reference with values or identities in the test (expected)
+//   cpu_f32,   compares each device and dtype with the CPU reference in f64 on the same inputs; checks that the
+//   operator
+//   ...,       writes all elements of outputs and nothing else; checks that a second run is bitwise equal: on a CPU
+//   with cuda_bf16  another number of threads, on a GPU recorded as a CUDA graph and replayed gradient   compares
+//   backward with central differences of forward, in f64 on the CPU
+// Rows marked as large have more elements than one launch has threads. Large rows run only with HCTR_TEST_LARGE=1.
 #pragma once
 
 #include <functional>
@@ -21,7 +23,7 @@ namespace hctr::test {
 class OpTest {
  public:
   using Run = std::function<void(Rig&)>;
-  /// Compares results of the reference with given numbers.
+  /// Compares reference results with given values.
   class ByHand {
    public:
     explicit ByHand(Rig& rig) : rig_(rig) {}
@@ -54,7 +56,7 @@ class OpTest {
   void rounding(Rounding rounding) { rounding_ = rounding; }
   /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
-  /// Also runs rows with GEMMs in TF32 (cuda_tf32), on f32 numbers representable in TF32.
+  /// Also runs rows with GEMMs in TF32 (cuda_tf32). Inputs are f32 values representable in TF32.
   void also_in_tf32() { also_in_tf32_ = true; }
   /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }

@@ -1,4 +1,4 @@
-// Where the tests find the source tree and the programs.
+// Paths of the source tree and of the programs.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@ namespace hctr::test {
 
 /// The root of the source tree.
 std::filesystem::path source_dir();
-/// The folder of the programs that were built with these tests.
+/// The folder of the programs of this build.
 std::filesystem::path bin_dir();
 
 }  // namespace hctr::test

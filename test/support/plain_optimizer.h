@@ -1,5 +1,5 @@
-// The update rules as in their papers, for one weight at a time and in double: the reference for tests of dense weights
-// and of tables.
+// The update rules of the optimizers as in their papers, for a single weight and in double: the reference for tests of
+// dense weights and tables.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace hctr::test {
 
-/// At least one example of every kind, with constants that make each term count.
+/// Examples of every kind of optimizer, with constants large enough that each term of the rule matters.
 inline std::vector<ops::Optimizer> every_rule() {
   using Kind = ops::Optimizer::Kind;
   return {{.kind = Kind::sgd},
@@ -29,7 +29,7 @@ inline std::vector<ops::Optimizer> every_rule() {
           {.kind = Kind::adamw, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f, .weight_decay = 0.5f}};
 }
 
-/// An example of a kind, with constants large enough for short runs.
+/// An example optimizer of `kind`, with constants large enough for short runs.
 inline ops::Optimizer example_rule(ops::Optimizer::Kind kind) {
   return {.kind = kind,
           .beta1 = 0.8f,
@@ -47,22 +47,22 @@ inline std::string name_of_rule(const ops::Optimizer& o) {
          std::to_string(o.lambda1);
 }
 
-/// One weight and its optimizer states: m and v, n and z, ... in the program's order.
+/// One weight and its optimizer states (m and v, or n and z, ...) in the order of the program.
 struct PlainWeight {
   double w = 0, state[2] = {};
-  double inverse_rate = 0;  // ftrl: of the previous step, as in algorithm 1
+  double inverse_rate = 0;  // FTRL: 1 / learning rate of the previous step, as in algorithm 1 of the paper
 
   PlainWeight() = default;
   PlainWeight(const ops::Optimizer& o, double weight) : w(weight) {
     if (o.kind == ops::Optimizer::Kind::adagrad || o.kind == ops::Optimizer::Kind::keras_adagrad)
       state[0] = static_cast<double>(o.initial);
-    // The z for which the rule yields this weight before any gradient.
+    // The initial z for which the FTRL rule yields this weight without any gradient.
     if (o.kind == ops::Optimizer::Kind::ftrl && w != 0)
       state[1] = -w * static_cast<double>(o.lambda2) - std::copysign(static_cast<double>(o.lambda1), w);
   }
 };
 
-/// Update number t = 1, 2, ... with gradient g at learning rate lr.
+/// Applies update number t (from 1) with gradient g and learning rate lr.
 inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, double lr, int64_t t) {
   using Kind = ops::Optimizer::Kind;
   const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2),

@@ -1,4 +1,4 @@
-// The problems of a config as text, for comparison.
+// Formats the problems of a config as text, for comparison.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hctr::test {
 
-/// "error /pointer: message", one per line; then warnings, then notes.
+/// One line per problem, "error /pointer: message". Errors precede warnings, and warnings precede notes.
 inline std::string problems_text(const Problems& problems) {
   std::string text;
   const auto add = [&](const char* kind, const std::vector<Problems::Entry>& entries) {

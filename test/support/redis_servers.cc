@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-/// Ports that nobody uses now, all different.
+/// Returns distinct ports that are currently unused.
 std::vector<int> free_ports(size_t count) {
   std::vector<int> ports, sockets;
   for (size_t i = 0; i < count; ++i) {

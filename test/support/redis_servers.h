@@ -1,4 +1,4 @@
-// Redis servers of a test, on free ports of the loopback interface.
+// Starts Redis servers for a test, on free loopback ports.
 #pragma once
 
 #include <sys/types.h>
@@ -10,20 +10,20 @@
 
 namespace hctr::test {
 
-/// Empty where redis-server is installed; else why a test of it is skipped.
+/// The reason why Redis tests are skipped; empty if redis-server is installed.
 std::string why_no_redis();
 
 struct RedisServerOptions {
   int count = 1;
   bool cluster = false;
-  int replicas = 0;  ///< the last so many servers of a cluster are replicas of the first ones
-  bool tls = false;  ///< with a certificate of "localhost" that an authority of the test has signed; of clients, too
+  int replicas = 0;  ///< in a cluster, the last `replicas` servers replicate the first ones
+  bool tls = false;  ///< TLS with a certificate for "localhost" from a test authority; clients need a certificate, too
   std::string password{};
-  std::vector<std::string> more{};  ///< options of redis-server
+  std::vector<std::string> more{};  ///< further options of redis-server
 };
 
-/// Starts them and waits until they answer; of a cluster, until all slots are served. They end with this object, and
-/// with the process in any case.
+/// Starts the servers, and waits until they answer; in a cluster, until all slots are served. The destructor ends the
+/// servers. They also end with this process.
 class RedisServers {
  public:
   explicit RedisServers(RedisServerOptions = {});
@@ -33,20 +33,20 @@ class RedisServers {
 
   std::vector<std::string> addresses() const;
   std::filesystem::path ca() const { return folder_ / "ca.crt"; }
-  /// What clients have to show.
+  /// The client certificate.
   std::filesystem::path certificate() const { return folder_ / "server.crt"; }
   std::filesystem::path key() const { return folder_ / "server.key"; }
   void kill(size_t server);
-  /// Stops a server, so that it does not answer; goes on with it.
+  /// Suspends a server, so that it does not answer; resume() continues it.
   void pause(size_t server) const;
   void resume(size_t server) const;
-  /// Starts a killed server again, empty.
+  /// Restarts a killed server without data.
   void start(size_t server);
-  /// What redis-cli prints. Throws std::runtime_error when it fails.
+  /// Returns the output of redis-cli. Throws std::runtime_error if redis-cli fails.
   std::string cli(size_t server, const std::string& arguments) const;
-  /// Moves a slot with what is in it, as `redis-cli --cluster reshard` does.
+  /// Moves a slot with its keys, as `redis-cli --cluster reshard` does.
   void move_slot(int slot, size_t from, size_t to) const;
-  /// The server that has the slot of a key, and that slot.
+  /// The server that owns the slot of `key`, and the slot.
   size_t owner_of(const std::string& key) const;
   int slot_of(const std::string& key) const;
 
@@ -54,7 +54,7 @@ class RedisServers {
   struct Server {
     int port = 0, bus_port = 0;
     pid_t pid = 0;
-    std::string id{};  // of a node of a cluster
+    std::string id{};  // node id in a cluster
   };
   size_t masters() const { return servers_.size() - static_cast<size_t>(options_.replicas); }
   void make_certificates() const;

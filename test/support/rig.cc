@@ -52,7 +52,7 @@ const Rig::Entry& Rig::at(const std::string& name) const {
 
 Rig::Entry& Rig::add(const std::string& name, Role role, DType dtype, Shape shape) {
   RowLayout layout = setup_.layouts[entries_.size() % setup_.layouts.size()];
-  if (shape.rank() < 2) layout = {"vector", 1, 0, layout.offset};  // vectors are dense
+  if (shape.rank() < 2) layout = {"vector", 1, 0, layout.offset};  // one-dimensional tensors are dense
   Entry& entry = entries_.emplace(name, Entry{GuardedTensor(setup_.device, dtype, shape, layout), role}).first->second;
   entry.memory.poison(ctx.stream());
   return entry;

@@ -1,4 +1,4 @@
-// The named tensors of one run of an operator under test.
+// The named tensors for one run of an operator under test.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace hctr::test {
 
-/// same: the dtype under test; wide: f32, or f64 in gradient checks; else the dtype itself.
+/// same: the dtype under test. wide: f32, or f64 in gradient checks. Other values: that dtype.
 enum class Type { same, wide, i32, i64, u32 };
 
 struct Input {
@@ -22,14 +22,14 @@ struct Input {
   Type type = Type::same;
 };
 
-/// Creates inputs and outputs on demand, and checks both afterwards.
+/// Creates inputs and outputs on demand, and checks all of them after the run.
 class Rig {
  public:
   struct Setup {
     Device device;
     DType dtype;       ///< dtype of tensors of Type::same
-    DType rounded_to;  ///< values are rounded to it, so that the reference computes with values of the tested type
-    std::vector<RowLayout> layouts;  ///< used by the tensors in turn
+    DType rounded_to;  ///< values are rounded to this dtype, so that the reference gets the inputs of the tested dtype
+    std::vector<RowLayout> layouts;  ///< assigned to the tensors cyclically
     int threads = 4;
     std::vector<Input> inputs;
     StepState state;
@@ -47,28 +47,29 @@ class Rig {
   Tensor out(const std::string& name, Shape, Type = Type::same);
   /// Scratch memory.
   Tensor scratch(const std::string& name, const TensorSpec&);
-  /// The gradient of an input, which the operator must write, or of an output, which is given as random numbers.
+  /// The gradient of an input or of an output. The operator must write gradients of inputs. Gradients of outputs have
+  /// random values.
   Tensor d(const std::string& name);
-  /// The gradient of output `name` of an operator that takes none, such as a loss.
+  /// Sets the gradient of output `name`, for operators without an output gradient, such as losses.
   void gradient_of_loss(const std::string& name, double value) { fixed_gradients_[name] = value; }
   StepState& state() { return setup_.state; }
   DType dtype() const { return setup_.dtype; }
 
-  /// Adds `delta` to an element of an input, from now on.
+  /// Adds `delta` to an element of an input permanently.
   void perturb(const std::string& input, size_t element, double delta);
   /// Restores every tensor to its state before the first run.
   void restore();
-  /// Copies all tensors to the host and returns all complaints.
+  /// Copies all tensors to the host, and returns all violations.
   std::vector<std::string> fetch();
 
-  /// The elements of a tensor after fetch(). Gradients are named "d_" plus the name.
+  /// The elements of a tensor after fetch(). The gradient of tensor x has the name "d_x".
   std::vector<double> values(const std::string& name) const { return at(name).memory.values(); }
   std::vector<std::byte> bytes(const std::string& name) const { return at(name).memory.element_bytes(); }
-  /// The names of tensors that the operator wrote.
+  /// The names of the tensors that the operator wrote.
   std::vector<std::string> written() const;
-  /// The gradient of every element of the outputs, for gradient checks.
+  /// The gradients of all output elements, for gradient checks.
   std::map<std::string, std::vector<double>> output_gradients() const;
-  /// Inputs whose gradients the backward operator wrote.
+  /// The inputs whose gradients the backward operator wrote.
   std::vector<std::string> inputs_with_gradients() const;
   DType dtype_of(const std::string& name) const { return at(name).memory.tensor().dtype(); }
 

@@ -40,17 +40,17 @@ pid_t start(const std::string& program, const std::vector<std::string>& argument
   ::_exit(127);
 }
 
-/// Longer than any test program takes on a slow machine. A hung program fails only its own test.
+/// Longer than any test program runs on a slow machine. A program that hangs fails only its own test.
 constexpr std::chrono::minutes kLongest{10};
 
-/// Waits until the child has ended, without reaping it. False: it has not ended by then.
+/// Waits until the child has ended, without reaping it. Returns false if the child still runs at `end`.
 bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
   if (const int ending = static_cast<int>(::syscall(SYS_pidfd_open, child, 0)); ending >= 0) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd one{.fd = ending, .events = POLLIN, .revents = 0};
     ::poll(&one, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     ::close(ending);
-  }  // an old system lacks the call; a signal may end the wait
+  }  // old systems lack pidfd_open, and a signal may interrupt poll(): the code below checks again
   siginfo_t ended{};
   while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -59,7 +59,7 @@ bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
   return true;
 }
 
-/// Kills processes that still run in the folder of a test, which its program may have started.
+/// Kills processes whose working directory is `folder`: a test's program may have started some.
 void kill_all_in(const fs::path& folder) {
   std::error_code error;
   const fs::path whole = fs::canonical(folder, error);
@@ -91,7 +91,7 @@ std::vector<std::string> mpi_words(int processes, const std::string& program,
   return words;
 }
 
-/// Found by the environment variable that mpirun sets; 0 if the process has ended.
+/// Finds the process by its environment variable OMPI_COMM_WORLD_RANK; 0 if the process has ended.
 pid_t process_of_rank(int rank, const fs::path& folder) {
   const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -118,7 +118,7 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
 Started start_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                       const std::map<std::string, std::string>& environment, const std::string& name) {
   Started started{.out = folder / (".stdout-" + name), .err = folder / (".stderr-" + name)};
-  fs::remove(started.err);  // an earlier run may have left one
+  fs::remove(started.err);  // may exist from an earlier run
   started.process = start(program, arguments, folder, environment, started.out, started.err);
   return started;
 }
@@ -126,7 +126,7 @@ Started start_program(const std::string& program, const std::vector<std::string>
 Outcome finish_program(const Started& started) { return finish(started.process, started.out, started.err); }
 
 void wait_for_text(const fs::path& file, const std::string& text) {
-  for (int tries = 0; tries < 6000; ++tries) {  // the outcome then fails the test
+  for (int tries = 0; tries < 6000; ++tries) {  // after a minute without the text, a later check fails
     if (fs::exists(file) && read_file(file).find(text) != std::string::npos) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -140,7 +140,7 @@ Outcome run_on_terminal(const std::string& program, const std::vector<std::strin
   std::string shown;
   char piece[4096];
   for (ssize_t got; (got = ::read(terminal, piece, sizeof piece)) > 0;)
-    shown.append(piece, static_cast<size_t>(got));  // read() fails once the child has closed the terminal
+    shown.append(piece, static_cast<size_t>(got));  // read() fails when the child has closed the terminal
   ::close(terminal);
   Outcome outcome = finish(child, out, "/dev/null");
   outcome.err = shown;
@@ -170,7 +170,7 @@ Measured run_and_measure(const std::string& program, const std::vector<std::stri
 Outcome run_and_signal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
                        const std::string& after, int signal_number) {
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
-  fs::remove(err);  // an earlier run may have left one
+  fs::remove(err);  // may exist from an earlier run
   const pid_t child = start(program, arguments, folder, {}, out, err);
   wait_for_text(err, after);
   ::kill(child, signal_number);
@@ -208,7 +208,7 @@ Outcome run_under_mpi_and_signal(int processes, const std::string& program, cons
   EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
   ::kill(of_rank > 0 ? of_rank : mpi.process, of_rank > 0 ? signal_number : SIGTERM);
   const Outcome outcome = finish_program(mpi);
-  if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // mpirun may have left the stopped process
+  if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // mpirun may not have ended the stopped process
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// What a store must have, as plain maps, and random changes of it.
+// The expected content of a store as plain maps, and random operations on the store.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace hctr::test {
 
-/// A table as a plain map: each key has a stamp, from which its row follows, so that a torn row, one of another key and
-/// one that is out of date are seen.
+/// A table as a plain map from keys to stamps. The row follows from key and stamp, so a check detects torn rows, rows
+/// of another key, and outdated rows.
 class StampedTable {
  public:
   explicit StampedTable(int64_t dim) : dim_(dim) {}
@@ -38,7 +38,7 @@ class StampedTable {
               }
             }};
   }
-  /// Keys of an answer that are not as they must be.
+  /// Counts keys whose row or "found" flag is wrong in a result.
   int64_t wrong(std::span<const int64_t> keys, std::span<const float> rows, std::span<const uint8_t> found) const {
     std::vector<float> wanted(static_cast<size_t>(dim_));
     int64_t wrong = 0;
@@ -59,17 +59,17 @@ class StampedTable {
   std::unordered_map<int64_t, uint32_t> stamps_;
 };
 
-/// Random operations on a store of one model with two tables, each result compared with plain maps.
+/// Runs random operations on a store with one model of two tables, and compares each result with plain maps.
 class StoreOperations {
  public:
-  /// `lasts`: the store has files, so that it can be verified and compacted.
+  /// `lasts`: the store has a file tier, so verify and compact are tested, too.
   StoreOperations(Store& store, uint64_t seed, int64_t keys, bool lasts)
       : store_(store), random_(seed), keys_(keys), lasts_(lasts) {
     load();
     active_ = "0";
   }
 
-  /// Keys that were looked up, changed, removed or loaded so far, and results that were wrong.
+  /// operations(): keys looked up, changed, removed or loaded so far. wrong(): wrong results so far.
   int64_t operations() const { return operations_; }
   int64_t wrong() const { return wrong_; }
 
@@ -133,7 +133,7 @@ class StoreOperations {
       updates[t] = {.table = t == 0 ? "a" : "b", .keys = keys[t], .rows = rows[t].data(), .removed = removed[t]};
     }
     wrong_ += !store_.apply("m", ++iterations_[active_], updates);
-    // Of a key that occurs twice the last row counts, and a row more than a removal.
+    // The last row of a repeated key counts. If a key is both removed and set, the row counts.
     for (size_t t = 0; t < 2; ++t) note(versions_.at(active_)[t], keys[t], removed[t], rows[t]);
   }
   static void note(StampedTable& table, const std::vector<int64_t>& keys, const std::vector<int64_t>& removed,

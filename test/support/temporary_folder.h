@@ -1,4 +1,4 @@
-// A folder for the files of one test, removed with it.
+// A folder for the files of one test. The destructor removes it.
 #pragma once
 
 #include <filesystem>

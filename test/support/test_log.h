@@ -1,4 +1,4 @@
-// A log for tests. A warning or error that the test does not expect fails it.
+// A log for tests. An unexpected warning or error fails the test.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class TestLog {
   const Log& log() const { return log_; }
   /// Expects a warning or error that contains `part`, at least once.
   void expect(std::string part) { expected_.push_back({std::move(part), false}); }
-  /// All lines so far; warnings and errors begin with "warning: " and "error: ".
+  /// All lines so far. Warnings and errors start with "warning: " and "error: ".
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:

@@ -13,7 +13,7 @@ using Array = Json::Array;
 
 struct Sparse {
   std::string top;
-  int64_t slots, most_keys, nnz;  ///< keys of a sample, and of a slot
+  int64_t slots, most_keys, nnz;  ///< `most_keys`: keys of a sample; `nnz`: keys of a slot
   bool localized = false;
 };
 
@@ -42,7 +42,7 @@ class Writer {
 
   bool small() const { return size_ == Size::small; }
   bool since(Version version) const { return version_ >= version; }
-  /// The first number in full size, otherwise the second.
+  /// Returns `full` in full size, otherwise `when_small`.
   int64_t pick(int64_t full, int64_t when_small) const { return small() ? when_small : full; }
 
   void data(int64_t dense_dim, const std::vector<Sparse>& inputs, const std::string& format = "Norm",
@@ -101,7 +101,7 @@ class Writer {
     return top;
   }
 
-  /// A layer with one top, named after its type.
+  /// Adds a layer with one top. Returns the top, which is named after the layer type.
   std::string layer(const std::string& type, const std::string& kind, const std::vector<std::string>& bottoms,
                     const Object& fields = {}) {
     const std::string top = next(kind);
@@ -123,7 +123,7 @@ class Writer {
   std::string sum_of_columns(const std::string& bottom) {
     return layer("ReduceSum", "reducesum", {bottom}, {{"axis", 1}});
   }
-  /// Copies for tensors that have several readers, which old versions require.
+  /// Adds a Slice layer. Old versions require copies of a tensor with several readers.
   std::vector<std::string> slices(const std::string& bottom, const std::vector<std::pair<int64_t, int64_t>>& ranges) {
     std::vector<std::string> tops;
     Array list;
@@ -134,7 +134,7 @@ class Writer {
     add("Slice", {bottom}, tops, {{"ranges", list}});
     return tops;
   }
-  /// FC, ReLU and, with `dropout`, Dropout, for each width.
+  /// Adds FC, ReLU and, with `dropout`, Dropout for each width.
   std::string hidden(std::string bottom, const std::vector<int64_t>& widths, bool dropout) {
     for (const int64_t width : widths) {
       bottom = layer("ReLU", "relu", {fc(bottom, pick(width, 16))});
@@ -181,7 +181,7 @@ class Writer {
           .set("input_key_type", small() ? "I64" : "I32")
           .set("seed", 0)
           .set("algorithm_search", true);
-      const bool bare = since(Version::v2_2_1) && plan.stop_at == 1;  // 2.2 needs a threshold
+      const bool bare = since(Version::v2_2_1) && plan.stop_at == 1;  // version 2.2 needs a threshold
       solver.set("eval_metrics", Array{bare ? Json("AUC") : Json(cat("AUC:", plan.stop_at)), Json("AverageLoss")});
     }
     if (since(Version::v2_2_1)) solver.set("cuda_graph", true);
@@ -230,7 +230,7 @@ Array gpus(int count) {
   return list;
 }
 
-/// Hashed features, no dense ones, three layers.
+/// Criteo model: hashed features without dense features, three hidden layers.
 Json criteo_of(int64_t slots, int combiner, Version version, Size size, const Variant& variant) {
   Writer w(version, size, variant);
   const int64_t nnz = slots == 1 ? 39 : 4;
@@ -247,7 +247,7 @@ Json criteo_multi_slots(Version version, Size size, const Variant& variant) {
   return criteo_of(10, 1, version, size, variant);
 }
 
-/// Deep and cross.
+/// Deep & Cross Network.
 Json dcn_of(const std::string& embedding, int layers, const Plan& plan, Version version, Size size,
             const Variant& variant) {
   Writer w(version, size, variant);
@@ -277,7 +277,7 @@ Json dcn2nodes(Version version, Size size, const Variant& variant) {
   return dcn_of(kLocalized, 7, {.batch = 40960, .iterations = 2000, .gpus = {gpus(8), second}}, version, size, variant);
 }
 
-/// Factorization machine of first and second order, and a deep network.
+/// DeepFM: first-order and second-order factorization machine, and a deep network.
 Json deepfm(Version version, Size size, const Variant& variant) {
   Writer w(version, size, variant);
   w.data(13, {{"data1", 26, 30, 1}});
@@ -292,7 +292,7 @@ Json deepfm(Version version, Size size, const Variant& variant) {
   return w.finish(w.layer("Add", "add", {deep, first, second}), {.batch = version < Version::v3_0 ? 512 : 16384});
 }
 
-/// Wide and deep.
+/// Wide & Deep.
 Json wdl_of(bool localized, int layers, bool cast, const Plan& plan, Version version, Size size,
             const Variant& variant) {
   Writer w(version, size, variant);
@@ -326,7 +326,7 @@ Json wdl_fp16(Version version, Size size, const Variant& variant) {
                 version, size, variant);
 }
 
-/// Dot products of all pairs of vectors.
+/// DLRM: dot products of all pairs of vectors.
 Json dlrm(Version version, Size size, const Variant& variant) {
   Writer w(version, size, variant);
   const Array terabyte = {39884406, 39043,    17289,    7420,     20263,  3,     7120, 1543, 63,

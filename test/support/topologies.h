@@ -1,5 +1,5 @@
-// The classic models as configs, in the spelling of every version that supports them: one description per model, and
-// one per version.
+// The classic models as configs in the syntax of every version that supports them. Each model and each version is
+// described once.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ enum class Size { full, small };
 
 /// Options of a config.
 struct Variant {
-  std::string optimizer;  ///< empty: the model's own
-  std::string format;     ///< format of the data; empty: the model's own
+  std::string optimizer;  ///< empty: the optimizer of the model
+  std::string format;     ///< data format; empty: the format of the model
 };
 
 struct Topology {
   std::string name;
   Version since;
-  bool raw;  ///< the full size reads Raw data
+  bool raw;  ///< whether the full size reads Raw data
   Json (*config)(Version, Size, const Variant&);
 };
 const std::vector<Topology>& topologies();

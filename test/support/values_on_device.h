@@ -1,4 +1,4 @@
-// Arrays on a device, for tests of operators that take addresses.
+// Arrays in device memory, for tests of operators that take pointers.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace hctr::test {
 
-/// Device memory with these values.
+/// A device buffer with these values.
 template <class T>
 struct ValuesOnDevice {
   ValuesOnDevice(Device device, const std::vector<T>& values)

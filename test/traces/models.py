@@ -1,7 +1,8 @@
 """The traced models in plain tensor operations.
 
-A model receives w, which returns the next dense weights of the model file by their shape, and a batch of named tensors:
-"dense", "label", and each embedding's output [samples, slots, dim]. It returns (loss, lambda of the L2 penalty).
+A model is a function of w and batch. w(*shape) returns the next dense weights of the model file. batch maps names to
+tensors: "dense", "label", and each embedding's output [samples, slots, dim]. The function returns (loss, lambda of the
+L2 penalty).
 """
 import torch
 
@@ -55,7 +56,7 @@ def dlrm(w, batch):
 
 
 def dcnv2_lowrank(w, batch):
-    """Cross layers with matrices U V, followed by the deep part."""
+    """Cross layers with low-rank matrices U V, followed by the deep network."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
@@ -65,7 +66,7 @@ def dcnv2_lowrank(w, batch):
 
 
 def dcnv2_full(w, batch):
-    """Cross layers with full matrices, in parallel with the deep part."""
+    """Cross layers with full matrices, in parallel with the deep network."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     y = x
     for _ in range(2):
@@ -76,7 +77,7 @@ def dcnv2_full(w, batch):
 
 
 def multitask(w, batch):
-    """A shared bottom, and a tower for each of two labels."""
+    """A shared bottom MLP, and one tower for each of two labels."""
     x = torch.cat([flat(batch["embedding"]), batch["dense"]], 1)
     shared = torch.relu(fc(w, x, 20))
     losses = []

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records the losses of each traced model over 50 steps of PyTorch in float64, and writes them to the end of <model>.json.
 
-Usage: record.py [MODEL...]. Needs torch and numpy; the test that reads the traces needs neither. The part of a trace
-before "dense_parameters" is written by hand: the config, and the source of data and initial weights.
+Usage: record.py [MODEL...]. Needs torch and numpy. The test that reads the traces does not need them. The part of a
+trace before "dense_parameters" is written by hand: the config, and the source of data and initial weights.
 """
 import json
 import pathlib
@@ -18,7 +18,7 @@ STEPS = 50
 
 
 class Weights:
-    """The dense weights in the order of the model file: created at first use, the same tensors in later steps."""
+    """The dense weights in model file order. The first step creates the tensors; later steps reuse them."""
 
     def __init__(self, derived):
         self.derived, self.tensors, self.next, self.count = derived, [], 0, 0
@@ -72,7 +72,7 @@ def scheduled(h, n):
 
 
 class Table:
-    """An embedding: bags of keys to vectors, and its update."""
+    """An embedding: pools bags of keys into vectors, and updates rows."""
 
     def __init__(self, derived, number, first_slot, sparse, top_clause):
         self.layer = derived.embeddings[number]
@@ -113,7 +113,7 @@ def tables_of(derived, clause):
 
 
 def record(trace, model):
-    """The loss of each step, before its update; and the number of dense weights."""
+    """Returns the loss of each step before its update, and the number of dense weights."""
     config = trace["config"]
     derived, clause, size = Derived(trace["derived"], config), config["optimizer"], config["solver"]["batchsize"]
     weights, tables, dense_optimizer = Weights(derived), tables_of(derived, clause), optimizer(clause)

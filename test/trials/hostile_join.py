@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains with processes that join by TCP while strangers connect to their port, and compares with undisturbed runs.
+"""Trains with processes that join over TCP while strangers connect to their port. Compares with undisturbed runs.
 
   test/trials/hostile_join.py build/cpu/bin --connections 500
 
-Strangers stay silent, close at once, send noise, another protocol, half an answer, an answer with a wrong code, one
-overheard on a member's connection (as an eavesdropper would), or the messages of versions without a secret. A job fails
-the trial when its exit code or model differs from an undisturbed job, when it takes a second longer, or when a stranger
-receives more than the challenge and a refusal.
+Strangers stay silent or close the connection immediately, or send: noise, another protocol, half a response, a response
+with a wrong code, a recorded response of a member (as an eavesdropper could), or the messages of versions without a
+secret. The trial fails if the exit code or the model of a job differs from an undisturbed job, if the job takes a
+second longer, or if a stranger receives more than the challenge and a rejection.
 """
 import argparse
 import concurrent.futures
@@ -39,7 +39,7 @@ def greeting(kind, process):
 
 
 def strangers(chance, heard):
-    """The behaviours of strangers by name: functions of their connected socket."""
+    """The behaviours of strangers by name, as functions of the connected socket."""
     noise = chance.randbytes(chance.randint(1, 70000))
     answer = bytes([chance.choice(b"dcpw")]) + chance.randbytes(ANSWER - 1)
 
@@ -66,7 +66,7 @@ def strangers(chance, heard):
 
 
 class Relay:
-    """Records the messages of a member, which connects through this port."""
+    """Records the messages of a member that connects through this port."""
 
     def __init__(self, to):
         self.heard = {}
@@ -115,7 +115,7 @@ class Trials:
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def job(self, connections, chance, heard=None):
-        """One job. Returns its exit codes, model, seconds, the messages to strangers, and its output."""
+        """Runs one job. Returns exit codes, model, seconds, messages to strangers, and output."""
         where = tempfile.mkdtemp(dir=self.folder)
         for name in os.listdir(self.folder):
             if name.startswith(("train", "eval", "config")):
@@ -140,7 +140,7 @@ class Trials:
                     if told and told != b"-" + bytes(VERDICT - 1):
                         learned.append((name, told[:200]))
             except OSError:
-                pass  # the job has started training, or closed the connection
+                pass  # the job already trains, or has closed the connection
 
         with concurrent.futures.ThreadPoolExecutor(64) as pool:
             jobs = [pool.submit(one, chance.random()) for _ in range(connections)]
@@ -162,7 +162,7 @@ class Trials:
         return [first.returncode, second.returncode], model.hexdigest(), took, learned, "".join(outs)
 
     def wait_for(self, port):
-        """Waits until the port is listened to, without connecting to it."""
+        """Waits until a process listens on the port, without connecting to it."""
         wanted = f":{port:04X}"
         for _ in range(1000):
             with open("/proc/net/tcp") as f:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills stores that follow a training run through Kafka, 100 times, at random; their tables end as the trainer's.
+"""Kills stores that follow a training run through Kafka, 100 times at random. Finally all tables must equal the trainer's.
 
 usage: kill_followers.py BIN [--kills 100] [--stores 2] [--seed 1]
 BIN: the folder of huge_ctr, data_generator and kafka_mock_cluster.

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains while the system refuses memory, repeatedly: each run must end with exit 6, its cause and a saved model.
+"""Trains repeatedly while allocations fail: each run must end with exit code 6, a message with the cause, and a model.
 
   test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
   test/trials/refused_memory.py build/cuda/bin --trials 30 --gpu
 
 A trial limits addresses (`ulimit -v`) or data (`ulimit -d`), or makes one allocation fail at a random point
-(test/preload/refused_allocation.cc), in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
---gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits take effect after the first
-display. A trial fails when the run crashes, prints "bug", leaves no model newer than the last display, or stands still
-for more than 30 s: its threads sleep, or compute without output. Time in which a busy machine runs none of them does
-not count.
+(test/preload/refused_allocation.cc). The run has 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
+--gpu another process allocates the memory of a GPU that one rank trains on. Nine of ten limits take effect after the
+first display. A trial fails if the run crashes, prints "bug", saves no model newer than the last display, or makes no
+progress for more than 30 s: its threads sleep, or compute without output. Time in which a busy machine schedules none
+of the threads does not count.
 """
 import argparse
 import concurrent.futures
@@ -27,11 +27,11 @@ import time
 
 ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have occurred after 30 iterations
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # factor for samples and keys; iterations grow eightfold
+OF_GPU = 20  # factor for samples and keys on a GPU; iterations grow eightfold
 
 
 def config(ranks, gpu=False):
-    """A table of wide rows that grows with every batch."""
+    """A config with a table of wide rows that grows with every batch."""
     return {
         "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS * (8 if gpu else 1), "gpu": ranks,
                    "batchsize": 1024,
@@ -67,7 +67,7 @@ def lines_in(path):
 
 
 def take_gpu_memory(bytes_left, metrics, lines):
-    """Once a run has written enough lines, takes all memory of the first GPU except some bytes, until it is killed."""
+    """When a run has written `lines` lines, allocates GPU 0 except `bytes_left` bytes, until killed."""
     import ctypes
     cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -92,7 +92,7 @@ def take_gpu_memory(bytes_left, metrics, lines):
         pointer = ctypes.c_uint64()
         if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
             piece = 2 << 20
-            time.sleep(0.001)  # the run may free memory
+            time.sleep(0.001)  # the run may free some memory
 
 
 def start_job(command, env, where):
@@ -119,12 +119,12 @@ def stats_of(pid):
             with open(f"/proc/{pid}/task/{thread}/stat") as file:
                 stats.append(file.read().rsplit(")", 1)[1].split())
     except OSError:
-        pass  # it has just ended
+        pass  # the process or thread has just ended
     return stats
 
 
 class Output:
-    """The output of a job's processes, and how long they stood still between two lines."""
+    """The output of a job's processes, and the longest time without progress between two lines."""
 
     def __init__(self, jobs):
         self.jobs, self.lines = jobs, [[] for _ in jobs]
@@ -139,7 +139,7 @@ class Output:
             self.asleep, self.used_before = 0.0, self.used
 
     def look(self, seconds):
-        """Call after this many seconds. Returns how long they have stood still by now."""
+        """Must be called every `seconds`. Returns the seconds without progress so far."""
         states, ticks = "", 0
         for job in self.jobs:
             for pid in processes_of(job.pid):
@@ -183,7 +183,7 @@ class Trials:
         self.peaks = {}
 
     def commands(self, way, ranks, where):
-        """The processes of a job: (command, environment)."""
+        """The processes of a job as pairs (command, environment)."""
         train = [os.path.join(self.bin, "huge_ctr"), "--train", "config.json", "--run-dir", "run", "--peer-timeout", "10"]
         train += [] if self.gpu else ["--device", "cpu", "--threads", "1"]
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -199,7 +199,7 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Kilobytes of addresses and of data that a process has from its first display on, and from its start."""
+        """Kilobytes of addresses and data that a process allocates: after its first display, and from its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)
@@ -214,7 +214,7 @@ class Trials:
                     status = dict(re.findall(r"(Vm\w+):\s+(\d+)", file.read()))
                 (seen if lines_in(metrics) >= 2 else before).append((int(status["VmSize"]), int(status["VmData"])))
             except (OSError, KeyError):
-                pass  # it has just ended
+                pass  # the process has just ended
             time.sleep(0.02)
         for job in jobs:
             job.communicate()
@@ -255,7 +255,7 @@ class Trials:
         start = time.time()
         jobs = []
         for command, env in self.commands(way, ranks, where):
-            # Only huge_ctr gets the limit, not mpirun.
+            # Limits huge_ctr, not mpirun.
             at = command.index(os.path.join(self.bin, "huge_ctr"))
             words = command[:at] + ["bash", "-c", limit + 'exec "$@"', "trial"]
             more = env_more if way != "mpi" else {}
@@ -280,8 +280,8 @@ class Trials:
         return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
 
     def judged(self, jobs, where, start):
-        """Whether the run finished, the last iteration it displayed, its error, its seconds, the longest time that
-        it"""
+        """Waits for the run. Returns: whether the run finished, the last displayed iteration, the problems, the
+        seconds, the longest time without progress, and the output."""
         output, killed = Output(jobs), ""
         while any(job.poll() is None for job in jobs):
             if output.look(0.2) > 2 * SECONDS:
@@ -291,7 +291,7 @@ class Trials:
         codes, out, took = [job.returncode for job in jobs], output.text() + killed, time.time() - start
         still = output.longest
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
-        # If saving to `snapshot` was refused, the model is in the run folder.
+        # If the save to `snapshot` failed, the model is in the run folder.
         folders = [os.path.join(where, name) for name in ("out", "run")]
         left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]

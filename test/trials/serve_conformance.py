@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One script of calls by tritonclient, against `huge_ctr serve` and against the real Triton, compared field by field.
+"""Runs the same tritonclient calls against `huge_ctr serve` and Triton, and compares the responses field by field.
 
     pip install "tritonclient[http,grpc]" "numpy<2"              # in an environment of its own
     pip download nvidia-pytriton==0.7.0 --no-deps && unzip *.whl  # brings Triton 2.51
     test/trials/serve_conformance.py --program build/cpu/bin/huge_ctr --triton pytriton/tritonserver
 
-Without --triton our server alone is asked. It trains a small model first, on clicks that it makes up. Triton serves a
-model with the same inputs and outputs by its Python backend. Prints the calls whose answers differ; docs/serving.md
-lists those that are meant to.
+Without --triton, only our server is called. The script first trains a small model on generated clicks. Triton serves a
+model with the same inputs and outputs by its Python backend. Prints the calls with different responses. docs/serving.md
+lists the intended differences.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def start_triton(home, folder, inputs):
 
 
 def shape_of(value):
-    """The fields of an answer, without what two servers have of their own."""
+    """The fields and types of a response, without values that differ between servers."""
     if isinstance(value, dict):
         return {key: shape_of(one) for key, one in sorted(value.items())}
     if isinstance(value, list):
@@ -138,7 +138,7 @@ def raw(port, method, path, body=None, headers=None):
 
 
 def tensors(module, binary=None):
-    """Two samples: a dense input of one column, and a key for each of the slots."""
+    """Two samples: a dense input with one column, and one key per slot."""
     values = {"dense": np.array([[1.0], [2.0]], np.float32), "keys": np.array([[3], [4]], np.int64)}
     inputs = []
     for name, value in values.items():
@@ -151,13 +151,13 @@ def tensors(module, binary=None):
 def outcome(call):
     try:
         return call()
-    except Exception as error:  # what a client gets to see
+    except Exception as error:  # the error that a client sees
         status = getattr(error, "status", lambda: "")()
         return f"{type(error).__name__} {status}"
 
 
 def calls(ports):
-    """Name -> what the server answers, as fields or values that two servers should share."""
+    """Calls by name, with the fields or values of the response that both servers should share."""
     http = http_client.InferenceServerClient(f"127.0.0.1:{ports[0]}")
     grpc = grpc_client.InferenceServerClient(f"127.0.0.1:{ports[1]}")
     found = {}

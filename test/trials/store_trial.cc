@@ -1,10 +1,10 @@
-// Trials of the store that last too long for the tests. No test program: build it with the target store_trial.
+// Long-running trials of the store. This is no test program; build the target store_trial.
 //
-//   store_trial random OPERATIONS FOLDER            random operations against plain maps, from each set of levels
-//   store_trial soak SECONDS THREADS PAUSE FOLDER   clients of random sizes, with pauses of up to so many milliseconds,
-//                                                   while updates and versions come
+//   store_trial random OPERATIONS FOLDER            compares random operations with plain maps, for each set of tiers
+//   store_trial soak SECONDS THREADS PAUSE FOLDER   clients send requests of random sizes, with pauses of up to PAUSE
+//                                                   milliseconds, during updates and changes of versions
 //
-// Exit code 1: something was wrong.
+// Exit code 1: a result was wrong.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::vector<StoreLevelOptions> trial_levels(const std::string& which, const fs::
   return {StoreLevelOptions{.most_rows = which == "cache" ? 2000 : 0}, file};
 }
 
-/// Rows of the other threads are looked up meanwhile, so that evictions, updates and swaps run into look-ups.
+/// Other threads look up rows concurrently, so that lookups overlap evictions, updates and swaps of versions.
 int random_operations(int64_t operations, const fs::path& folder) {
   int64_t wrong = 0;
   for (const char* which : {"memory", "file", "both", "cache"}) {
@@ -84,7 +84,7 @@ int64_t resident_kib() {
   return resident * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/// Counts of times in steps of a tenth.
+/// A histogram of times with logarithmic bins, each 10 % wider than the previous one.
 class Times {
  public:
   void add(double seconds) {
@@ -109,7 +109,7 @@ class Times {
   std::array<std::atomic<int64_t>, 256> counts_{};
 };
 
-/// A version whose keys all have rows of one number; updates change keys 0 and 1 together, and 998 others.
+/// A version whose rows all contain `number`. Updates change keys 0 and 1 together, and 998 other keys.
 StoreModel soak_version(int64_t number) {
   return {.name = "m",
           .version = std::to_string(number),

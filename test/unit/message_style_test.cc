@@ -18,17 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adjacent string literals, joined, with their escapes.
+/// Adjacent string literals of the source, joined. Escapes are not decoded.
 struct Literal {
   size_t line = 0;
   std::string text;
-  bool begins_error = false;  // first part of the message of Error(Kind::...)
+  bool begins_error = false;  // whether the literal starts the message of an Error(Kind::...)
   bool ends_error = false;    // last part
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// Reads the literals of a source file, without comments, raw strings and includes.
+/// Extracts the literals of a source file. Skips comments, raw strings and includes.
 class Scanner {
  public:
   explicit Scanner(const std::string& source) : s_(source) {}
@@ -70,7 +70,7 @@ class Scanner {
     at_ = std::min(s_.find(close, open) + close.size(), s_.size());
   }
 
-  /// Notes where the arguments of an Error begin and end.
+  /// Tracks where the arguments of an Error begin and end.
   void parenthesis(char c) {
     constexpr std::string_view kError = "Error(Kind::";
     if (c == '(') depth_ += 1;
@@ -110,12 +110,12 @@ class Scanner {
 
   const std::string& s_;
   size_t at_ = 0;
-  int depth_ = 0, error_depth_ = 0;  // error_depth_: within an Error; 0: within none
+  int depth_ = 0, error_depth_ = 0;  // error_depth_: depth of the arguments of an Error; 0 outside
   size_t error_text_ = 0;
   std::vector<Literal> found_;
 };
 
-/// A phrase at word boundaries.
+/// Whether `text` contains `phrase` at word boundaries.
 bool says(const std::string& text, std::string_view phrase) {
   for (size_t at = text.find(phrase); at != std::string::npos; at = text.find(phrase, at + 1)) {
     const size_t end = at + phrase.size();
@@ -129,7 +129,7 @@ struct Word {
   const char* better;
 };
 
-/// Politeness, blame, idioms, and words for people where a program, thread or rank acts.
+/// Words to avoid: politeness, blame, idioms, and words for people where a program, thread or rank acts.
 constexpr Word kWords[] = {
     {"please", "state what to do"},
     {"sorry", "state the error"},
@@ -163,17 +163,17 @@ constexpr Word kWords[] = {
     {"matrix products", "GEMMs"},
 };
 
-/// Lines of files, whose bytes are fixed.
+/// Lines of file formats, which must not change.
 constexpr std::string_view kFixedTexts[] = {"<!doctype html", "huge_ctr algorithms of matrix products 1\\n"};
 
-/// An abbreviation, such as MASTER_PORT, GPU and NCCL, or the name of a data format.
+/// Whether `word` is an abbreviation (MASTER_PORT, GPU, NCCL) or the name of a data format.
 bool is_name(const std::string& word) {
   constexpr std::string_view kFormats[] = {"Norm", "Raw", "Parquet", "Csv", "Criteo"};
   return (word.size() > 1 && std::isupper(static_cast<unsigned char>(word[1])) != 0) ||
          std::find(std::begin(kFormats), std::end(kFormats), word) != std::end(kFormats);
 }
 
-/// The fault of a message; empty: none.
+/// Returns the style violation of a message; empty if there is none.
 std::string fault_of(const Literal& one) {
   const std::string& text = one.text;
   if (std::find(std::begin(kFixedTexts), std::end(kFixedTexts), text) != std::end(kFixedTexts)) return "";

@@ -1,4 +1,4 @@
-// Includes between rooms point down, CUDA stays in its rooms, and #ifdef in its six files.
+// Includes between rooms follow the declared hierarchy, CUDA is confined to its rooms, and #ifdef to six files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"formats/data", {"config"}},
     {"stream", {"config"}},
     {"formats/io", {"core/base", "stream"}},
-    {"formats/catalog", {"formats/data", "formats/io"}},  // and every format
+    {"formats/catalog", {"formats/data", "formats/io"}},  // also includes every format room
     {"formats/reader", {"formats/catalog"}},
     {"formats/checkpoint", {"core/device", "config"}},
     {"engine/placement", {"ops/embedding", "core/comm", "config"}},
@@ -62,7 +62,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"use", {"infer", "export"}},
     {"report", {"use", "train"}},
     {"capi", {"report"}},
-    {"program", {"config"}},  // of src/app and tools/: no room of the library uses it
+    {"program", {"config"}},  // for src/app and tools/; no library room includes it
     {"app", {"report", "serve", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
@@ -80,8 +80,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
 const std::set<std::string> kCudaRooms = {"core/device", "core/comm",     "ops/common",    "ops/gemm", "ops/dense",
                                           "ops/loss",    "ops/optimizer", "ops/embedding", "ops/cache"};
 
-/// A folder of one data format, such as formats/raw: it may use formats/data and formats/io, and need not be listed
-/// above.
+/// Whether a room contains a single data format, such as formats/raw. Format rooms may include formats/data and
+/// formats/io, and need not be listed above.
 bool is_format(const std::string& room) { return room.starts_with("formats/") && !kDirectUses.contains(room); }
 
 std::set<std::string> reachable(const std::string& room) {
@@ -148,7 +148,7 @@ TEST(Structure, PreprocessorConditionsStandInSixFiles) {
     }
 }
 
-/// Only program/terminal.cc writes to a terminal, since it filters control characters.
+/// Only program/terminal.cc writes to a terminal, because it filters control characters.
 TEST(Structure, ProgramsPrintInOnePlace) {
   const std::regex prints(R"(std::(cout|cerr|clog|printf|puts|putchar|vprintf)\b|\b(stdout|stderr)\b)");
   for (const char* folder : {"src", "tools"})
@@ -158,14 +158,15 @@ TEST(Structure, ProgramsPrintInOnePlace) {
       }
 }
 
-/// A line without its comment and string literals.
+/// Returns a line without comments and string literals.
 std::string code_of(const std::string& line) {
   static const std::regex text(R"re("(?:[^"\\]|\\.)*")re");
   const std::string bare = std::regex_replace(line, text, "\"\"");
   return bare.substr(0, bare.find("//"));
 }
 
-/// The calls in a line that only a program may make, since they affect the process; empty: none.
+/// Returns the calls in a line that only a program may make, because they affect the whole process; empty if there are
+/// none.
 std::string manners_lacking_in(const std::string& line) {
   static const std::regex calls(
       R"((^|[^\w.>:])(?:std::|::)?(_Exit|_exit|exit|quick_exit|abort|atexit|at_quick_exit|set_terminate|set_new_handler)"
@@ -173,7 +174,7 @@ std::string manners_lacking_in(const std::string& line) {
       R"(|printf|fprintf|vprintf|vfprintf|puts|putchar|perror|isatty|setlocale|chdir|umask|setrlimit|fork|prctl)\s*\()");
   static const std::regex names(R"(\b(environ|std::cout|std::cerr|std::clog|stdout|stderr|STD(OUT|ERR)_FILENO)\b)");
   static const std::regex declares(R"(\bvoid\s*$)");
-  // Regular expressions are slow, and few lines contain one of these words.
+  // A fast filter before the slow regular expressions: few lines contain one of these words.
   constexpr const char* kParts[] = {"xit",   "abort",  "terminate", "handler", "env",    "sig",    "raise",
                                     "print", "put",    "perror",    "isatty",  "stdout", "stderr", "std::c",
                                     "STD",   "locale", "dir",       "umask",   "rlimit", "fork",   "prctl"};
@@ -217,8 +218,8 @@ TEST(Structure, ALackOfMannersIsSeen) {
     EXPECT_EQ(manners_lacking_in(line), "") << line;
 }
 
-/// The library runs in other programs' processes: it does not end them, print, or change environment and signals. The
-/// caller passes what it needs (include/hctr/surroundings.h).
+/// The library runs inside other programs, so it must not exit, print, or change the environment and signals. The
+/// caller passes what the library needs (include/hctr/surroundings.h).
 TEST(Structure, TheLibraryHasManners) {
   std::map<std::string, int> number;
   int seen = 0;
@@ -231,7 +232,7 @@ TEST(Structure, TheLibraryHasManners) {
   EXPECT_GT(seen, 10000);
 }
 
-/// Two types of one name in one namespace are one type to the linker, which uses the functions of either.
+/// If two types in a namespace had the same name, the linker would merge their functions.
 TEST(Structure, TypesOfANamespaceHaveNamesOfTheirOwn) {
   const std::regex opens(R"(^namespace ([a-z_:]+) \{)"),
       type(R"(^(?:struct|class|enum class) (?:HCTR_API )?(\w+)(?: final)?(?: : .*)? \{)");
@@ -258,7 +259,7 @@ TEST(Structure, TypesOfANamespaceHaveNamesOfTheirOwn) {
   EXPECT_GT(defined_in.size(), 300u);
 }
 
-/// With two headers of the same name, an #include is ambiguous to a reader.
+/// If two headers had the same name, an #include would be ambiguous to readers.
 TEST(Structure, HeadersHaveNamesOfTheirOwn) {
   std::map<std::string, std::string> found;
   for (const char* folder : {"include", "src", "tools", "test"})

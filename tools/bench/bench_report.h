@@ -1,4 +1,4 @@
-// The figures of a benchmark, as a table for people and as JSON for programs.
+// The results of a benchmark, as a table and as JSON.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ class Report {
  public:
   explicit Report(std::string device) : device_(std::move(device)) {}
 
-  /// Adds and prints a figure of one case. `ceiling`: the limit of the device, measured in the same run and unit; 0:
-  /// none.
+  /// Adds and prints a figure of one case. `ceiling`: the device's limit, in the same unit and measured in the same
+  /// run; 0: none.
   void add(const std::string& what, const std::string& where, double value, const std::string& unit,
            double ceiling = 0);
   /// Adds a figure without printing it.

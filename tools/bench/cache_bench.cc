@@ -20,11 +20,11 @@ using Clock = std::chrono::steady_clock;
 
 struct CacheCase {
   std::string name;
-  int64_t rows, dim, keys;  // keys: of a request
-  double alpha;             // of the power law of keys
-  double share;             // of the rows that the cache has room for; 1: the table is whole
-  int64_t keys_of_bag = 1;  // 1: a vector for each key
-  bool keys_there = false;  // on the device
+  int64_t rows, dim, keys;  // keys: number of keys per request
+  double alpha;             // exponent of the keys' power law
+  double share;             // fraction of rows that fit into the cache; 1: the cache has the whole table
+  int64_t keys_of_bag = 1;  // keys per bag; 1: one vector per key
+  bool keys_there = false;  // keys are in device memory
   StoreCacheOptions::Rows type = StoreCacheOptions::Rows::f32;
 };
 
@@ -32,7 +32,7 @@ int64_t key_by_rank(int64_t rank, int64_t rows) {
   return static_cast<int64_t>(mix64(static_cast<uint64_t>(rank % rows)) >> 1);
 }
 
-/// A rank of a power law, for a uniform number of [0, 1): the inverse of the continuous one.
+/// Draws a rank from a power law, through the inverse of the continuous distribution.
 int64_t drawn_rank(const CacheCase& of, uint64_t number) {
   const double u = static_cast<double>(mix64(number) >> 11) * 0x1p-53, most = static_cast<double>(of.rows);
   const double a = 1 - of.alpha;
@@ -131,7 +131,7 @@ void time_case(Context& ctx, const CacheCase& of, bool quick, Report& report) {
   report.add("  rate", where, static_cast<double>(of.keys) / mean / 1e9, "G keys/s");
 }
 
-/// Requests of four threads to the memory of the store.
+/// Measures look-ups by four threads in a store in memory.
 void time_memory(int64_t rows, int64_t keys_each, Report& report) {
   const CacheCase of{"memory", rows, 16, keys_each, 1.05, 1};
   Store store{StoreOptions{}};

@@ -1,4 +1,4 @@
-// Look-ups of a store through a cache on a device, and in the store's memory.
+// Measures look-ups in a store through a device's cache, and in the store's memory.
 #pragma once
 
 #include <string>

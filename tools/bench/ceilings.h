@@ -1,4 +1,4 @@
-// The peak rates of the device, measured in the same run as the figures that are compared with them.
+// Measures the device's peak rates, in the same run as the figures that are compared with them.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace hctr::bench {
 
 struct Ceilings {
-  double copy_bytes = 0;  ///< bytes per second read and written by a copy on the device
-  /// By floats of a row: rows per second copied from random rows to contiguous ones.
+  double copy_bytes = 0;  ///< bytes per second, read plus written, of a copy on the device
+  /// By row width in floats: rows per second copied from random positions to contiguous memory.
   std::map<int64_t, double> gather_rows;
 };
 
-/// Rows are gathered from a table of `table_bytes`.
+/// `table_bytes`: size of the table that rows are gathered from.
 Ceilings measure_ceilings(Context&, size_t table_bytes, Report&);
 
 }  // namespace hctr::bench

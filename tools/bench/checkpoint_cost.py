@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures the cost of one checkpoint: the stop of training, the time until it is complete, and the steps meanwhile.
+"""Measures the cost of one checkpoint: how long training stops, the time until the checkpoint is complete, and the step
+time meanwhile.
 
     tools/bench/checkpoint_cost.py build/cpu/bin --gigabytes 0.2 --device cpu
     tools/bench/checkpoint_cost.py build/cuda/bin --gigabytes 20 --folder /on/the/disk
 
-The model is one table of that many bytes, whose rows all exist from the start, and two dense layers. One checkpoint is
-saved in the middle of the run, another at its end, which is not measured. For comparison, in bytes per second: `cp` of
-the checkpoint's largest file, and `dd` with its data flushed, to the same folder.
+The model is one table of this size, whose rows all exist from the start, and two dense layers. One checkpoint is saved
+in the middle of the run; the checkpoint at the end is not measured. For comparison, prints the bytes per second of `cp`
+of the checkpoint's largest file, and of `dd` with its data flushed, to the same folder.
 """
 import argparse
 import json
@@ -54,7 +55,7 @@ def run(command, folder):
 
 
 class Watch(threading.Thread):
-    """Records when the checkpoint's folder appears, and when it is renamed because it is complete."""
+    """Records when the checkpoint's folder appears, and when it is renamed after completion."""
 
     def __init__(self, folder, iteration):
         super().__init__(daemon=True)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Measures the four models of the table of steps with one build of huge_ctr, or with two in turn, and checks that
-results are unchanged.
+"""Measures the four models of the step table with one build of huge_ctr, or with two builds alternately, and checks
+that results are unchanged.
 
     tools/bench/compare_builds.py build/cuda/bin --models wdl dlrm --precisions half tf32 --batches 2048 16384
     tools/bench/compare_builds.py build/cuda/bin --before ../before/build/cuda/bin --rounds 3
     tools/bench/compare_builds.py build/cuda/bin --ranks 2 --equal
 
 Prints milliseconds per step for each model, precision and batch: medians of `bench step` or, with --ranks, of `bench
-scale` with batches per rank. With --before both builds run each cell in turn, --rounds times, on the same data; figures
-are medians of rounds, and "spread" is the range over the rounds of one build.
+scale` with batches per rank. With --before, the two builds alternate --rounds times on the same data; figures are
+medians over the rounds, and "spread" is the range over the rounds of one build.
 
---equal trains each model and precision three times with the build, the third time without recording steps, and once
-with the earlier build, if that has huge_ctr. It reports whether the files of the final models are the same byte by
-byte, and exits with 1 if they are not.
+--equal trains each model and precision three times with the build, the third time without CUDA graphs, and once with
+the earlier build, if it has huge_ctr. It reports whether the final model files are identical byte by byte, and exits
+with 1 if they are not.
 
 Configs and data (power-law keys) are written to --folder, by default a temporary one; existing files are reused.
 """

@@ -3,10 +3,10 @@
 
     tools/bench/compare_lightgbm.py build/cpu/bin DATA --sets adult ml-100k criteo
 
-Every set becomes one table. Neither program sees a fifth of its rows, drawn with a fixed seed, before scoring them.
-huge_ctr gets three commands and no hand edit: --init, --train, --predict; --init holds out a tenth of its rows to
-choose the best evaluation. LightGBM gets LGBMClassifier with its defaults, and texts as pandas categories. Seconds
-cover all commands, or reading, fitting and scoring; not the writing of the tables.
+Every data set becomes one table. A fifth of its rows, drawn with a fixed seed, is hidden from both programs until
+scoring. huge_ctr runs three commands without hand edits: --init, --train, --predict; --init holds out a tenth of its
+rows to choose the best evaluation. LightGBM runs LGBMClassifier with its defaults, and with texts as pandas categories.
+Times cover all commands, or reading, fitting and scoring, but not the writing of the tables.
 
 Python needs lightgbm, numpy, pandas and scikit-learn. The data folder has adult/adult.data.gz and adult.test.gz,
 ml-100k/u.data.gz, u.user.gz, u.item.gz and u.genre, and criteo_kaggle_sample.tsv.gz, as published.
@@ -30,7 +30,7 @@ ADULT = ("age workclass fnlwgt education education-num marital-status occupation
 
 
 class Table:
-    """The lines of a text, and the arguments that name the label for both programs."""
+    """The lines of a table, and the arguments that name the label for both programs."""
 
     def __init__(self, lines, header, separator, label, positive, is_positive):
         self.lines, self.header, self.separator = lines, header, separator
@@ -38,8 +38,9 @@ class Table:
 
 
 def adult(data):
-    """Cells with blanks around them, "?" for missing ones, a text label: as published, without the full stops of the
-    test part."""
+    """Reads adult as published: cells surrounded by blanks, "?" for missing values, a text label. Removes the full
+    stops of the test part.
+    """
     lines = []
     for part in ("data", "test"):
         lines += read_lines(data / f"adult/adult.{part}.gz")
@@ -48,7 +49,7 @@ def adult(data):
 
 
 def ml_100k(data):
-    """Ratings with the attributes of the user and the movie; the genres are a list."""
+    """Reads ratings with the attributes of user and movie; the genres are a list."""
     genres = [line.split("|")[0] for line in (data / "ml-100k/u.genre").read_text().splitlines() if "|" in line]
     users = {cells[0]: cells[1:] for cells in (line.split("|") for line in read_lines(data / "ml-100k/u.user.gz"))}
     movies = {}
@@ -62,7 +63,7 @@ def ml_100k(data):
 
 
 def criteo(data):
-    """Tabs and no header."""
+    """Reads a tab-separated file without a header."""
     return Table(read_lines(data / "criteo_kaggle_sample.tsv.gz"), None, "\t", "1", None, lambda label: label == 1)
 
 
@@ -78,7 +79,7 @@ def write(path, table, lines):
 
 
 def read(path, table):
-    """Features and labels in the form that LightGBM users read them."""
+    """Returns features and labels in the usual form for LightGBM."""
     rows = pandas.read_csv(path, sep=table.separator, header=0 if table.header else None, skipinitialspace=True, na_values=["?"])
     label = rows.columns[0] if table.header is None else table.label
     return rows.drop(columns=label), table.is_positive(rows[label]).astype(int)
@@ -94,7 +95,7 @@ def with_categories(train, test):
 
 
 def lightgbm(folder, table, threads):
-    """Scores of the test rows, their labels, and seconds."""
+    """Returns the scores of the test rows, their labels, and seconds."""
     start = time.time()
     train, labels = read(folder / "train.csv", table)
     test, truth = read(folder / "test.csv", table)
@@ -112,7 +113,7 @@ def run(command, folder):
 
 
 def ours(folder, table, program, template, show):
-    """Scores of the test rows, seconds, and commands."""
+    """Returns the scores of the test rows, seconds, and commands."""
     start = time.time()
     init = [program, "--init", "train.csv", "--label", table.label, "--template", template, "--out", "config.json"]
     commands = [init + (["--positive", table.positive] if table.positive else []),

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Trains the four models of the table of steps in huge_ctr and in PyTorch, one after the other on one machine, and
-prints their times per step.
+"""Trains the four models of the step table in huge_ctr and in PyTorch, one after the other on one machine, and prints
+their times per step.
 
     tools/bench/compare_pytorch.py build/cpu/bin --models wdl dlrm --batches 2048
 
-huge_ctr runs `--train` on generated files: its time includes reading, hashing of keys and updates of touched rows; it
-is the median of displays in the later half of the run. PyTorch gets row numbers that are already on the device, of the
-same widths, tables and power law, with nothing to read. Each cell of PyTorch is the best of these; the others are
-printed too:
+huge_ctr runs `--train` on generated files. Its time includes reading, hashing of keys and updates of touched rows; it
+is the median of the displays in the later half of the run. PyTorch gets row numbers that are already on the device,
+with the same widths, tables and power law, and reads nothing. The result of PyTorch is the best of the variants below;
+all variants are printed:
 
-eager      autograd, fused or for-each optimizer for the dense weights
-compiled   one graph by torch.compile, from looking rows up to all gradients, as torch.func has them
+eager      autograd, with a fused or for-each optimizer for the dense weights
+compiled   one graph by torch.compile, from the look-up of rows to all gradients, through torch.func
 captured   on a GPU: the compiled step in one CUDA graph
-...+sparse     gradients of rows as sparse tensors, SparseAdam or SGD
-...+rows       gradients of the gathered rows, summed by row and applied to the rows that occur
-...+index      the same without a sort, as a graph needs it, by index_add_
-...+triton     the same by the two kernels of table_kernels.py, where Python has triton
-...+32         DLRM's products of 27 vectors as those of 32, five of them zeros, whose widths suit the tensor cores
+...+sparse     row gradients as sparse tensors, with SparseAdam or SGD
+...+rows       gradients of the gathered rows, summed by row and applied to these rows
+...+index      like +rows without a sort, by index_add_, which a CUDA graph can record
+...+triton     like +index by the two kernels of table_kernels.py, if triton is installed
+...+32         DLRM's products of 27 vectors, padded with zeros to 32 vectors for the tensor cores
 
-Python needs torch; on a CPU the ordinary wheel of pip.
+Python needs torch; on a CPU pip's ordinary wheel suffices.
 """
 import argparse
 import importlib.util
@@ -38,7 +38,7 @@ SGD_RATE = 0.3
 
 
 def module(name):
-    """Loads the script of this name in the same folder."""
+    """Imports another script from this folder."""
     spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
@@ -72,7 +72,7 @@ def write_ours(given, model, batches, folder):
 
 
 def train_ours(given, model, config, batch, folder):
-    """Milliseconds per step."""
+    """Returns the milliseconds per step."""
     config["solver"]["batchsize"] = batch
     path = folder / f"{model}_{batch}.json"
     path.write_text(json.dumps(config))
@@ -98,8 +98,10 @@ def shrink(config, rows):
 
 
 def network(torch, model, slots, vectors=None):
-    """The dense part: forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) -> logits [batch], in
-    the dtype of its inputs; weights are f32. For dlrm the GEMMs take `vectors` vectors; those beyond slots + 1 are zeros."""
+    """The dense part. forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) returns logits [batch]
+    in the dtype of its inputs; weights are f32. For dlrm the GEMMs take `vectors` vectors; those beyond slots + 1 are
+    zeros.
+    """
     nn, linear = torch.nn, torch.nn.functional.linear
 
     class Linear(nn.Linear):
@@ -175,14 +177,15 @@ def network(torch, model, slots, vectors=None):
             i, j = torch.tril_indices(used, used, -1)
             back = torch.full((self.count, self.count), len(i))
             back[i, j] = back[j, i] = torch.arange(len(i))
-            self.register_buffer("places", i * self.count + j)  # of all pairs, in the products
-            self.register_buffer("pairs", back.flatten())  # of each product; entries that are not a pair have the index after the last
+            self.register_buffer("places", i * self.count + j)  # index of each pair among the products
+            # index of each product among the pairs; other products have the index after the last pair
+            self.register_buffer("pairs", back.flatten())
 
         def products(self, vectors):
             return torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1).index_select(1, self.places)
 
         def products_backward(self, vectors, gradient):
-            """Without it autograd adds each gradient with an atomic."""
+            """A custom backward: autograd would add each gradient with an atomic."""
             whole = torch.cat([gradient, gradient.new_zeros(len(gradient), 1)], 1).index_select(1, self.pairs)
             return torch.bmm(whole.view(-1, self.count, self.count), vectors)
 
@@ -205,8 +208,10 @@ def network(torch, model, slots, vectors=None):
 
 
 class Batches:
-    """A pool of batches on the device: row numbers [batch, slots] and, for Wide & Deep, [batch, 2] of a table of single
-    numbers, dense values [batch, 13], labels [batch]. A batch is one array, so that one copy suffices for a CUDA graph."""
+    """A pool of batches on the device: row numbers [batch, slots]; for Wide & Deep also row numbers [batch, 2] of a
+    one-column table; dense values [batch, 13], labels [batch]. A batch is one array, so a CUDA graph needs only one
+    copy.
+    """
 
     def __init__(self, torch, pool, batch, sizes, wide, alpha, device):
         self.torch, self.batch, self.slots, self.wide, self.device = torch, batch, len(sizes), 2 if wide else 0, device
@@ -219,7 +224,9 @@ class Batches:
         self.current = self.pool[0].clone()
 
     def draw(self, count, sizes, alpha):
-        """Row numbers [count, sizes], density of the k-th key of a slot ~ (k + 1)^-alpha, slots concatenated."""
+        """Draws row numbers [count, sizes] for concatenated slots. The density of the k-th key of a slot is ~ (k +
+        1)^-alpha.
+        """
         torch = self.torch
         size = torch.tensor(sizes, dtype=torch.float64, device=self.device)
         key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64, device=self.device) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()
@@ -240,7 +247,7 @@ class Batches:
 
 
 class Peer:
-    """One model in PyTorch: tables of f32 with sparse updates; a dense part; batches."""
+    """One model in PyTorch: f32 tables with sparse updates, a dense part, and batches."""
 
     def __init__(self, torch, given, model, batch):
         self.torch, self.given, self.model, self.device = torch, given, model, torch.device(given.device)
@@ -269,14 +276,14 @@ class Peer:
         return self.torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), label) * self.scale
 
     def rows_of(self, tables, indices):
-        """Gathered rows [batch, slots, dim], and of a second table [batch, 2, 1], in the dtype of activations."""
+        """Gathers rows [batch, slots, dim] and, of a second table, [batch, 2, 1], in the dtype of activations."""
         return [self.torch.nn.functional.embedding(index, table).to(self.type) for table, index in zip(tables, indices)]
 
     def logits(self, net, rows, dense):
         return net(rows[0], rows[1].sum((1, 2)) if len(rows) > 1 else None, dense.to(self.type))
 
     def eager_gradients(self, net, tables, indices, dense, label):
-        """Returns loss and gradients of the gathered rows; wgrads are in .grad. By autograd."""
+        """By autograd: returns the loss and the gradients of the gathered rows; wgrads are in .grad."""
         rows = [r.requires_grad_() for r in self.rows_of(tables, indices)]
         net.zero_grad(set_to_none=True)
         value = self.loss(self.logits(net, rows, dense), label)
@@ -284,7 +291,7 @@ class Peer:
         return value.detach(), [r.grad for r in rows]
 
     def compiled_gradients(self, net):
-        """The same as one compiled graph from the row numbers to all gradients."""
+        """By one compiled graph, from the row numbers to all gradients."""
         torch = self.torch
         call = torch.func.functional_call
         weights = {name: weight.detach() for name, weight in net.named_parameters()}
@@ -313,16 +320,16 @@ class Peer:
             with torch.no_grad():
                 value, by_row, by_weight = compiled(weights, tables, indices, dense, label)
             for name, weight in net.named_parameters():
-                g = by_weight[name]  # a fused optimizer wants the strides of the weight
+                g = by_weight[name]  # a fused optimizer requires the strides of the weight
                 weight.grad = g if g.stride() == weight.stride() else g.contiguous().view(weight.shape)
             return value, by_row
 
         return gradients
 
-    # Ways to update a table: update(index [n], gradient [n, dim] times the loss scale), `count` steps from 1.
+    # Table updates: update(index [n], gradient [n, dim] times the loss scale). `count`: the step, from 1.
 
     def sparse_update(self, table, count):
-        """Gradients as sparse tensors, for PyTorch's own optimizers."""
+        """Makes sparse gradient tensors for PyTorch's own optimizers."""
         torch = self.torch
         table.requires_grad_()
         optimizer = torch.optim.SparseAdam([table], lr=RATE, betas=BETAS, eps=EPSILON) if self.adam else torch.optim.SGD([table], lr=SGD_RATE / self.scale)
@@ -352,7 +359,7 @@ class Peer:
         return update
 
     def index_update(self, table, count):
-        """Without a sort, with operators of fixed shape, as a graph requires."""
+        """Updates without a sort, with operators of fixed shape, as a CUDA graph requires."""
         torch = self.torch
         if not self.adam:
             return self.rows_update(table, count)
@@ -360,7 +367,7 @@ class Peer:
 
         def update(index, gradient):
             sums.index_add_(0, index, gradient.float())
-            g = sums[index]  # equal for equal rows, so that all write the same values
+            g = sums[index]  # equal for equal rows, so duplicate writes have the same values
             m = first[index].mul_(BETAS[0]).add_(g, alpha=1 - BETAS[0])
             v = second[index].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
             factor = RATE * torch.sqrt(1 - BETAS[1]**count) / (1 - BETAS[0]**count)
@@ -371,7 +378,7 @@ class Peer:
         return update
 
     def triton_update(self, table, count):
-        """The same, with custom kernels."""
+        """Updates without a sort, with custom kernels."""
         kernels = module("table_kernels")
         if not self.adam:
             return lambda index, gradient: kernels.sgd_update(table, index, gradient, SGD_RATE / self.scale)
@@ -379,7 +386,7 @@ class Peer:
         return lambda index, gradient: rows.update(index, gradient, count)
 
     def step(self, compiled, make_update, captured=False, vectors=None):
-        """step(i): one training step with batch i; returns its loss."""
+        """Returns step(i), which trains on batch i and returns its loss."""
         torch = self.torch
         net = network(torch, self.model, self.slots, vectors).to(self.device)
         gradients = self.compiled_gradients(net) if compiled else self.eager_gradients
@@ -419,7 +426,7 @@ class Peer:
         return step
 
     def variants(self):
-        """The function that makes the step, by name."""
+        """Returns the function that creates the step, by variant name."""
         out = {}
         for word in self.given.variants:
             if not word.startswith("captured"):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Scores with the four models of the table of steps in huge_ctr and in PyTorch, from host memory to host memory, and
-prints the times per batch.
+"""Scores with the four models of the step table in huge_ctr and in PyTorch, from host memory to host memory, and prints
+the times per batch.
 
     tools/bench/compare_score.py build/cpu/bin --models wdl dlrm --batches 1 64 4096
 
-huge_ctr: `bench score` on a model of a few steps, with 64-bit keys, found by hash or by arithmetic as in training.
-PyTorch gets row numbers; a call copies the batch to the device, scores it and waits for the scores. Each cell is the
-best of eager, compiled and, on a GPU, captured: the compiled call in one CUDA graph.
+huge_ctr runs `bench score` on a model that was trained for a few steps, with 64-bit keys that are found by hash or by
+arithmetic as in training. PyTorch gets row numbers; a call copies the batch to the device, scores it and waits for the
+scores. The result of PyTorch is the best of eager, compiled and, on a GPU, captured (the compiled call in one CUDA
+graph).
 """
 import argparse
 import importlib.util
@@ -113,7 +114,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="to measure each cell of PyTorch for")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
     given = parser.parse_args()
-    given.steps = given.samples // max(given.batches) + 1  # write_ours() makes as many samples
+    given.steps = given.samples // max(given.batches) + 1  # write_ours() generates the same number of samples
     training = module("compare_pytorch")
     import torch  # after the arguments: --help needs no torch
 

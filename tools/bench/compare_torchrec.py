@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Times steps of embedding tables in PyTorch: huge_ctr.torch, FBGEMM's TBE and torch.nn, on the same keys.
+"""Times embedding steps in PyTorch: huge_ctr.torch, FBGEMM's TBE and torch.nn, on the same keys.
 
     tools/bench/compare_torchrec.py                       # this machine's GPU, or its CPU with smaller shapes
     tools/bench/compare_torchrec.py --shapes dlrm --optimizers sgd adam --batches 2048
 
-A step is forward, backward and update, with a gradient that is given; prints the median of each in milliseconds, a line
-for a shape, and the keys a second. Shapes:
+A step is forward, backward and update, with a given gradient. Prints the median of each part in milliseconds, one line
+per shape, and the keys per second. Shapes:
 
 rows      1.7 M uniform keys, 2^24 rows, one table, no pooling
-dlrm      26 tables of DLRM, keys of a power law of 1.05, one key a bag
-bags      20 tables of 10 keys a bag, dim 64
+dlrm      26 tables of DLRM, power-law keys (exponent 1.05), one key per bag
+bags      20 tables with 10 keys per bag, dim 64
 mixed     100 tables, dims 1 to 256
-new       26 tables, half the keys of each batch new
+new       26 tables; half of the keys of each batch are new
 
-Columns: `numbers` has row numbers as keys, `hashed` any 64-bit keys in tables that grow. TBE needs fbgemm_gpu, which
-pairs with one version of PyTorch; its kernels for the CPU have no Adam. A cell that cannot be measured is -, with its
-reason below. Before ours is measured, its vectors must be those of torch.nn.
+Columns: `numbers` uses row numbers as keys; `hashed` uses arbitrary 64-bit keys in growing tables. TBE needs
+fbgemm_gpu, which fits one version of PyTorch; its CPU kernels have no Adam. A case that cannot be measured prints "-",
+with the reason below the table. Before a measurement, the vectors are compared with torch.nn's.
 """
 
 import argparse
@@ -26,12 +26,12 @@ import time
 import huge_ctr.torch as hct
 import torch
 
-MIX = 0x1E3779B97F4A7C15  # keys of hashed tables: multiples of it, modulo 2^64
+MIX = 0x1E3779B97F4A7C15  # hashed tables: key = row * MIX modulo 2^64
 TORCH = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam}
 
 
 class Shape:
-    """Tables of (rows, dim), with `hotness` keys a bag of each sample."""
+    """Tables of (rows, dim), with `hotness` keys per bag."""
 
     def __init__(self, name, tables, samples, hotness=1, power=0.0, new=0.0):
         self.name, self.tables, self.samples = name, tables, samples
@@ -121,7 +121,7 @@ class Ours:
 
 
 class Nn:
-    """torch.nn.EmbeddingBag with sparse gradients, a module for each table."""
+    """torch.nn.EmbeddingBag with sparse gradients, one module per table."""
 
     def __init__(self, shape, optimizer, device):
         self.shape = shape
@@ -140,7 +140,7 @@ class Nn:
 
 
 class Tbe:
-    """FBGEMM's table-batched embeddings, which update in backward."""
+    """FBGEMM's table-batched embeddings, which update rows in backward."""
 
     def __init__(self, shape, optimizer, device):
         from fbgemm_gpu.split_embedding_configs import EmbOptimType
@@ -171,7 +171,7 @@ class Tbe:
 
 
 def check(peer, shape, device):
-    """Vectors against torch.nn.functional, of the first tables of ours."""
+    """Compares the vectors of the first tables with torch.nn.functional."""
     numbers = shape.batch(1, device)
     out = peer.bags(peer.prepare(numbers, 0)).values().detach()
     column = 0
@@ -232,7 +232,7 @@ def main():
                 try:
                     peer = makers[name](shape, optimizer)
                 except (ImportError, NotImplementedError, AssertionError, RuntimeError) as error:
-                    reason = error  # the peer is not here, or cannot do this
+                    reason = error  # the library is not installed, or does not support the case
                 if peer is not None and name == "numbers":
                     check(peer, shape, options.device)  # wrong numbers end the comparison
                 if peer is not None:

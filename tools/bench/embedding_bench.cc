@@ -14,7 +14,7 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kSets = 8;  // batches in turn
+constexpr int kSets = 8;  // number of batches, used cyclically
 constexpr double kAlpha = 1.05;
 
 // Rows of the 26 categorical features of Criteo's terabyte and Kaggle data.
@@ -27,29 +27,29 @@ const std::vector<int64_t> kKaggle = {1461,  558,  335378, 211710, 306, 20,    1
 
 struct SetCase {
   std::string name;
-  std::vector<int64_t> rows;  // of each table; one feature each
+  std::vector<int64_t> rows;  // rows of each table; each table has one feature
   int64_t dim, samples, keys_each = 1;
   Pooling pooling = Pooling::sum;
   bool uniform = false, hashed = true;
   EmbeddingTableOptions::Format format = EmbeddingTableOptions::Format::f32;
 };
 
-/// The key of row `row`: any 64-bit numbers, or the row itself.
+/// The key of row `row`: a hashed 64-bit number, or the row itself.
 int64_t key_of(const SetCase& of, int64_t row) {
   return of.hashed ? static_cast<int64_t>(mix64(static_cast<uint64_t>(row))) : row;
 }
 
-/// Row `of rows` by a power law, or uniform, for a uniform number of [0, 1).
+/// Draws one of `rows` rows by a power law, or uniformly. `u`: a uniform number in [0, 1).
 int64_t drawn_row(const SetCase& of, int64_t rows, double u) {
   const auto most = static_cast<double>(rows);
   if (of.uniform) return std::min(rows - 1, static_cast<int64_t>(u * most));
-  // The inverse of the continuous power law; a multiplication spreads hot rows over the table.
+  // Inverts the continuous power law. The multiplication spreads hot rows over the table.
   const double a = 1 - kAlpha;
   const double rank = std::pow((std::pow(most + 1, a) - 1) * u + 1, 1 / a) - 1;
   return std::clamp<int64_t>(static_cast<int64_t>(rank), 0, rows - 1) * 2654435761 % rows;
 }
 
-/// Keys on the device: one list for each table and batch, made once for all optimizers.
+/// Keys on the device: one list per table and batch, shared by all optimizers.
 class KeyLists {
  public:
   KeyLists(StreamRef stream, const SetCase& of) : per_table_(of.samples * of.keys_each) {
@@ -104,10 +104,10 @@ EmbeddingSet make_set(const SetCase& of, const EmbeddingOptimizer& optimizer, De
   return EmbeddingSet(options);
 }
 
-/// Gives every key of the tables its row, as tables that have trained for long have them.
+/// Inserts every key into its table, as in tables after long training.
 void fill(EmbeddingSet& set, const SetCase& of, StreamRef stream) {
   if (!of.hashed) return;
-  constexpr int64_t kChunk = 1 << 18;  // a batch has memory for sums of its keys
+  constexpr int64_t kChunk = 1 << 18;  // limits the memory that a batch needs for gradient sums
   const int64_t most = *std::ranges::max_element(of.rows);
   Buffer chunk(stream.device, static_cast<size_t>(std::min(kChunk, most)) * sizeof(int64_t));
   std::vector<int64_t> keys;
@@ -120,7 +120,7 @@ void fill(EmbeddingSet& set, const SetCase& of, StreamRef stream) {
     std::vector<int64_t> lone = {0, 0};
     for (const int64_t rows : of.rows)
       counts.push_back(std::clamp<int64_t>(rows - first, 0, static_cast<int64_t>(keys.size())));
-    // One sample with all keys of the chunk.
+    // One sample contains all keys of the chunk.
     std::vector<Buffer> offsets;
     for (const int64_t count : counts) {
       lone[1] = count;
@@ -145,7 +145,7 @@ void time_set(Context& ctx, const SetCase& of, const KeyLists& keys, EmbeddingSe
     copy_bytes(stream, dy.data() + static_cast<size_t>(t) * ones.size() * sizeof(float), ones.data(),
                ones.size() * sizeof(float));
   stream.synchronize();
-  // Pooled vectors of all tables lie side by side; keys that are not pooled have a list for each table.
+  // Pooled vectors of all tables are concatenated per sample; unpooled vectors are concatenated per table.
   std::vector<FeatureVectors<float>> to;
   std::vector<FeatureVectors<const float>> from;
   for (int64_t t = 0; t < tables; ++t) {
@@ -187,7 +187,7 @@ void time_set(Context& ctx, const SetCase& of, const KeyLists& keys, EmbeddingSe
   report.add("  the same", where, static_cast<double>(keys.per_table() * tables) / seconds / 1e9, "G keys/s");
 }
 
-/// Tables with more rows than `most` are reduced to `most`.
+/// The cases to measure; tables with more than `most` rows are reduced to `most`.
 std::vector<SetCase> cases_of(bool large, int64_t most) {
   std::vector<SetCase> cases;
   const auto at_most = [&](std::vector<int64_t> rows) {
@@ -227,7 +227,7 @@ void bench_embeddings(Device device, int threads, bool quick, const std::string&
   struct Rule {
     const char* name;
     EmbeddingOptimizer optimizer;
-    int64_t most_rows;  // of a table: Adam has three numbers for each element
+    int64_t most_rows;  // rows per table; Adam needs three floats per element
   };
   using Kind = EmbeddingOptimizer::Rule;
   for (const Rule& rule : {Rule{"SGD", EmbeddingOptimizer::fbgemm(Kind::sgd), 10'000'000},

@@ -1,4 +1,4 @@
-// Embedding tables through EmbeddingSet: forward, backward with the update, and whole steps.
+// Measures embedding tables through EmbeddingSet: forward, backward with update, and whole steps.
 #pragma once
 
 #include "bench_report.h"
@@ -6,8 +6,8 @@
 
 namespace hctr::bench {
 
-/// Times EmbeddingSet on tables of Criteo's sizes with keys of a power law, on one table with uniform keys, on bags of
-/// ten keys, and on keys that are not pooled. `only`: cases whose name contains this word.
+/// Times EmbeddingSet on tables of Criteo's sizes with power-law keys, on one table with uniform keys, on bags of ten
+/// keys, and on unpooled keys. `only`: runs cases whose name contains this word.
 void bench_embeddings(Device, int threads, bool quick, const std::string& only, Report&);
 
 }  // namespace hctr::bench

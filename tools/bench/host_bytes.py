@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Measures the bytes that two processes send each other as two hosts, by the kernel's counters, and compares with the
-program's count.
+"""Measures the bytes that two processes, configured as two hosts, send to each other, with the kernel's counters.
+Compares them with the program's count.
 
     tools/bench/host_bytes.py FOLDER [--device cpu|gpu] [--tables localized,distributed] [--keys 1,5] [--precision fp32|bf16]
                               [--batch 8192] [--steps 20,120] [--bin build/cpu/bin]
 
-Two processes of one rank each train one table of 26 slots, joined over TCP, NCCL by sockets (no P2P, shared memory or
-InfiniBand), all over the interface lo. Its counter of sent bytes is read before and after runs of fewer and of more
-steps; the difference belongs to the additional steps and excludes the bytes sent at the start. With root rights the
-runs use a separate network namespace, in which no other process sends.
+Two processes with one rank each train one table of 26 slots. They are joined over TCP, and NCCL uses sockets (no P2P,
+shared memory or InfiniBand), all over the interface lo. The interface's counter of sent bytes is read before and after
+runs of fewer and of more steps. The difference belongs to the additional steps and excludes the bytes sent at the
+start. With root rights the runs use a separate network namespace, in which no other process sends.
 
-as hosts     each process is a host (NCCL_HOSTID): unique keys, vectors and sums of gradients with their real sizes
-one host     both are of one host: messages of the largest size, as hosts got before keys were made unique
-program      summary.json: sent_to_other_hosts.bytes, and .of_full_size for the second line
-dense        sums of dense gradients, which the program does not count: what each of two ranks sends is all of them
+as hosts     each process is a host (NCCL_HOSTID): messages of unique keys, vectors and gradient sums have their real sizes
+one host     both processes are on one host: all messages have their maximum size
+program      the program's count in summary.json: sent_to_other_hosts.bytes; for "one host", .of_full_size
+dense        the dense gradients, which the program does not count: each of the two ranks sends all of them
 
 Writes config, data and run folders into FOLDER.
 """
@@ -47,8 +47,9 @@ def arguments():
 
 
 def make_network():
-    """Creates a network namespace with only lo, for this process and those that it starts; False without the right
-    to."""
+    """Creates a network namespace that has only lo, for this process and its children. Returns False without the
+    necessary right.
+    """
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
         return False
     try:
@@ -60,8 +61,9 @@ def make_network():
 
 
 def enter_own_network():
-    """make_network(), if another process has found that it works: a partial failure would leave this process without
-    any network."""
+    """Calls make_network() if a trial in a child process succeeds: a partial failure would leave this process without
+    any network.
+    """
     if (other := os.fork()) == 0:
         os._exit(0 if make_network() else 1)
     return os.waitpid(other, 0)[1] == 0 and make_network()

@@ -11,10 +11,10 @@
 namespace hctr::bench {
 namespace {
 
-/// The n-th key. All are distinct and look random.
+/// The n-th key. All keys are distinct and look random.
 int64_t key_of(int64_t n) { return static_cast<int64_t>(mix64(static_cast<uint64_t>(n) * 2 + 1)); }
 
-/// A table with rows 1 to n for keys 0 to n - 1, and batches to look up in it.
+/// A table with rows 1 to n for keys 0 to n - 1, and batches of keys to look up.
 class IndexedTable {
  public:
   IndexedTable(Context& ctx, const IndexCase& wanted)
@@ -43,7 +43,7 @@ class IndexedTable {
     reset();
   }
 
-  /// Short batches are timed as consecutive ones, each used once.
+  /// Short batches are timed as a sequence of batches, each used once.
   bool is_short() const { return batch_ <= 1 << 18; }
   int batches() const { return is_short() ? 64 : 4; }
   int64_t batch() const { return batch_; }
@@ -202,7 +202,8 @@ void bench_index(Context& ctx, const IndexCase& wanted, const Ceilings& ceilings
   report_rate("find or insert, 0.1 % new", timed([&](int b) { table.insert(b); }, true));
   table.check(table.is_short() ? batches - 1 : 0);
 
-  // Half of the keys are new: the load rises while the batch runs, and is the stated one in the middle.
+  // Half of the keys are new: the load rises while the batch runs, and reaches the stated load in the middle of the
+  // batch.
   const int64_t in_a_row = table.is_short() ? batches * table.batch() : table.batch(), before = held - in_a_row / 4;
   table.hold(before);
   const int64_t fresh = table.is_short() ? table.batch() : 1;  // in a sequence of batches, each new key occurs once

@@ -6,7 +6,7 @@
 
 namespace hctr::bench {
 
-/// For a table that grows to more than 2^log_rows rows.
+/// Measures a table that grows to more than 2^log_rows rows.
 void bench_index_memory(Runtime&, int log_rows, Report&);
 
 }  // namespace hctr::bench

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the configs behind the figures of docs/performance.md, derived from those in samples/.
+"""Writes the configs used for the figures of docs/performance.md, derived from the configs in samples/.
 
     tools/bench/model_configs.py FOLDER
 
 dlrm.json        26 one-hot tables of 400,000 rows, dim 128, fp16 (dlrm_hybrid.json: frequent keys on every rank)
-dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in all, two ranks
-dlrm_huge.json   the same scaled to 421 GiB, one of them with 140 GiB, four ranks
+dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in total, two ranks
+dlrm_huge.json   the tables of MLPerf's DLRM scaled to 421 GiB, one table with 140 GiB, four ranks
 wdl7.json, dcn7.json  Wide & Deep and DCN with seven layers of 1,024, bf16 (dlrm, wdl7, dcn7: for `bench scale`)
-mlperf_dcnv2.json  MLPerf's DLRM-DCNv2: 214 keys a sample in 26 bags, at most 4 million rows a slot, cross layers of rank 512, AdaGrad, bf16
-step_<model>_<type>.json  the four models of the table of steps: widths of the original's samples, tables of Criteo-Kaggle, touched rows
-step_<model>_half_global.json  the same with Adam on all rows in every step, and direct keys
+mlperf_dcnv2.json  MLPerf's DLRM-DCNv2: 214 keys per sample in 26 bags, at most 4 million rows per slot, cross layers of rank 512, AdaGrad, bf16
+step_<model>_<type>.json  the four models of the step table: HugeCTR's sample widths, Criteo-Kaggle's tables, updates of touched rows
+step_<model>_half_global.json  like step_<model>_half.json, with Adam on all rows in every step, and direct keys
 attention.json, gru.json  sequences of 50 vectors of 64 through MultiHeadAttention with 4 heads, or through a GRU of 64 units, bf16
-wdl_<type>.json, wdl_raw_<type>.json  the sample, one key a slot, from Norm and from Raw files; f32, tf32 and bf16
+wdl_<type>.json, wdl_raw_<type>.json  the sample wdl with one key per slot, from Norm or Raw files; f32, tf32 and bf16
 
 Data: data_generator --config CONFIG --samples N --alpha 1.05, in FOLDER; wdl_raw needs --samples 2000000 --eval-samples 10000.
 """
@@ -23,8 +23,9 @@ import sys
 SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "samples"
 MLPERF = [39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295,
           39664984, 585935, 12972, 108, 36]
-MLPERF_BAGS = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1]  # keys of each slot: 214 a sample
-WDL_SLOT = 89000  # keys per slot: 27 slots have the original's 2.4 million
+# keys of each slot, 214 per sample in total
+MLPERF_BAGS = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1]
+WDL_SLOT = 89000  # rows per slot: 27 slots have the original's 2.4 million
 
 
 def sample(path):
@@ -59,7 +60,8 @@ def dense(name, bottom, width):
 
 def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch=16384, iterations=120, rate=0.3):
     """DLRM: dense values through the layers `bottom` and `dim`, pairwise products, then the layers `top` and the
-    click."""
+    click.
+    """
     config = sample("dlrm/config.json")
     data = set_up(config, name, batch, iterations, 1024)
     data["slot_size_array"] = rows
@@ -81,7 +83,7 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch
 
 
 def update_every_row(config):
-    """Adam as in its paper: rows without gradients move too. All rows exist from the start."""
+    """Adam as in its paper: rows without gradients are updated too. All rows exist from the start."""
     config["optimizer"]["update_type"] = "Global"
     for table in embeddings(config):
         sizes = next(sparse["slot_num"] for sparse in config["layers"][0]["sparse"] if sparse["top"] == table["bottom"])
@@ -118,7 +120,7 @@ def mlperf_dcnv2(index, most_rows=4_000_000):
 
 
 def sequence_model(name, layer, length=50, width=64):
-    """A table whose keys keep their order, one layer over the sequence, and a click from all of its steps."""
+    """A table with unpooled keys, one layer over the sequence, and a click predicted from all of its steps."""
     config = sample("dlrm/config.json")
     data = set_up(config, name, 4096, 600, "bf16")
     data.pop("slot_size_array", None)
@@ -128,7 +130,7 @@ def sequence_model(name, layer, length=50, width=64):
     hidden_layers = dense("fc1", "flat", 256) + [{"name": "logits", "type": "InnerProduct", "bottom": "fc1_relu", "top": "logits",
                                                   "fc_param": {"num_output": 1}}]
     flat = {"name": "flat", "type": "Reshape", "bottom": "sequence", "top": "flat", "leading_dim": length * width}
-    # Dense values are read and used, so that no warning about unused ones appears.
+    # The dense values are used, to avoid a warning about unused ones.
     wide = [{"name": "dense_logit", "type": "InnerProduct", "bottom": "dense", "top": "dense_logit", "fc_param": {"num_output": 1}},
             {"name": "sum", "type": "Add", "bottom": ["logits", "dense_logit"], "top": "sum"}]
     loss = {**config["layers"][-1], "bottom": ["sum", "label"]}
@@ -137,7 +139,9 @@ def sequence_model(name, layer, length=50, width=64):
 
 
 def large_dlrm(name, gib, gpus, largest_gib=None, **kept):
-    """Tables of `gib` GiB in total, 128 floats per row. One has `largest_gib`; the others have the proportions of MLPerf's."""
+    """Tables of `gib` GiB in total, with 128 floats per row. One table has `largest_gib`; the others have the
+    proportions of MLPerf's tables.
+    """
     rows_of = lambda gib: gib * 2**30 / (128 * 4)
     scaled, largest = list(MLPERF), MLPERF.index(max(MLPERF))
     if largest_gib:
@@ -196,7 +200,8 @@ KAGGLE = [1461, 558, 335378, 211710, 306, 20, 12136, 634, 4, 51298, 5302, 332600
 
 def hidden(layers, widths):
     """Replaces the layers from fc1 to the last one before the logits by layers of these widths with ReLU and
-    dropout."""
+    dropout.
+    """
     first = next(i for i, layer in enumerate(layers) if layer["name"] == "fc1")
     last = max(i for i, layer in enumerate(layers) if layer["type"] in ("ReLU", "Dropout"))
     bottom, top, stack = layers[first]["bottom"], layers[last]["top"], []
@@ -209,7 +214,7 @@ def hidden(layers, widths):
 
 
 def step_model(model, precision):
-    """One of the four models of the table of steps."""
+    """Builds one of the four models of the step table."""
     if model == "dlrm":
         config = dlrm("dlrm", [400000] * 26, top=(1024, 1024, 512, 256))
         set_up(config, "dlrm", 16384, 3000, 1024 if precision == "half" else precision)
@@ -240,7 +245,7 @@ def main():
     configs["dlrm_large"] = large_dlrm("dlrm_large", gib=84.9, gpus=2)
     huge = large_dlrm("dlrm_huge", gib=421, gpus=4, largest_gib=140, batch=4 * 16384, rate=1.0)
     huge["optimizer"]["sgd_hparam"]["warmup_steps"] = 20
-    embeddings(huge)[0]["placement"] = "auto"  # auto shards a table that is larger than a GPU
+    embeddings(huge)[0]["placement"] = "auto"  # "auto" shards a table that does not fit on one GPU
     configs["dlrm_huge"] = huge
     for model, path in (("wdl7", "wdl/wdl.json"), ("dcn7", "dcn/config.json")):
         configs[model] = seven_layers(model, path)

@@ -44,7 +44,7 @@ struct Folder {
   fs::path path;
 };
 
-/// A row like those of Criteo: small and large integers, categories of eight hexadecimal digits.
+/// A row in Criteo's style: small and large integers, categories of eight hexadecimal digits.
 struct PlainRow {
   int32_t label;
   std::array<int32_t, 13> integers;
@@ -80,7 +80,7 @@ std::string text_of(int64_t rows) {
   return text;
 }
 
-/// `floats`: label and dense values are float32; else int32, of which the reader takes logarithms.
+/// `floats`: label and dense values are float32; otherwise int32, and the reader takes their logarithms.
 std::string raw_of(int64_t rows, bool floats) {
   std::string bytes;
   const auto put = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -165,8 +165,8 @@ int64_t bytes_of(const DataSection& section) {
   return bytes;
 }
 
-/// Writes the rows as split_binary, as NVIDIA's DLRM does: one file for all dense values as float16, and one for the
-/// label and for each category, of four bytes. Returns the bytes written.
+/// Writes the rows in the format split_binary of NVIDIA's DLRM: one file for all dense values as float16, and one for
+/// the label and for each category, with four bytes per value. Returns the bytes written.
 int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   std::array<std::string, 28> columns;  // label, numbers, categories
   const auto put = [](std::string& to, auto value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -200,7 +200,7 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   return bytes;
 }
 
-/// Reads a set several times. `content`: its bytes, where they are not those of its files; else 0.
+/// Reads a set several times. `content`: the set's bytes, if they differ from the size of its files; otherwise 0.
 void bench_one(const std::string& name, const DataSection& section, ReaderCase one, int64_t content, Report& report) {
   if (name.find(one.only) == name.npos) return;
   const BatchLayout layout(batch_shape(section, samples_of_rank(one.batch, one.ranks)));
@@ -237,11 +237,11 @@ void bench_one(const std::string& name, const DataSection& section, ReaderCase o
   report.add(cat("read ", name), where, static_cast<double>(bytes) / took / 1e9, "GB/s");
   report.add(cat("read ", name), where, static_cast<double>(one.rows) / took / 1e6, "M samples/s");
   report.add(cat("read ", name), "per second of one core", static_cast<double>(bytes) / median(busy) / 1e9,
-             "GB");  // comparable also on a machine that other programs use
+             "GB");  // per CPU second: comparable even if other programs use the machine
   if (one.serial) bench_serial(name, section, one, bytes, report);
 }
 
-/// The rate at which the system copies a file from the page cache, on one thread.
+/// Measures the rate at which one thread copies a file from the page cache.
 void bench_page_cache(const fs::path& path, Report& report) {
   std::vector<std::byte> buffer(256 << 10);
   std::vector<double> seconds;

@@ -1,4 +1,4 @@
-// The speed of reading Criteo-shaped rows of every format, from the page cache into batches.
+// Measures how fast Criteo-shaped rows of every format are read from the page cache into batches.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 namespace hctr::bench {
 
 struct ReaderCase {
-  int64_t rows = 1000000;  ///< of one label, 13 integers and 26 categories, none missing
+  int64_t rows = 1000000;  ///< rows of one label, 13 integers and 26 categories, without missing values
   int64_t batch = 16384;
   int threads = 1;      ///< parser threads
-  int ranks = 1;        ///< of several the first one's reader is measured
-  int64_t shuffle = 0;  ///< rows of a window; 0: the order of the set
+  int ranks = 1;        ///< number of ranks; only the first rank's reader is measured
+  int64_t shuffle = 0;  ///< rows of a shuffle window; 0: no shuffling
   int passes = 5;       ///< the median is reported
-  std::string only;     ///< only formats whose name contains this word
-  bool serial = false;  ///< also the serial parts (reader_serial.h)
-  std::string config;   ///< a config whose training data are read in place of rows that are written; empty: none
+  std::string only;     ///< measures only formats whose name contains this word
+  bool serial = false;  ///< also measures the serial parts (reader_serial.h)
+  std::string config;   ///< reads the training data of this config instead of generated rows; empty: generated rows
 };
 
-/// Writes the same rows in every format into a temporary folder, reads each several times, and checks the number of
-/// samples; or reads the training data of a config.
+/// Writes the same rows in every format into a temporary folder, reads each format several times, and checks the number
+/// of samples. With a config, reads its training data instead.
 void bench_reader(const ReaderCase&, Report&);
 
 }  // namespace hctr::bench

@@ -15,7 +15,7 @@
 namespace hctr::bench {
 namespace {
 
-/// The processor time of the calling thread, since other programs may use the machine.
+/// The CPU time of the calling thread, which other programs on the machine do not affect.
 template <class Body>
 double seconds_of(Body&& body) {
   const auto now = [] {
@@ -32,8 +32,8 @@ double seconds_of(Body&& body) {
   return median(seconds);
 }
 
-/// Returns the time to pass the end of a chunk to the waiting thread: the best of several runs, since the thread's
-/// clock does not count waiting.
+/// Returns the time to pass the end of a chunk to the waiting thread. It is the best of several runs, because the
+/// thread's clock does not count waiting.
 double seconds_of_link(int threads) {
   constexpr size_t kLinks = 2000;
   double best = 1;
@@ -53,7 +53,7 @@ double seconds_of_link(int threads) {
   return best;
 }
 
-/// A copy of a set's chunks whose parsing takes no time: each chunk becomes `rows` rows.
+/// A copy of a set whose parsing takes no time: each chunk yields `rows` prepared rows.
 class FreeSet : public SampleSet {
  public:
   FreeSet(SampleSet& of, const DataSection& section, int64_t rows) : of_(of), section_(section), rows_(rows) {}
@@ -110,7 +110,7 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   FreeSet free(*set, section, std::max<int64_t>(1, one.rows / chunks));
   Recycler<SampleBlock> recycler;
   BadRecordReport bad_report{.set = name};
-  std::vector<Rows> batches;  // a few, for the layout
+  std::vector<Rows> batches;  // some batches, for measuring the layout
   int64_t gathered = 0;
   const double seconds = seconds_of([&] {
     batches.clear();

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how long it takes to make the page of a long run, and to open it in a browser.
+"""Measures the time to create the page of a long run, and to open the page in a browser.
 
     tools/bench/report_page.py FOLDER [--lines 1000000] [--bin build/cpu/bin] [--browser chromium] [--most 2]
 
-Writes a run folder with a metrics.jsonl of that many lines, and its page, into FOLDER. A headless browser opens the
-page three times; the first is not counted. Its time is from the start of the navigation to the frame after the one with
-all drawings. Fails when that exceeds --most seconds, or a drawing is missing.
+Writes a run folder, with this many lines in metrics.jsonl, and its page into FOLDER. A headless browser opens the page
+three times; the first time is not counted. The time is from the start of the navigation to the frame after the first
+frame with all drawings. Fails if the time exceeds --most seconds, or a drawing is missing.
 """
 import argparse
 import http.server
@@ -39,7 +39,7 @@ def arguments():
 
 
 def write_run(folder, lines):
-    """In the format of training, with an evaluation every hundred lines."""
+    """Writes lines in the format of training, with an evaluation every hundred lines."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "metrics.jsonl", "w", encoding="utf-8") as file:
         file.write('{"kind":"start","schema":1,"run":"r","time":"2026-01-01T00:00:00Z"}\n')
@@ -72,7 +72,7 @@ class Page(http.server.BaseHTTPRequestHandler):
 
 
 def opened(browser, page, folder):
-    """Seconds until all is drawn, and the number of lines drawn."""
+    """Returns the seconds until everything is drawn, and the number of curves drawn."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         server.page, server.said = page.read_text(encoding="utf-8").replace("</body>", PROBE).encode(), queue.Queue()
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -13,9 +13,9 @@
 namespace hctr::bench {
 namespace {
 
-constexpr int kBatches = 4;  // enough that no batch finds its rows in a cache
+constexpr int kBatches = 4;  // with 4 batches, no batch finds its rows in a cache
 
-/// A table, and batches of uniform keys, one per slot, whose rows are known.
+/// A table, and batches of uniform keys, one per slot, with known rows.
 class StoredTable {
  public:
   StoredTable(Context& ctx, const RowsCase& wanted)

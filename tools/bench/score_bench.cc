@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kBatchesInTurn = 8;
 
-/// Samples in memory from which the device copies without help: page-locked for a GPU.
+/// Samples in memory that a device can copy directly: page-locked for a GPU.
 class LockedArrays {
  public:
   LockedArrays(const SampleArrays& arrays, Device device) : arrays_(arrays), dense_(locked(arrays.dense, device)) {
@@ -75,7 +75,7 @@ double seconds_of_a_call(const Model& model, const LockedArrays& arrays, int64_t
   return median(times);
 }
 
-/// Memory of this process, without what the heap holds unused.
+/// Resident memory of this process, without unused heap memory.
 double resident_bytes() {
   ::malloc_trim(0);
   std::ifstream statm("/proc/self/statm");
@@ -84,7 +84,7 @@ double resident_bytes() {
   return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Weights, keys and vectors in the files of a model.
+/// Bytes of weights, keys and vectors in a model's files.
 double bytes_of_files(const SavedModel& model) {
   double bytes = 0;
   std::vector<std::string> files = model.tables;

@@ -1,4 +1,4 @@
-// Scoring with a saved model: from the caller's memory to the caller's memory.
+// Measures scoring with a saved model, from the caller's memory to the caller's memory.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 namespace hctr::bench {
 
 struct ScoreCase {
-  std::string model;   ///< as LoadOptions has it
-  std::string config;  ///< empty: that of the model
+  std::string model;   ///< as LoadOptions::model
+  std::string config;  ///< empty: the config saved with the model
   std::vector<int64_t> batches = {1, 64, 4096, 65536};
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 1;
-  double seconds = 1;  ///< to measure each batch for
+  double seconds = 1;  ///< measuring time per batch size
 };
 
-/// For each batch the median time of a call of Model::score() with samples of the training data, and the samples a
+/// Reports for each batch size the median time of Model::score() on samples of the training data, and the samples per
 /// second. Errors: those of Model and of reading.
 void bench_score(const ScoreCase&, Report&);
 

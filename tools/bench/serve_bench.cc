@@ -29,7 +29,7 @@ using Moment = std::chrono::steady_clock::time_point;
 constexpr int64_t kMinute = 60'000'000;  // us
 constexpr const char* kService = "/inference.GRPCInferenceService/";
 
-/// One connection of either kind.
+/// One connection, by gRPC or HTTP.
 class Target {
  public:
   explicit Target(const ServeCase& given) : given_(given) {
@@ -38,7 +38,7 @@ class Target {
     else
       http_ = std::make_unique<serve::HttpConnection>(given.address);
   }
-  /// Inputs of the model, with -1 where a size is free.
+  /// The model's inputs; -1: any size.
   std::vector<NamedTensor> inputs();
   void infer(const std::string& body, size_t json_bytes) {
     if (grpc_) {
@@ -95,7 +95,7 @@ std::vector<NamedTensor> Target::inputs() {
   return found;
 }
 
-/// Gives inputs sizes and values. Keys with counts have one key in each slot.
+/// Fills inputs with sizes and random values. Keys with counts have one key in each slot.
 void make_up(std::vector<NamedTensor>& inputs, const ServeCase& given) {
   std::mt19937_64 random(1);
   for (NamedTensor& input : inputs) {

@@ -1,4 +1,4 @@
-// The speed of a service that speaks KServe's v2 protocol: huge_ctr serve, Triton, or another one.
+// Measures the speed of a KServe v2 service: huge_ctr serve, Triton, or another one.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,18 @@ namespace hctr::bench {
 struct ServeCase {
   std::string address = "127.0.0.1:8000";
   std::string model;
-  bool grpc = false;        ///< `address` is that of gRPC
-  int64_t samples = 1;      ///< of a request
-  int clients = 4;          ///< connections; closed loop: each asks again when it is answered
-  double rate = 0;          ///< open loop: requests a second in all, at random times (Poisson); 0: closed loop
-  double seconds = 5;       ///< to measure for, after a fifth of it that does not count
-  int64_t most_key = 1000;  ///< integers are below
+  bool grpc = false;        ///< `address` is a gRPC address
+  int64_t samples = 1;      ///< samples per request
+  int clients = 4;          ///< number of connections; in a closed loop each sends its next request after the answer
+  double rate = 0;          ///< open loop: total requests per second, at random times (Poisson); 0: closed loop
+  double seconds = 5;       ///< measuring time, after a warm-up of a fifth of this time
+  int64_t most_key = 1000;  ///< random integers are below this number
 };
 
-/// Times from when a request was due to its answer: 50, 90, 99 and 99.9 of 100, and requests and samples a second. In
-/// an open loop a late answer does not delay what is due: the wait counts. Inputs are made up as the model's metadata
-/// say. Errors: Error(io) where the service does not answer, Error(data) where it refuses.
+/// Reports the time from a request's due time to its answer (percentiles 50, 90, 99, 99.9), and requests and samples
+/// per second. In an open loop a late answer does not delay later requests: their waiting time counts. Inputs are
+/// random, with the shapes of the model's metadata. Errors: Error(io) if the service does not answer, Error(data) if it
+/// refuses a request.
 void bench_serve(const ServeCase&, Report&);
 
 }  // namespace hctr::bench

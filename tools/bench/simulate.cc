@@ -34,7 +34,7 @@ SimulatedGpu gpu_of(Device device, const std::string& name, const Config& config
   return {std::string(known->name), known->memory_gib * (1 << 30), expected_ceilings(*known, products, tf32)};
 }
 
-/// 1, 2, 4, ... and `most`.
+/// The numbers 1, 2, 4, ... and `most`.
 std::vector<int64_t> doubled_to(int64_t most) {
   std::vector<int64_t> values;
   for (int64_t value = 1; value < most; value *= 2) values.push_back(value);
@@ -60,9 +60,10 @@ void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
     if (hosts > 1) clusters.push_back(whole), clusters.back().hosts = hosts;
 
   print_formatted(
-      "Expected steps on GPUs like %s; ms of a step, exchanges one way, MB that leave a host in a step.\n%s",
-      gpu.name.c_str(),
-      "  GPUs hosts   samples  layers  tables  vectors: inside between    sums    keys        MB      step   "
+      "Expected steps on GPUs like %s with %.0f GiB: memory of the fullest GPU, times of a step in ms, exchanges in one "
+      "direction, MB that leave a host in a step.\n%s",
+      gpu.name.c_str(), gpu.bytes / (1 << 30),
+      "  GPUs hosts   samples     GiB  layers  tables  vectors: inside between    sums    keys        MB      step   "
       "M samples/s  of ideal  bound by\n");
   double first = 0;
   for (const Cluster& cluster : clusters) {
@@ -72,17 +73,19 @@ void simulate_scale(Device device, const SimulateCase& wanted, Report& report) {
     const double speed = static_cast<double>(step.samples) / step.seconds;
     if (first == 0) first = speed;
     const double ideal = 100 * speed / (first * static_cast<double>(gpus));
-    print_formatted("%6lld %5lld %9lld %7.3f %7.3f %16.3f %7.3f %7.3f %7.3f %9.1f %9.3f %13.2f %7.0f %%  %s\n",
+    print_formatted("%6lld %5lld %9lld %7.1f %7.3f %7.3f %16.3f %7.3f %7.3f %7.3f %9.1f %9.3f %13.2f %7.0f %%  %s%s\n",
                     static_cast<long long>(gpus), static_cast<long long>(step.hosts),
-                    static_cast<long long>((step.samples + gpus - 1) / gpus), (step.layers + step.starts) * 1e3,
+                    static_cast<long long>((step.samples + gpus - 1) / gpus), step.memory / (1 << 30),
+                    (step.layers + step.starts) * 1e3,
                     step.tables * 1e3, step.vectors_inside * 1e3, step.vectors_between * 1e3, step.sums * 1e3,
                     step.keys * 1e3, step.bytes_between / 1e6, step.seconds * 1e3, speed / 1e6, ideal,
-                    step.bound.c_str());
+                    step.bound.c_str(), step.memory > gpu.bytes ? "; does not fit" : "");
     flush_output();
     const std::string where = cat(gpus, " GPUs, ", step.hosts, step.hosts == 1 ? " host" : " hosts");
     report.record("expected step", where, step.seconds * 1e3, "ms");
     report.record("expected samples", where, speed / 1e6, "M/s");
     report.record("expected of ideal", where, ideal, "%");
+    report.record("memory of the fullest GPU", where, step.memory / (1 << 30), "GiB");
     report.record("bytes that leave a host", where, step.bytes_between, "B");
   }
 }

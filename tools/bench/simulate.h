@@ -10,15 +10,15 @@
 namespace hctr::bench {
 
 struct SimulateCase {
-  std::string config, cluster;        ///< cluster: as cluster_from() takes it
-  int64_t batch = 0;                  ///< samples of a GPU, or of all; 0: as in the config
-  bool strong = false;                ///< the batch is of all GPUs together
-  std::string gpu;                    ///< a known GPU; empty: the one that is there, else an H100
-  std::vector<std::string> measured;  ///< steps of one GPU, as measured_step_from() takes them
+  std::string config, cluster;        ///< cluster: as accepted by cluster_from()
+  int64_t batch = 0;                  ///< samples per GPU, or of all GPUs if `strong`; 0: the config's batchsize
+  bool strong = false;                ///< `batch` is the batch of all GPUs together
+  std::string gpu;                    ///< a known GPU model; empty: this machine's GPU, or an H100
+  std::vector<std::string> measured;  ///< measured steps of one GPU, as accepted by measured_step_from()
 };
 
-/// Prints and reports a step for 1, 2, 4, ... GPUs of one host, then for 2, 4, ... hosts. Errors: Error(usage), those
-/// of training.
+/// Prints and reports the predicted step time for 1, 2, 4, ... GPUs of one host, then for 2, 4, ... hosts. Errors:
+/// Error(usage), those of training.
 void simulate_scale(Device, const SimulateCase&, Report&);
 
 }  // namespace hctr::bench

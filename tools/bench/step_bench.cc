@@ -58,7 +58,7 @@ class Steps {
   const Replica& model() const { return model_; }
   const BatchShape& shape() const { return layout_.shape; }
 
-  /// Seconds of one step, or of parts of it.
+  /// Seconds of one step, or of its parts.
   double seconds(int times, Replay parts) {
     Context ctx(runtime_, runtime_.compute_stream());
     return seconds_each(ctx, 2, std::max(1, times / kInARow),
@@ -77,12 +77,12 @@ class Steps {
   int64_t step_ = 0;
 };
 
-/// The seconds of the exchanges of one step, each measured alone.
+/// Seconds of each exchange of a step, measured alone.
 struct ExchangeSeconds {
   double gradients = 0, vectors = 0, peer_exchange = 0, keys = 0;
 };
 
-/// Exchanges the vectors of all tables of one type over the peer exchange of a step, written as gradients are.
+/// Times the peer exchange of all tables' vectors of one dtype, in the layout of gradients.
 double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int64_t elements, int times) {
   const int64_t ranks = comm.size(), vectors = std::max<int64_t>(1, elements / ranks / kVector);
   Arena memory;
@@ -94,7 +94,7 @@ double peer_exchange_seconds(Context& ctx, Communicator& comm, DType dtype, int6
   RankRanges parts = RankRanges::equal(comm.size(), vectors * kVector);
   parts.count[static_cast<size_t>(comm.rank())] = 0;  // a rank sends nothing to itself
   const auto exchange = comm.make_peer_exchange({memory.get(1), parts, memory.get(2), parts});
-  // Vector c of every sample goes to rank c.
+  // Rank c receives vector c of every sample.
   std::vector<int32_t> first = {0};
   std::vector<ops::RemoteColumn> place;
   for (int r = 0; r < comm.size(); ++r) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rows of known numbers, in pieces.
+/// A table source with known row values, in blocks.
 StoreTableSource known_rows(const StoreCase& of) {
   return {.name = "t", .dim = of.dim, .rows = [of](const StoreRowSink& sink) {
             constexpr int64_t kPiece = 8192;
@@ -41,7 +41,7 @@ struct LookUpRate {
   double rows_per_second, cpu_us_of_row;
 };
 
-/// Threads look rows up, each in requests of a batch.
+/// Measures look-ups by several threads, one batch per request.
 LookUpRate look_up(const StoreView& view, const StoreCase& of) {
   std::atomic<int64_t> rows_read{0}, wrong{0};
   std::atomic<bool> done{false};
@@ -71,7 +71,7 @@ LookUpRate look_up(const StoreView& view, const StoreCase& of) {
   return {rows / seconds, 1e6 * (cpu_seconds() - cpu_begin) / rows};
 }
 
-/// What a program prints; empty where it fails or is not installed.
+/// The output of a program; empty if it fails or is not installed.
 std::string output_of(const std::string& command) {
   FILE* const pipe = ::popen((command + " 2>/dev/null").c_str(), "re");
   if (!pipe) return "";
@@ -81,7 +81,7 @@ std::string output_of(const std::string& command) {
   return ::pclose(pipe) == 0 ? text : "";
 }
 
-/// The best of redis-benchmark's GETs a second.
+/// The best GET rate of redis-benchmark, per second.
 double redis_benchmark(const std::string& address, int64_t row_bytes, const StoreCase& of) {
   const size_t colon = address.rfind(':');
   const std::string server = cat("redis-benchmark -h ", address.substr(0, colon), " -p ", address.substr(colon + 1),
@@ -98,7 +98,7 @@ double redis_benchmark(const std::string& address, int64_t row_bytes, const Stor
   return best;
 }
 
-/// Keys a second of db_bench's multireadrandom, direct and without a cache of blocks.
+/// Keys per second of db_bench's multireadrandom, with direct I/O and without a block cache.
 double db_bench(const fs::path& folder, int64_t row_bytes, const StoreCase& of) {
   const std::string common = cat("db_bench --db='", folder.string(), "' --num=", of.rows, " --value_size=", row_bytes,
                                  " --key_size=8 --compression_type=none --bloom_bits=10 ");

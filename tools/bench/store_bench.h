@@ -1,4 +1,4 @@
-// Look-ups in levels of a store beside the databases' own programs.
+// Measures look-ups in the levels of a store, and compares them with the databases' own benchmark programs.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace hctr::bench {
 
 struct StoreCase {
-  std::string redis;    ///< addresses with commas; empty: none
-  std::string rocksdb;  ///< a folder for databases, which are removed at the end; empty: none
+  std::string redis;    ///< comma-separated Redis addresses; empty: none
+  std::string rocksdb;  ///< a folder for temporary databases; empty: none
   int64_t rows = 1000000, dim = 128, batch = 4096;
   int threads = 2;
   double seconds = 5;
 };
 
-/// Rows that are found by a second, beside redis-benchmark's pipelined GET and db_bench's multireadrandom with values
-/// of the same size, where they are installed. Checks every row.
+/// Reports the rows found per second. For comparison runs redis-benchmark's pipelined GET and db_bench's
+/// multireadrandom with values of the same size, if these programs are installed. Checks every row.
 void bench_store(const StoreCase&, Report&);
 
 }  // namespace hctr::bench

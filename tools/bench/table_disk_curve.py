@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Measures training against the share of a table's rows that fit in memory; the others are on disk.
+"""Measures training speed as a function of the fraction of a table's rows that fit in memory; the other rows are on
+disk.
 
     tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--beyond GB] [--bin build/cpu/bin]
 
-Writes config, data, the rows on disk and run folders into FOLDER. Rows have 256 floats with the states of Adam, 3,072
-bytes. Host budgets are a third larger than the rows that fit: up to a quarter of one is for the map of the rows on
-disk. The first samples have every key once, so that all rows exist; later keys follow a power law. Rates are means over
-the last half of the latter; memory is the process's peak. With a GPU the share is that of the rows on the GPU; host
-memory holds twice as many. Keys and index of both are on the GPU. With --beyond the run is in a separate memory cgroup,
-which only root can make, with this many GB more than its rows in memory: for the program, the map of rows on disk, and
-the system's file cache. 0.25 leaves little or nothing for the latter.
+Writes config, data, the rows on disk and run folders into FOLDER. Rows have 256 floats and Adam's states: 3,072 bytes.
+Host budgets are a third larger than the rows that fit, because up to a quarter of a budget is for the map of the rows
+on disk. The first samples contain every key once, so that all rows exist; later keys follow a power law. Rates are
+means over the last half of the power-law samples; memory is the process's peak. With a GPU, the fraction counts rows on
+the GPU, host memory holds twice as many, and keys and index are on the GPU. With --beyond the run is in a separate
+memory cgroup, which needs root. Its limit is this many GB above the rows in memory, for the program, the map of rows on
+disk and the system's file cache. 0.25 leaves little or nothing for the file cache.
 """
 import argparse
 import array
@@ -22,7 +23,7 @@ import sys
 
 SLOTS, DIM = 8, 256
 ROW_BYTES = DIM * 4 * 3
-KEY_BYTES = 72  # maximum bytes of a row in memory: key, index, statistics, marks
+KEY_BYTES = 72  # maximum bytes per row besides the vector: key, index, statistics, marks
 
 
 def arguments():
@@ -40,7 +41,9 @@ def arguments():
 
 
 def write_data(path, keys_of_slot, steps, alpha, batch):
-    """Returns the number of samples: label and one dense number, both float32, and a key of each slot, int32."""
+    """Writes samples of a label and one dense value, both float32, and one int32 key per slot. Returns the number of
+    samples.
+    """
     draw, power = random.Random(1), 1 / (1 - alpha)
     least = keys_of_slot ** (1 - alpha) - 1
     fill = -(-keys_of_slot // batch) * batch

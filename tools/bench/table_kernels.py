@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Triton kernels that update the rows of a table which a batch has looked up, for the PyTorch side of compare_pytorch.py.
+"""Triton kernels that update the looked-up rows of a table, for the PyTorch side of compare_pytorch.py.
 
     tools/bench/table_kernels.py                       compares them with PyTorch's own operators, on a GPU
     TRITON_INTERPRET=1 tools/bench/table_kernels.py    the same on a CPU, with Triton's interpreter
 
-Nothing is sorted: gradients of equal rows are added with atomics, and each row is then updated by one of the look-ups
-that name it. That is the fastest known way in PyTorch; sums depend on the order of the atomics. Needs torch and triton.
+Nothing is sorted: gradients of equal rows are added with atomics, and one look-up of each row then updates the row.
+This is the fastest known way in PyTorch; sums depend on the order of the atomics. Needs torch and triton.
 """
 import sys
 
@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-ELEMENTS = 512  # of one program: four for each thread of four warps
+ELEMENTS = 512  # elements per program: four for each thread of four warps
 
 
 @triton.jit
@@ -33,7 +33,9 @@ def add_rows_kernel(gradients, index, sums, owner, lookups, scale, width: tl.con
 @triton.jit
 def adam_kernel(index, owner, sums, table, first, second, step, lookups, rate, beta1, beta2, epsilon, width: tl.constexpr, padded: tl.constexpr,
                 block: tl.constexpr):
-    """Adam, once for each row that occurs in `index`, like torch.optim.SparseAdam; resets the row's sum to zero."""
+    """Applies Adam once to each row that occurs in `index`, like torch.optim.SparseAdam, and resets the row's sum to
+    zero.
+    """
     i = tl.program_id(0) * block + tl.arange(0, block)
     there = i < lookups
     row = tl.load(index + i, mask=there, other=0)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures DLRM's training against the share of its rows that fit on the GPU; the others are in host memory.
+"""Measures DLRM's training speed as a function of the fraction of its rows that fit on the GPU; the other rows are in
+host memory.
 
     tools/bench/table_memory_curve.py FOLDER [--gib 8] [--batches 16384,65536] [--alphas 1.05,1.2]
                                              [--shares 100,50,20,10,5] [--move-every 128] [--bin build/cuda/bin]
 
-Writes configs, data and run folders into FOLDER. All rows exist from the start (direct keys), 128 floats each, SGD,
-fp16; keys follow a power law. Rows move according to their use during training: the figures are means over the last
-third of the steps.
+Writes configs, data and run folders into FOLDER. All rows exist from the start (direct keys), with 128 floats each, SGD
+and fp16; keys follow a power law. Rows move between GPU and host during training, according to their access counts.
+Figures are means over the last third of the steps.
 """
 import argparse
 import json
@@ -38,7 +39,9 @@ def mean(lines, name, missing):
 
 
 def measure(given, config, run):
-    """Samples per second, the share of reads from the GPU, the reader's wait and the rows moved at the end of a run."""
+    """Returns, for the end of a run: samples per second, the fraction of reads from the GPU, the reader's waiting time,
+    and the rows moved.
+    """
     programs = given.bin.resolve()
     (given.folder / "config.json").write_text(json.dumps(config, indent=1))
     subprocess.run([programs / "huge_ctr", "--train", "config.json", "--run-dir", run, "--device", given.device], cwd=given.folder,
@@ -72,7 +75,8 @@ def main():
                                 "1000", "--alpha", alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
                 generated = True
             for share in given.shares.split(","):
-                # The "gpu" budget: these rows, and for all rows their positions, numbers, access counts and marks.
+                # The "gpu" budget: memory for these rows, plus positions, numbers, access counts and marks for all
+                # rows.
                 besides = 16 * sum(table["slot_size_array"]) + (64 << 20)
                 on_gpu = int(row_bytes * float(share) / 100) + besides
                 config["solver"]["table_memory"] = {"gpu": f"{on_gpu}B", "host": f"{int(row_bytes * 1.01) + (64 << 20)}B",

@@ -1,4 +1,4 @@
-// The time of work on a device, in steady state.
+// Measures the time of work on a device in steady state.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace hctr::bench {
 
 double median(std::vector<double> values);
 
-/// The processor time of all threads of the process.
+/// The CPU time of all threads of the process.
 double cpu_seconds();
 
 /// The median seconds of `times` calls body(0), body(1), ..., after `warm_up` untimed ones. Synchronizes after each

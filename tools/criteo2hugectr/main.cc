@@ -1,4 +1,5 @@
-// criteo2hugectr: converts Criteo's click logs, or their preprocessed text, to Norm data sets. The command line.
+// criteo2hugectr: the command line of the program that converts Criteo's click logs, or their preprocessed text, to
+// Norm data sets.
 #include <map>
 
 #include "core/base/expect.h"

@@ -1,5 +1,5 @@
-// data_generator: generates data sets with a planted truth for a config. The command line; prepare/generate/generate.h
-// does the work.
+// data_generator: the command line of the program that generates data sets with a planted truth for a config
+// (prepare/generate/generate.h).
 #include <charconv>
 #include <map>
 
@@ -47,14 +47,14 @@ int64_t number(const std::string& text, const char* what) {
   return value;
 }
 
-/// The words of HugeCTR 2.x for the exponent. The values are those of its later releases, whose law favours small keys
-/// as ours does.
+/// Converts HugeCTR 2.x's words for the power law's exponent. The values are from its later releases, whose power law
+/// favors small keys like this program's.
 double alpha_of(const std::string& tail) {
   static const std::map<std::string, double> words = {{"long", 0.9}, {"medium", 1.1}, {"short", 1.3}};
   return words.at(tail);
 }
 
-/// config data_folder vocabulary_size max_nnz [files] [samples per file]
+/// Reads the old argument form: config data_folder vocabulary_size max_nnz [files] [samples per file].
 void apply_old_form(Arguments& given, const CommandLine& app) {
   const auto& words = given.old_form;
   if (words.size() == 1) {  // Raw data
@@ -100,7 +100,7 @@ void apply_new_form(Arguments& given, const CommandLine& app, const DataSection&
   if (app.count("--alpha") == 0 && !given.long_tail.empty()) given.make.alpha = alpha_of(given.long_tail);
 }
 
-/// Returns the Data section of the config, and the key width its solver asks for.
+/// Returns the config's Data section, and the key width that the solver requires.
 DataSection read_section(Arguments& given) {
   const Json config = Json::read_file(given.config);
   Problems problems;
@@ -134,7 +134,7 @@ void run(Arguments& given, const CommandLine& app) {
   if (given.old_form.empty()) apply_new_form(given, app, section);
   if (given.distribution == "unified") given.make.alpha = 0;
   given.make.hashed_keys = given.keys == "hashed";
-  if (!given.old_form.empty()) {  // the old form gives the vocabulary of all slots together
+  if (!given.old_form.empty()) {  // the old form's vocabulary_size is the sum over all slots
     const int64_t each = given.make.vocabulary[0] / section.slots();
     if (each < 1)
       throw Error(Kind::usage,

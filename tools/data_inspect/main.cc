@@ -1,4 +1,5 @@
-// data_inspect: summarizes data files and checks them against a config. The command line and the printed report.
+// data_inspect: the command line and the report of the program that summarizes data files and checks them against a
+// config.
 
 #include "core/base/expect.h"
 #include "core/base/files.h"

@@ -1,4 +1,4 @@
-// feature_spec: creates, checks and transcodes feature specifications. The command line.
+// feature_spec: the command line of the program that creates, checks and transcodes feature specifications.
 
 #include "core/base/expect.h"
 #include "prepare/preprocess/feature_rows.h"

@@ -1,4 +1,4 @@
-// model_convert: writes a saved model in the other layout of tables.
+// model_convert: rewrites a saved model in the other table layout.
 #include <algorithm>
 #include <optional>
 
@@ -33,14 +33,14 @@ struct Arguments {
   std::optional<int> key_bytes;
 };
 
-/// "60" of "out/_dense_60.model"; nothing for other names.
+/// Returns "60" for "out/_dense_60.model"; none for other names.
 std::optional<int64_t> iteration_in(const std::string& dense) {
   const std::string stem = fs::path(dense).stem().string(), digits = stem.substr(stem.rfind('_') + 1);
   if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
   return std::stoll(digits);
 }
 
-/// Lets the config name all files of the model whose dense file is given.
+/// Sets all model files in the config, derived from the dense file's name.
 void name_files(const std::string& dense, Config& config) {
   const auto iteration = iteration_in(dense);
   const std::string ending = iteration ? cat("_dense_", *iteration, ".model") : "";
@@ -63,8 +63,8 @@ void name_files(const std::string& dense, Config& config) {
   }
 }
 
-/// Converts the rows of a table, in their order, so that files of optimizer states still belong to them. Returns how
-/// many there are.
+/// Converts the rows of a table in their order, so the files of optimizer states remain valid. Returns the number of
+/// rows.
 int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t input, const fs::path& to,
                       ModelFormat format, int key_bytes, const Log& log) {
   const EmbeddingSection& section = config.embeddings[which].section;
@@ -94,7 +94,7 @@ int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t i
   return rows;
 }
 
-/// Errors: Error(usage) where a new file has the name of one that is read.
+/// Checks the names of the new files. Errors: Error(usage) if a new file would replace an input file.
 void expect_new_names(const Arguments& given, const Config& config, const fs::path& manifest, int64_t iteration) {
   const std::vector<fs::path> read = input_files(given.config, config, system_environment());
   std::vector<fs::path> written = {manifest, formats::dense_model_name(given.out, iteration),

@@ -1,11 +1,12 @@
-# The files that `cmake --install` copies: programs and plug-ins to bin, the library and its find files
+# The files that `cmake --install` installs: programs and plug-ins in bin, the library and its find files
 # (find_package(huge_ctr), pkg-config huge_ctr), headers, completion for bash and zsh, man pages, documents and samples.
-# The programs generate completion and man pages from their options.
+# Completion and man pages are generated from the programs' options.
 include(GNUInstallDirs)
 
 set(installed huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert)
 install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(plugin huge_ctr_parquet huge_ctr_mpi huge_ctr_rocksdb huge_ctr_redis huge_ctr_kafka huge_ctr_grpc)  # the programs look for them where they are
+# the programs search for plug-ins in their own folder
+foreach(plugin huge_ctr_parquet huge_ctr_mpi huge_ctr_rocksdb huge_ctr_redis huge_ctr_kafka huge_ctr_grpc)
   if(TARGET ${plugin})
     set_target_properties(${plugin} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -59,5 +60,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)  # loaded by name, which no tool detects
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libopenblas0)  # libhuge_ctr.so loads it by name, which packaging tools do not detect
 include(CPack)

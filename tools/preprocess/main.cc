@@ -1,4 +1,4 @@
-// preprocess: converts click logs and other text tables to training data. The command line.
+// preprocess: the command line of the program that converts click logs and other text tables to training data.
 #include <map>
 
 #include "config/checked_json.h"
@@ -39,10 +39,10 @@ struct Arguments {
   bool random = false, integers = false, brackets = false;
   int key_bits = 32;
   PreprocessOptions make;
-  std::optional<SavedColumns> saved;  // of --apply
+  std::optional<SavedColumns> saved;  // read from --apply
 };
 
-/// Reads what --apply names. Errors: Error(usage) for an option that it decides.
+/// Reads the saved preprocessing of --apply. Errors: Error(usage) for an option that the saved preprocessing decides.
 void read_saved(Arguments& given, const CommandLine& app) {
   if (given.apply.empty()) return;
   for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
@@ -67,7 +67,7 @@ double number(const std::string& text, const char* option) {
   return value;
 }
 
-/// Reads how numbers are written: FORMAT or COLUMN=FORMAT, and COLUMN=UNIT.
+/// Parses number formats and units: FORMAT or COLUMN=FORMAT, and COLUMN=UNIT.
 void read_notations(const Arguments& given, TextRoles& roles) {
   for (const std::string& text : given.number_formats) {
     const size_t equals = text.rfind('=');

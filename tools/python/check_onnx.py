@@ -17,7 +17,7 @@ LARGEST_ROWS_ONE_BY_ONE = 256
 
 
 def largest_difference(session, rows, batch):
-    """The largest difference over all outputs and rows, scored in batches; and the number of rows."""
+    """Returns the largest difference over all outputs and rows, scored in batches, and the number of rows."""
     inputs, outputs = [i.name for i in session.get_inputs()], [o.name for o in session.get_outputs()]
     count = len(rows[outputs[0]])
     if batch == 1:

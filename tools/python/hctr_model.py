@@ -27,12 +27,12 @@ class ModelError(Exception):
 
 @dataclass
 class Table:
-    """The rows of an embedding, in the order of the file: sorted by slot and key, or in a checkpoint by row number."""
+    """The rows of an embedding in file order: sorted by (slot, key), or in a checkpoint by row number."""
 
     name: str
     keys: np.ndarray  # int64 [rows]
     vectors: np.ndarray  # float32 [rows, dim]
-    slots: np.ndarray = None  # int64 [rows] where rows belong to slot and key, else None
+    slots: np.ndarray = None  # int64 [rows] if rows belong to (slot, key) pairs, else None
     _index: dict = field(default=None, repr=False)
 
     @property
@@ -43,7 +43,9 @@ class Table:
         return len(self.keys)
 
     def vectors_of(self, keys, slot=None):
-        """float32 [len(keys), dim]: the vectors of keys, in `slot` if rows belong to slots; zeros if unknown."""
+        """The vectors of keys, float32 [len(keys), dim]; zeros for unknown keys. `slot`: for rows that belong to (slot,
+        key) pairs.
+        """
         if (slot is None) != (self.slots is None):
             owner = "keys alone" if self.slots is None else "slot and key"
             raise ValueError(f"table '{self.name}': rows belong to {owner}")
@@ -63,7 +65,7 @@ class Model:
     dense: dict  # "<top>/<weight>" -> float32 array, in the order of the file
     tables: dict  # "<top>" -> Table, in the order of the config
     state: dict = field(default_factory=dict)  # "<top>/<name>" -> float32 array: running statistics of layers
-    metrics: dict = field(default_factory=dict)  # from the evaluation of this model, if known
+    metrics: dict = field(default_factory=dict)  # metrics of this model's evaluation, if known
     summary: dict = field(default_factory=dict)  # summary.json of a run folder
     config: dict = None  # if saved
 
@@ -71,7 +73,7 @@ class Model:
 def load(model, config=None):
     """Reads a run folder, a checkpoint, the newest model of a snapshot_prefix, or PREFIX@ITERATION.
 
-    `config`: the path of the config, or its content, for a prefix without the manifest that contains it.
+    `config`: the config's path or content, for a prefix without a manifest that contains the config.
     """
     path = Path(model)
     if isinstance(config, (str, Path)):
@@ -162,7 +164,7 @@ def _expect_one_run(prefix, iterations):
 
 
 def _iterations(prefix):
-    # Not Path(prefix).parent: "out/" has its files in "out", with names that begin with "_dense_".
+    # Not Path(prefix).parent: the prefix "out/" means files in folder "out" whose names begin with "_dense_".
     folder, _, start = prefix.rpartition("/")
     folder = Path(folder or ("/" if prefix.startswith("/") else "."))
     name = re.compile(re.escape(start) + r"_dense_(\d+)\.model")
@@ -208,7 +210,8 @@ def _embeddings(config):
     layers = (config or {}).get("layers", [])
     slots = {}
     for sparse in layers[0].get("sparse", []) if layers else []:
-        slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])  # default: as many as the data name
+        # default: unlimited, the number of columns of the data
+        slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])
     found = []
     for layer in layers[1:]:
         if "sparse_embedding_hparam" not in layer:
@@ -223,7 +226,7 @@ def _embeddings(config):
 
 def _read_table(path, section):
     name, dim, by_slot = section["name"], section["dim"], section["by_slot"]
-    if path.is_dir():  # as written since version 3.1
+    if path.is_dir():  # the folder format of version 3.1
         keys = np.fromfile(path / "key", "<i8")
         vectors = np.fromfile(path / "emb_vector", "<f4").reshape(len(keys), dim)
         return Table(name, keys, vectors, np.fromfile(path / "slot_id", "<i8") if by_slot else None)
@@ -255,7 +258,7 @@ def _load_checkpoint(folder):
     dense = {
         name: array
         for name, array in ranks[0].under("weights/").items()
-        if not re.search(r"/state\d$", name)  # the optimizer's
+        if not re.search(r"/state\d$", name)  # optimizer states
     }
     model = Model(str(folder), progress["iterations"], dense, {}, config=config, metrics=progress.get("metrics", {}))
     model.state = ranks[0].under("layers/")
@@ -287,7 +290,7 @@ class _State:
         kind = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "i32": "<i4", "i64": "<i8", "u32": "<u4", "u8": "u1"}
         size = int(np.prod(array["shape"]))
         values = np.fromfile(self.path, kind[array["type"]], size, offset=array["offset"])
-        if array["type"] == "bf16":  # the upper half of a float
+        if array["type"] == "bf16":  # bf16 is the upper half of an f32
             values = (values.astype(np.uint32) << 16).view(np.float32)
         return values.reshape(array["shape"])
 
@@ -301,7 +304,8 @@ class _State:
             raise ModelError(
                 f"'{self.path}': table '{section['name']}' has rows without keys or cut rows; load model files instead"
             )
-        first = self.values[scope + "first_row"] - 1  # a shared row may precede the rows of single keys
+        # a row that several keys share may precede the rows of single keys
+        first = self.values[scope + "first_row"] - 1
         keys = self.read(scope + "keys").reshape(-1)[first:]
         vectors = self.read(scope + "vectors").reshape(-1, section["dim"])[first:].astype(np.float32)
         slots = self.read(scope + "slots").reshape(-1)[first:].astype(np.int64) if section["by_slot"] else None
@@ -310,7 +314,7 @@ class _State:
 
 # ---- Keys of texts ----------------------------------------------------------------------------------------------------
 
-NO_KEY = -(2**63)  # pads a slot without a key in an ONNX model, unless its model.json has another "no_key"
+NO_KEY = -(2**63)  # the key of an empty slot in an ONNX model, unless its model.json has another "no_key"
 _ALL_KEYS = 2**63 - 1
 _MASK = 2**64 - 1
 
@@ -318,8 +322,8 @@ _MASK = 2**64 - 1
 def keys_of_slots(config):
     """For each slot of Csv data, in order: a function that converts the text of a value to its key.
 
-    A missing value, empty or listed in "missing", gives the slot's "default" if it has one, else the model's no_key.
-    `config`: from a run folder, a checkpoint or model.json of an export, or its path.
+    A missing value, empty or listed in "missing", gets the slot's "default"; without a default, the model's no_key.
+    `config`: the config of a run folder, of a checkpoint, or of an export's model.json; or its path.
     """
     if isinstance(config, (str, Path)):
         config = _json(Path(config))
@@ -328,7 +332,7 @@ def keys_of_slots(config):
     if data.get("format") != "Csv":
         raise ModelError(f"keys of texts are those of Csv data, and this is {data.get('format', 'Norm')}")
     section = data["csv"]
-    functions, base, spaces = [], 0, {}  # spaces: the seed and the base of the first slot of each key space
+    functions, base, spaces = [], 0, {}  # spaces: for each key space, the seed and the base of its first slot
     for group in section["slots"]:
         rule, buckets, space = group.get("keys") or "hash", group.get("buckets") or 0, group.get("key_space")
         if rule == "vocabulary":
@@ -362,7 +366,7 @@ def _key_function(section, rule, seed, base, buckets, default, no_key):
 
 
 def _signed(number):
-    """The key of a number of 64 bits, which may be unsigned."""
+    """The key of a 64-bit number, which may be unsigned."""
     return number - 2**64 if number >= 2**63 else number
 
 

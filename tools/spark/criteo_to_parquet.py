@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Converts Criteo's click logs to Parquet with PySpark: on a cluster, with the same numbers as `preprocess --passes 2`.
+"""Converts Criteo's click logs to Parquet with PySpark on a cluster. Ids are numbered as by `preprocess --passes 2`.
 
     spark-submit tools/spark/criteo_to_parquet.py --train day_0.gz day_1.gz --eval day_23.gz --out hdfs:///criteo --min-count 6 --log
 
@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 INTEGERS = [f"I{i}" for i in range(1, 14)]
 CATEGORIES = [f"C{i}" for i in range(1, 27)]
-BROADCAST = 2000000  # a column with fewer ids has them broadcast, which saves sorting the rows by the column
+BROADCAST = 2000000  # the ids of a column with fewer ids are broadcast, which avoids sorting the rows by this column
 
 
 def read_rows(spark, files):

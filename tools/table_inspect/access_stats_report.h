@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Prints counts and histograms, and returns {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
-/// "by_steps_unseen"}, without those that the file does not have.
+/// Prints counts and histograms. Returns {"steps", "rows", "occurrences", "most_occurrences", "by_occurrences",
+/// "by_steps_unseen"}, without the members that the file lacks.
 Json show_access_stats(const AccessStatsHead&, const AccessStatsSummary&);
 
 }  // namespace hctr

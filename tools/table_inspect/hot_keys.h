@@ -37,7 +37,7 @@ class NormsOfKeys {
 /// Returns "key 7", or "slot 2, key 7".
 std::string name_of(bool by_slot, uint64_t slot, int64_t key);
 
-/// Prints them under a title, and returns [{"slot", "key", "times", "norm"}, ...].
+/// Prints the keys under a title, and returns [{"slot", "key", "times", "norm"}, ...].
 Json show_hottest(const std::string& title, bool by_slot, const std::vector<HotKey>&, const NormsOfKeys&);
 
 }  // namespace hctr

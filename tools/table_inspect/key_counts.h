@@ -13,7 +13,7 @@ namespace hctr {
 
 struct KeyCounts {
   int64_t samples = 0;
-  /// The counts by slot (0 for a table whose slots share rows) and key.
+  /// Counts by (slot, key); slot is 0 if the table's slots share rows.
   std::map<uint64_t, std::unordered_map<int64_t, int64_t>> of_slot;
   int64_t of(uint64_t slot, int64_t key) const;
 };

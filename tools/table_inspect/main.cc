@@ -1,4 +1,4 @@
-// table_inspect: summarizes a saved embedding table. The command line and the printed report.
+// table_inspect: the command line and the report of the program that summarizes a saved embedding table.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -37,7 +37,7 @@ struct Arguments {
   int64_t top = 10, count = 0;
 };
 
-/// Returns k of "<prefix><k>_sparse_<iteration>.model"; nothing for any other name.
+/// Returns k for "<prefix><k>_sparse_<iteration>.model"; none for other names.
 std::optional<size_t> number_in_name(const std::string& file) {
   const std::string name = fs::path(file).filename().string();
   const size_t end = name.find("_sparse_");
@@ -69,7 +69,7 @@ size_t which_embedding(const Arguments& given, const Config& config) {
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
-/// Shows how many rows of a file were read. The bar appears when their total is known.
+/// Shows how many rows of a file have been read. The bar appears when the file's number of rows is known.
 class RowsRead {
  public:
   explicit RowsRead(std::string what) : what_(std::move(what)) {}
@@ -226,7 +226,7 @@ Json show_keys(const char* what, const std::vector<SlotKey>& keys, bool by_slot,
   return shown;
 }
 
-/// A delta: what it has of each table.
+/// Reports a delta: its changed rows and removed keys of each table.
 void inspect_delta(const Arguments& given) {
   const ModelManifest delta = delta_manifest(given.file);
   for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);

@@ -1,4 +1,4 @@
-/* Part of huge_ctr.h, embeddings: hctr/embedding.h says what each field and call means. */
+/* Part of huge_ctr.h: embedding sets. hctr/embedding.h documents the fields and calls of the same names. */
 #ifndef HCTR_C_EMBEDDING_H
 #define HCTR_C_EMBEDDING_H
 
@@ -27,7 +27,7 @@ enum {                                                                          
        HCTR_ADAMAX = 9,
        HCTR_ADADELTA = 10
 };
-enum { HCTR_LOCAL = 0, HCTR_GLOBAL = 1, HCTR_LAZY_GLOBAL = 2 };                   /* rows that an update changes */
+enum { HCTR_LOCAL = 0, HCTR_GLOBAL = 1, HCTR_LAZY_GLOBAL = 2 }; /* hctr_optimizer.rows: rows that an update changes */
 enum { HCTR_FORMULA_CONFIG = 0, HCTR_FORMULA_TORCH = 1, HCTR_FORMULA_KERAS = 2 }; /* formulas of optimizers */
 enum { HCTR_UNIFORM = 0, HCTR_NORMAL = 1, HCTR_CONSTANT = 2, HCTR_BY_ROWS = 3 };  /* initial values */
 enum { HCTR_ROWS_F32 = 0, HCTR_ROWS_F16 = 1, HCTR_ROWS_BF16 = 2 };                /* formats of rows */
@@ -36,24 +36,25 @@ enum {
   HCTR_PLACE_WHOLE = 1,
   HCTR_PLACE_SPREAD = 2,
   HCTR_PLACE_REPLICATED = 3
-}; /* rows on ranks */
+}; /* placement of rows on ranks */
 enum { HCTR_FULL_ERROR = 0, HCTR_EVICT_LRU = 1, HCTR_EVICT_LFU = 2, HCTR_IGNORE = 3 }; /* when a table is full */
 
-/* A rank of a group that shares the tables of embeddings: hctr/ranks.h. Calls of embeddings of a group that wait for
- * the other ranks are those that hctr/embedding.h calls collective. */
+/* A rank of a group that shares embedding tables (hctr/ranks.h). Calls marked "Collective" in hctr/embedding.h wait for
+ * the other ranks of the group. */
 typedef struct hctr_rank hctr_rank;
-/* The value of a variable of the environment, valid until the next call; NULL: it is not set. Called by any thread. */
+/* Returns the value of an environment variable, valid until the next call; NULL: the variable is not set. Called by any
+ * thread. */
 typedef const char* (*hctr_environment)(void* user, const char* name);
 
 typedef struct hctr_join {
   size_t size;
-  int32_t ranks;       /* of this process; 0: 1 */
-  const char* address; /* of process 0; NULL: as the launcher says in the environment, or this process is alone */
+  int32_t ranks;       /* ranks in this process; 0: 1 */
+  const char* address; /* address of process 0; NULL: from the launcher's environment variables, or the only process */
   int32_t port;
   int32_t process;
   int32_t processes;       /* 0: 1 */
   const char* secret;      /* NULL: none */
-  int32_t call_seconds;    /* 0: 60; below 0: no limit */
+  int32_t call_seconds;    /* 0: 60; negative: no timeout */
   int32_t join_seconds;    /* 0: 300 */
   int32_t silence_seconds; /* 0: 20 */
   hctr_environment environment;
@@ -62,8 +63,9 @@ typedef struct hctr_join {
   void* log_user;
 } hctr_join;
 
-/* ranks: [ranks of this process]. Each handle is for one thread at a time. Embeddings keep what they need of a rank:
- * destroy its handle once they are made, so that its end is noticed by the others. */
+/* ranks: [ranks of this process]. Each handle is used by one thread at a time. An embedding set holds a reference to
+ * its rank. Destroy the handle when the sets are created: the rank then counts as lost when its sets are destroyed, and
+ * the other ranks are notified. */
 HCTR_API hctr_status hctr_ranks_create(const hctr_join* join, hctr_rank** ranks);
 HCTR_API void hctr_rank_destroy(hctr_rank* rank);
 HCTR_API hctr_status hctr_rank_number(const hctr_rank* rank, int32_t* number, int32_t* of);
@@ -75,7 +77,7 @@ typedef struct hctr_optimizer {
   float beta1, beta2, epsilon, momentum, smoothing, initial;
   float beta, lambda1, lambda2, weight_decay, most_gradient;
 } hctr_optimizer;
-/* The defaults of a rule, of a config, torch.optim or tf.keras.optimizers. */
+/* Returns the defaults of a rule (HCTR_SGD, ...) in a config, torch.optim or tf.keras.optimizers. */
 HCTR_API hctr_status hctr_optimizer_defaults(int32_t rule, int32_t formula, hctr_optimizer* optimizer);
 
 typedef struct hctr_table {
@@ -84,7 +86,7 @@ typedef struct hctr_table {
   int64_t dim;
   int64_t rows;
   int32_t format;
-  const hctr_optimizer* optimizer; /* NULL: Adam, as hctr_optimizer_defaults() gives it */
+  const hctr_optimizer* optimizer; /* NULL: Adam with the values of hctr_optimizer_defaults() */
   int32_t initial;
   float initial_value; /* 0 with HCTR_UNIFORM: 0.05 */
   int64_t most_rows;
@@ -93,8 +95,8 @@ typedef struct hctr_table {
   double admit_probability; /* 0: 1 */
   int64_t expire_after;
   int32_t marks_changes;
-  int32_t placement; /* of its rows on several ranks */
-  int32_t whole_on;  /* of a whole table: 1 + the rank that has it; 0: it is chosen */
+  int32_t placement; /* HCTR_PLACE_... */
+  int32_t whole_on;  /* HCTR_PLACE_WHOLE: 1 + the owner rank; 0: chosen automatically */
 } hctr_table;
 
 typedef struct hctr_feature {
@@ -105,28 +107,28 @@ typedef struct hctr_feature {
   int32_t weighted;
 } hctr_feature;
 
-/* Memory of the device, aligned to 256 bytes, that work on the stream may use; NULL: there is no more. */
+/* Returns device memory aligned to 256 bytes for work on the stream; NULL: out of memory. */
 typedef void* (*hctr_allocate)(size_t bytes, void* stream, void* user);
 typedef void (*hctr_free)(void* memory, size_t bytes, void* stream, void* user);
 
 typedef struct hctr_embedding_options {
   size_t size;
-  const hctr_table* tables; /* one after another, each of tables[0].size bytes; likewise features */
+  const hctr_table* tables; /* contiguous, each tables[0].size bytes; features likewise */
   size_t table_count;
   const hctr_feature* features;
   size_t feature_count;
-  int32_t gpu;     /* -1: the CPU. 0 is the first GPU, so set it */
+  int32_t gpu;     /* -1: the CPU. Always set this field: 0 is the first GPU */
   void* stream;    /* cudaStream_t; NULL: the default stream */
   int32_t threads; /* 0: 1 */
   uint64_t seed;
   int32_t batches;      /* 0: 2 */
   int64_t most_keys;    /* 0: 2^24 */
-  int64_t device_bytes; /* 0: what is free */
+  int64_t device_bytes; /* 0: the free memory */
   int64_t host_bytes;
   const char* disk; /* NULL: none */
   int64_t disk_bytes;
-  const hctr_rank* rank;  /* NULL: the tables belong to one set */
-  hctr_allocate allocate; /* NULL: the driver gives memory */
+  const hctr_rank* rank;  /* NULL: no group; this set has all rows */
+  hctr_allocate allocate; /* NULL: the driver allocates */
   hctr_free free;
   void* allocator_user;
 } hctr_embedding_options;
@@ -135,8 +137,8 @@ typedef struct hctr_embedding_options {
 typedef struct hctr_feature_keys {
   size_t size;
   hctr_array keys;    /* [count], i32 u32 i64 u64 */
-  hctr_array offsets; /* [samples + 1], i32 i64; data NULL: one key each */
-  hctr_array weights; /* [count], f32; data NULL: all are 1 */
+  hctr_array offsets; /* [samples + 1], i32 i64; data NULL: one key per sample */
+  hctr_array weights; /* [count], f32; data NULL: all weights are 1 */
 } hctr_feature_keys;
 
 typedef struct hctr_update {
@@ -156,7 +158,7 @@ typedef struct hctr_row_gradients {
 HCTR_API hctr_status hctr_embedding_create(const hctr_embedding_options* options, hctr_embedding** embedding);
 HCTR_API void hctr_embedding_destroy(hctr_embedding* embedding);
 HCTR_API hctr_status hctr_embedding_set_stream(hctr_embedding* embedding, void* stream);
-/* Arrays of keys and vectors: one for each feature. Vectors: f32 [samples, dim], or [count, dim] with HCTR_NONE. */
+/* keys, vectors: [features]. Each element of vectors is f32 [samples, dim], or [count, dim] with HCTR_NONE. */
 HCTR_API hctr_status hctr_embedding_forward(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
                                             const hctr_array* vectors, int64_t* batch);
 HCTR_API hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
@@ -166,19 +168,19 @@ HCTR_API hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t s
                                             const int64_t* keys_of_features);
 HCTR_API hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t samples,
                                                    const int64_t* keys_of_features);
-/* Bytes of the caller's allocator that the embeddings have now. */
+/* Bytes currently allocated from the caller's allocator. */
 HCTR_API hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes);
-/* weights: of each feature the gradient of its weights, f32 [count]; data NULL: not wanted. */
+/* weights: [features], receives the gradient of each feature's weights, f32 [count]; data NULL: not computed. */
 HCTR_API hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t batch,
                                                      const hctr_array* gradients, const hctr_array* weights);
 HCTR_API hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                            const hctr_update* update);
-/* keys: [tables], how many of each this rank looks up. */
+/* keys: [tables], receives the number of keys that this rank looks up in each table. */
 HCTR_API hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int64_t batch, int64_t* keys);
-/* to: one for each table. rows: [tables]. */
+/* to: [tables], receives keys and gradients. rows: [tables], receives the number of rows. */
 HCTR_API hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                                   const hctr_row_gradients* to, int64_t* rows);
-/* The same, and the batch goes on: hctr_embedding_update() may follow. */
+/* Like hctr_embedding_row_gradients(), without ending the batch: hctr_embedding_update() may follow. */
 HCTR_API hctr_status hctr_embedding_read_row_gradients(hctr_embedding* embedding, int64_t batch,
                                                        const hctr_array* gradients, const hctr_row_gradients* to,
                                                        int64_t* rows);
@@ -188,26 +190,27 @@ HCTR_API hctr_status hctr_embedding_lookup(hctr_embedding* embedding, int64_t sa
 HCTR_API hctr_status hctr_embedding_updates(hctr_embedding* embedding, int64_t* updates);
 HCTR_API hctr_status hctr_embedding_set_updates(hctr_embedding* embedding, int64_t updates);
 HCTR_API hctr_status hctr_embedding_rows(hctr_embedding* embedding, const char* table, int64_t* rows);
-/* A block of rows in memory of the host: keys [count], vectors [count, dim], states [state_count] likewise. Not 0 ends
- * the export. */
+/* Receives a block of rows in host memory: keys [count], vectors [count, dim], states [state_count], each shaped like a
+ * state of hctr::TableRows. A nonzero result ends the export. */
 typedef int (*hctr_rows_sink)(void* user, int64_t count, const int64_t* keys, const float* vectors,
                               const float* const* states, int32_t state_count);
-/* changed: those alone that may have changed since hctr_embedding_note_exported(). */
+/* changed: nonzero exports only rows that may have changed since hctr_embedding_note_exported(). */
 HCTR_API hctr_status hctr_embedding_export(hctr_embedding* embedding, const char* table, int states, int changed,
                                            hctr_rows_sink sink, void* user);
 HCTR_API hctr_status hctr_embedding_note_exported(hctr_embedding* embedding);
-/* keys: i64 [count]; vectors: f32 [count, dim], contiguous, data NULL: initial values; states likewise. All on the
- * host. */
+/* keys: i64 [count]; vectors: f32 [count, dim], contiguous; data NULL: initial values. states [state_count]: contiguous
+ * f32 arrays. All arrays are in host memory. */
 HCTR_API hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, const hctr_array* keys,
                                            const hctr_array* vectors, const hctr_array* states, int32_t state_count);
-/* Removes the rows of these keys; removed: NULL, or gets how many that were. */
+/* Removes the rows of these keys. removed: receives the number of removed rows; may be NULL. */
 HCTR_API hctr_status hctr_embedding_remove(hctr_embedding* embedding, const char* table, const int64_t* keys,
                                            int64_t count, int64_t* removed);
-/* The keys whose rows have gone since hctr_embedding_note_exported(), at most `most`; count gets how many there are. */
+/* Writes at most `most` keys whose rows were removed since hctr_embedding_note_exported(). count: receives the number
+ * of all such keys. */
 HCTR_API hctr_status hctr_embedding_removed_keys(hctr_embedding* embedding, const char* table, int64_t* keys,
                                                  int64_t most, int64_t* count);
-/* Figures of a table by name: memory (rows, rows_on_host, rows_on_disk, device_bytes, host_bytes), then the counts of
- * its policy (rows_evicted, ...). */
+/* Passes statistics of a table by name: memory (rows, rows_on_host, rows_on_disk, device_bytes, host_bytes), then the
+ * counts of its row policy (rows_evicted, ...). */
 typedef void (*hctr_figure)(void* user, const char* name, int64_t value);
 HCTR_API hctr_status hctr_embedding_figures(hctr_embedding* embedding, const char* table, hctr_figure figure,
                                             void* user);

@@ -1,4 +1,4 @@
-/* Part of huge_ctr.h, tables in memory, in the layout of Arrow:
+/* Part of huge_ctr.h: data frames in memory, in Arrow's layout:
  * https://arrow.apache.org/docs/format/CDataInterface.html */
 #ifndef HCTR_C_FRAME_H
 #define HCTR_C_FRAME_H
@@ -16,17 +16,18 @@ struct ArrowSchema;
 struct ArrowArray;
 struct ArrowArrayStream;
 
-/* Columns of numbers, booleans, texts, lists of them and dictionaries. Its name takes the place of a file as a source,
- * in this process, where the Data layer names columns (Csv, Parquet). Nothing is copied. */
+/* A data frame. Its columns have numbers, booleans, texts, lists of these types, or dictionaries. hctr_frame_source()
+ * names the frame as a data source in this process, in place of a file, for a Data layer that names columns (Csv,
+ * Parquet). Nothing is copied. */
 typedef struct hctr_frame hctr_frame;
-/* Takes possession of schema and batches, also where it fails. */
+/* Takes ownership of schema and batches, even if the call fails. */
 HCTR_API hctr_status hctr_frame_create(struct ArrowSchema* schema, struct ArrowArray* const* batches, size_t count,
                                        hctr_frame** frame);
 HCTR_API hctr_status hctr_frame_from_stream(struct ArrowArrayStream* stream, hctr_frame** frame);
 HCTR_API int64_t hctr_frame_rows(const hctr_frame* frame);
-/* "memory:/1"; valid as long as the frame. */
+/* The frame's source name, such as "memory:/1"; valid until the frame is destroyed. */
 HCTR_API const char* hctr_frame_source(const hctr_frame* frame);
-/* Whoever reads the table goes on, and releases it at the end. */
+/* Drops the caller's reference. Running readers keep the data until they end. */
 HCTR_API void hctr_frame_destroy(hctr_frame* frame);
 
 #ifdef __cplusplus

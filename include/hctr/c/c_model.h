@@ -1,4 +1,4 @@
-/* Part of huge_ctr.h, trained models: hctr/model.h says what each field and call means. */
+/* Part of huge_ctr.h: trained models. hctr/model.h documents the fields and calls of the same names. */
 #ifndef HCTR_C_MODEL_H
 #define HCTR_C_MODEL_H
 
@@ -19,7 +19,7 @@ enum { HCTR_AUTOMATIC = 0, HCTR_CPU = 1, HCTR_CUDA = 2 };
 typedef struct hctr_model_options {
   size_t size;
   const char* model;  /* a run folder, a checkpoint, a snapshot_prefix, or a dense model file */
-  const char* config; /* NULL: the one that is saved with the model */
+  const char* config; /* NULL: the config saved with the model */
   const char* const* changes;
   size_t change_count;
   int32_t device;
@@ -29,14 +29,14 @@ typedef struct hctr_model_options {
   void* log_user;
   hctr_getenv getenv;
   hctr_setenv setenv;
-  const struct hctr_store_view* tables; /* NULL: the model has its own */
+  const struct hctr_store_view* tables; /* NULL: the model loads its own tables */
 } hctr_model_options;
 
 typedef struct hctr_tensor {
   size_t size;
   int32_t role;
-  const char* name; /* valid as long as the model that is loaded */
-  int64_t columns;  /* of a sample; of keys: its slots */
+  const char* name; /* valid until the model is replaced or destroyed */
+  int64_t columns;  /* columns of a sample; keys: slots of a sample */
 } hctr_tensor;
 
 typedef struct hctr_model_input {
@@ -45,36 +45,37 @@ typedef struct hctr_model_input {
   hctr_array
       data; /* dense: f32 [samples, columns]. Keys: i32 u32 i64 u64 [count], or [samples, slots] without offsets */
   hctr_array offsets; /* [samples * slots + 1]; data NULL: every slot has one key */
-  void* stream;       /* of data on a GPU: the cudaStream_t after whose queued work they are there; NULL: the default */
+  void* stream;       /* data on a GPU: the cudaStream_t whose queued work produces the data; NULL: the default */
 } hctr_model_input;
 
 typedef struct hctr_model_output {
   size_t size;
   const char* name;
   hctr_array scores; /* f32 [samples, columns] */
-  void* stream;      /* on a GPU: the cudaStream_t after whose queued work they may be written; NULL: the default */
+  void* stream;      /* scores on a GPU: written after the work queued on this cudaStream_t; NULL: the default */
 } hctr_model_output;
 
 HCTR_API hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model);
 HCTR_API hctr_status hctr_model_replace(hctr_model* model, const hctr_model_options* options);
 HCTR_API void hctr_model_destroy(hctr_model* model);
 HCTR_API hctr_status hctr_model_describe(hctr_model* model, size_t* inputs, size_t* outputs, int64_t* iteration);
-/* index: from 0; inputs first, then outputs. */
+/* index: counts inputs from 0, then outputs. */
 HCTR_API hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_tensor* tensor);
 HCTR_API hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs,
                                       size_t input_count, const hctr_model_output* outputs, size_t output_count);
 
-/* What is scored, of the rows that follow: f32 [rows, columns] of each output; NaN for a bad record that was left out.
- * Not 0 ends the work, with HCTR_INTERRUPTED. */
+/* Receives the scores of consecutive rows: f32 [rows, columns] for each output; NaN for a skipped bad record. A nonzero
+ * result ends the call with HCTR_INTERRUPTED. */
 typedef int (*hctr_scored_rows)(void* user, int64_t rows, const hctr_model_output* outputs, size_t output_count);
-/* Scores all samples of a source in the format of the model's config: files, or a table in memory. */
+/* Scores all samples of a source (files, or a hctr_frame) in the format of the model's config. */
 HCTR_API hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_scored_rows rows, void* user);
-/* The inputs that samples of such a source become, in batches; offsets of keys are those of the batch. partial: columns
- * of slots may be missing, which then have no keys. */
+/* Converts the samples of a source to inputs for hctr_model_score(), in batches. Offsets count keys within the batch.
+ * partial: slot columns may be missing; the bags of these slots are empty. */
 typedef int (*hctr_encoded_samples)(void* user, int64_t samples, const hctr_model_input* inputs, size_t input_count);
 HCTR_API hctr_status hctr_model_encode(hctr_model* model, const char* source, int32_t partial,
                                        hctr_encoded_samples samples, void* user);
-/* "the final model of run 'runs/a', iteration 60", and the device; valid until the next call of this thread. */
+/* Returns a name such as "the final model of run 'runs/a', iteration 60", and the device. Valid until the next call of
+ * this thread. */
 HCTR_API hctr_status hctr_model_about(hctr_model* model, const char** name, const char** device);
 
 #ifdef __cplusplus

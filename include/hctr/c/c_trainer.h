@@ -1,4 +1,4 @@
-/* Part of huge_ctr.h, training: hctr/trainer.h says what each field and call means. */
+/* Part of huge_ctr.h: training. hctr/trainer.h documents the fields and calls of the same names. */
 #ifndef HCTR_C_TRAINER_H
 #define HCTR_C_TRAINER_H
 
@@ -17,12 +17,12 @@ typedef struct hctr_trainer hctr_trainer;
 
 typedef struct hctr_trainer_options {
   size_t size;
-  const char* config;      /* a file; with config_text its name in messages */
-  const char* config_text; /* JSON; NULL: config is read */
+  const char* config;      /* a file; with config_text: only its name in messages */
+  const char* config_text; /* JSON; NULL: the file `config` is read */
   const char* const* changes;
   size_t change_count;
-  const char* run_folder; /* NULL: none is written */
-  const char* resume;     /* a checkpoint, or "latest"; NULL: training starts anew */
+  const char* run_folder; /* NULL: no run folder is written */
+  const char* resume;     /* a checkpoint, or "latest"; NULL: a new run */
   int32_t device;
   int32_t threads; /* 0: all usable cores */
   hctr_log log;
@@ -48,18 +48,19 @@ typedef struct hctr_trainer_state {
   double seconds;
   int64_t evaluated_at; /* -1: never */
   int64_t passes;
-  double epoch;                     /* NaN: not known */
-  const hctr_metric_value* metrics; /* of the last evaluation; valid until the next call, or the end of the callback */
+  double epoch; /* NaN: unknown */
+  const hctr_metric_value*
+      metrics; /* of the last evaluation; valid until the next call, in a callback until it returns */
   size_t metric_count;
 } hctr_trainer_state;
 
-/* What is -1 is as the config says. */
+/* -1 selects the config's value. */
 typedef struct hctr_fit_options {
   size_t size;
   int64_t iteration, passes, display, eval_interval, snapshot;
 } hctr_fit_options;
 
-/* Files of weights and states; NULL: stay as they are. Tables by name, one file each. */
+/* Files of weights and states; NULL: unchanged. table_files[i] is the file of table_names[i]. */
 typedef struct hctr_weight_files {
   size_t size;
   const char* dense;
@@ -72,18 +73,19 @@ typedef struct hctr_weight_files {
   size_t table_state_count;
 } hctr_weight_files;
 
-enum { HCTR_REACHED = 0, HCTR_PASS_ENDED = 1, HCTR_METRIC = 2, HCTR_STOPPED = 3 }; /* why a call ended */
+enum { HCTR_REACHED = 0, HCTR_PASS_ENDED = 1, HCTR_METRIC = 2, HCTR_STOPPED = 3 }; /* the reason why a call ended */
 
-/* At a display or behind an evaluation; not 0 stops training. */
+/* Called at a display or after an evaluation. A nonzero result stops training. */
 typedef int (*hctr_trainer_callback)(void* user, const hctr_trainer_state* state);
 HCTR_API hctr_status hctr_trainer_create(const hctr_trainer_options* options, hctr_trainer** trainer);
 HCTR_API void hctr_trainer_destroy(hctr_trainer* trainer);
 HCTR_API hctr_status hctr_trainer_on_display(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
 HCTR_API hctr_status hctr_trainer_on_evaluation(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
-/* iteration: 0: to the end that the config says. ended: NULL, or gets why. Likewise below. */
+/* iteration: 0 trains to the config's end. ended: receives the reason (HCTR_REACHED, ...); may be NULL, in all calls
+ * below. */
 HCTR_API hctr_status hctr_trainer_fit(hctr_trainer* trainer, int64_t iteration, int32_t* ended);
 HCTR_API hctr_status hctr_trainer_fit_until(hctr_trainer* trainer, const hctr_fit_options* until, int32_t* ended);
-/* Any thread: the call that runs ends after its step, with HCTR_STOPPED. Later calls train on. */
+/* Any thread. The running call ends after its current step with HCTR_STOPPED. Later calls continue training. */
 HCTR_API void hctr_trainer_stop(hctr_trainer* trainer);
 HCTR_API hctr_status hctr_trainer_step(hctr_trainer* trainer, int64_t iterations, int32_t* ended);
 HCTR_API hctr_status hctr_trainer_step_samples(hctr_trainer* trainer, int64_t samples, const hctr_model_input* inputs,
@@ -92,11 +94,12 @@ HCTR_API hctr_status hctr_trainer_evaluate(hctr_trainer* trainer, hctr_metric me
 HCTR_API hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_t samples,
                                                    const hctr_model_input* inputs, size_t input_count,
                                                    hctr_metric metric, void* user);
-/* state: size is set. */
+/* The caller must set state->size. */
 HCTR_API hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state);
-/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. */
+/* Describes the input `index`, from 0, of hctr_trainer_step_samples(). count: receives the number of inputs; may be
+ * NULL. */
 HCTR_API hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor* tensor, size_t* count);
-/* Below 0: that of the schedule. */
+/* A negative rate selects the config's schedule. */
 HCTR_API hctr_status hctr_trainer_set_learning_rate(hctr_trainer* trainer, double rate);
 HCTR_API hctr_status hctr_trainer_set_source(hctr_trainer* trainer, const char* source);
 HCTR_API hctr_status hctr_trainer_set_evaluation_source(hctr_trainer* trainer, const char* source);

@@ -1,4 +1,5 @@
-/* Part of huge_ctr.h, what is done with a saved model: hctr/use_model.h says what each field and call means. */
+/* Part of huge_ctr.h: evaluation, prediction and export of saved models. hctr/use_model.h documents the fields and
+ * calls of the same names. */
 #ifndef HCTR_C_USE_H
 #define HCTR_C_USE_H
 
@@ -12,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Ends work that runs with it, after what it is at, with HCTR_INTERRUPTED. Any thread may set it; it stays set. */
+/* A stop flag. Calls that were given this flag end after their current step with HCTR_INTERRUPTED. Any thread may set
+ * the flag, and it cannot be cleared. */
 typedef struct hctr_stop hctr_stop;
 HCTR_API hctr_status hctr_stop_create(hctr_stop** stop);
 HCTR_API void hctr_stop_set(hctr_stop* stop);
@@ -21,10 +23,10 @@ HCTR_API void hctr_stop_destroy(hctr_stop* stop);
 typedef struct hctr_use_options {
   size_t size;
   const char* model;
-  const char* config; /* NULL: the one that is saved with the model */
+  const char* config; /* NULL: the config saved with the model */
   const char* const* changes;
   size_t change_count;
-  const char* data; /* NULL: the eval_source of the config */
+  const char* data; /* NULL: the config's eval_source */
   int32_t device;
   int32_t threads; /* 0: all usable cores */
   int32_t allow_unmatched;
@@ -32,7 +34,7 @@ typedef struct hctr_use_options {
   void* log_user;
   hctr_getenv getenv;
   hctr_setenv setenv;
-  const hctr_stop* stop; /* NULL: nobody stops it */
+  const hctr_stop* stop; /* NULL: the call cannot be stopped */
 } hctr_use_options;
 
 typedef struct hctr_use_summary {
@@ -45,26 +47,27 @@ typedef struct hctr_use_summary {
 
 enum { HCTR_ONNX = 0, HCTR_NPZ = 1, HCTR_SAFETENSORS = 2, HCTR_PARQUET = 3 }; /* formats of exports */
 
-/* A metric, or a file. */
+/* Receives a metric's value, or the path of a written file. */
 typedef void (*hctr_metric)(void* user, const char* name, double value);
 typedef void (*hctr_file)(void* user, const char* path);
-/* How the AUC of the first label, and the scores in the mean, change where a feature has the values of other rows. */
+/* Receives the permutation importance of a feature: the AUC of the first label, and the mean absolute change of the
+ * scores, if the feature's values are shuffled between rows. */
 typedef void (*hctr_importance)(void* user, const char* feature, double auc, double scores_moved);
 
-/* summary: NULL, or gets it. */
+/* summary: receives the result; may be NULL. */
 HCTR_API hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user,
                                    hctr_use_summary* summary);
-/* The same with a model that is loaded, on one rank. source: samples with labels, or NULL: the eval_source of the
- * config. stop: NULL: nobody stops it. What matches nothing is a warning. */
+/* Evaluates a loaded model on one rank. source: labeled samples; NULL: the config's eval_source. stop: may be NULL. A
+ * slot or label whose values match nothing causes a warning. */
 HCTR_API hctr_status hctr_model_evaluate(hctr_model* model, const char* source, const hctr_stop* stop,
                                          hctr_metric metric, void* user, hctr_use_summary* summary);
-/* out: a file that ends in .tsv, .csv or .parquet. keep: columns that are passed on. */
+/* out: a file that ends in .tsv, .csv or .parquet. keep: columns of the source to copy to the output. */
 HCTR_API hctr_status hctr_predict(const hctr_use_options* options, const char* out, const char* const* keep,
                                   size_t keep_count, hctr_use_summary* summary);
-/* out: a folder that is new, or empty. rows: of ONNX, samples that it gets with their scores. */
+/* out: a new or empty folder. rows: for HCTR_ONNX, the number of samples to write to rows.npz with their scores. */
 HCTR_API hctr_status hctr_export(const hctr_use_options* options, int32_t format, const char* out, int64_t rows,
                                  hctr_file file, void* user);
-/* Of at most so many rows. auc: gets that of the scores as they are. */
+/* Scores at most `rows` evaluation samples. auc: receives the AUC without permutation. */
 HCTR_API hctr_status hctr_feature_importance(const hctr_use_options* options, int64_t rows, hctr_importance feature,
                                              void* user, double* auc);
 

@@ -1,11 +1,11 @@
-"""Embedding tables for PyTorch models that grow, have optimizers of their own and any size: docs/pytorch.md.
+"""Embedding tables of any size for PyTorch models, with dynamic growth and their own optimizers: docs/pytorch.md.
 
     import huge_ctr.torch as hct
     tables = [hct.EmbeddingBagConfig(name="user", embedding_dim=64, feature_names=["user"])]
     bags = hct.EmbeddingBagCollection(tables=tables, optimizer="adam", lr=1e-3)
     bags(keys).values().sum().backward()          # the rows are updated
 
-Names and constructors are those of torch.nn and TorchRec, which is not needed.
+Class names and constructors follow torch.nn and TorchRec. TorchRec need not be installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of a set of embeddings between forward and backward, in the order that the library keeps."""
+"""The batches of an embedding set between forward and backward, in the order that the library requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .given import Given
 
 
 class Batches:
-    """The set of a module, and its batches between forward and backward. `make`: makes the set, once it is needed."""
+    """The embedding set of a module, and its batches between forward and backward. `make`: creates the set when
+    needed.
+    """
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         self.tables: list[TableOptions] = tables
@@ -25,9 +27,10 @@ class Batches:
         self._make = make
         self._set: Optional[EmbeddingSet] = None
         self._stream: Optional[int] = None
-        self._open: dict[int, Optional[int]] = {}  # tickets whose backward is due, and their batches
-        self._flight: deque = deque()  # (ticket or None, batch, given), in the order of the library
-        self._early: list = []  # those of prefetch() that wait for their turn
+        # tickets whose backward pass is pending, with their batches (None: released)
+        self._open: dict[int, Optional[int]] = {}
+        self._flight: deque = deque()  # (ticket or None, batch, given), in the library's batch order
+        self._early: list = []  # prefetched batches without a forward pass
 
     # The set.
 
@@ -46,7 +49,7 @@ class Batches:
         return self._set is not None
 
     def close(self) -> None:
-        """The next call makes a new set. Batches under way have no rows then."""
+        """Closes the set; the next call creates a new one. Batches in flight lose their rows."""
         self._open.clear()
         if self._set is not None:
             self._release_before(None)
@@ -54,15 +57,17 @@ class Batches:
         self._set = self._stream = None
 
     def settle(self) -> EmbeddingSet:
-        """The set with no batch under way, as calls for its rows need it."""
+        """The set without batches in flight, which calls on its rows require."""
         if self._set is not None:
             self._release_before(None)
         return self.set()
 
-    # Batches under way.
+    # Batches in flight.
 
     def _release_before(self, batch: Optional[int]) -> None:
-        """Ends the batches before this one, or all; they are prepared again where their backward pass comes."""
+        """Releases the batches before this one, or all batches. A released batch is prepared again for its backward
+        pass.
+        """
         while self._flight and self._flight[0][1] != batch:
             ticket, number, given = self._flight.popleft()
             self.set().release(number)
@@ -81,7 +86,7 @@ class Batches:
         self._flight.popleft()
 
     def at_front(self, ticket: int, given: Given) -> int:
-        """The batch of a ticket, as the first that is under way."""
+        """The batch of a ticket, after making it the first one in flight."""
         batch = self._open[ticket]
         if batch is None:
             return self.begin_again(ticket, given)
@@ -89,7 +94,7 @@ class Batches:
         return batch
 
     def begin_again(self, ticket: Optional[int], given: Given) -> int:
-        """A batch of keys that had one before, alone under way."""
+        """Prepares a released batch again, as the only batch in flight."""
         self._release_before(None)
         again = self.empty_vectors(given)
         batch = self._begin(ticket, given, lambda: self.set().forward(given.keys, *self.places(given, again)))
@@ -97,7 +102,7 @@ class Batches:
             self._open[ticket] = batch
         return batch
 
-    # Where vectors are.
+    # Addresses of vectors.
 
     def empty_vectors(self, given: Given) -> torch.Tensor:
         if self.pooled:
@@ -105,7 +110,7 @@ class Batches:
         return torch.empty(int(given.counts.sum()), int(self.dims[0]), device=given.values.device)
 
     def places(self, given: Given, vectors: torch.Tensor) -> tuple[np.ndarray, int]:
-        """Addresses of the vectors of each feature, and the elements from one to the next."""
+        """The addresses of each feature's vectors, and the elements between the starts of two vectors."""
         if self.pooled:
             return (vectors.data_ptr() + self.columns * 4).astype(np.uint64), vectors.shape[1]
         at = vectors.data_ptr() + given.row_starts * int(self.dims[0]) * 4

@@ -1,4 +1,6 @@
-"""Checkpoints onto any number of ranks: dense weights by torch.distributed.checkpoint, tables next to them."""
+"""Checkpoints that can be loaded on any number of ranks: dense weights by torch.distributed.checkpoint, tables in
+separate files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from .tables import tables_of
 
 @contextlib.contextmanager
 def _without_tables(model: torch.nn.Module) -> Iterator[None]:
-    """Within it state_dict() has no rows."""
+    """Excludes embedding rows from state_dict() inside the context."""
     modules = [one for _, one in tables_of(model)]
     for one in modules:
         one._state_elsewhere = True
@@ -27,7 +29,7 @@ def _without_tables(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _folder_of(folder: Any, name: str) -> str:
-    while name.startswith("module."):  # of DistributedDataParallel
+    while name.startswith("module."):  # added by DistributedDataParallel
         name = name[len("module.") :]
     return os.path.join(os.fspath(folder), "tables", name.replace("module.", "") or "model")
 
@@ -54,7 +56,9 @@ def _dense_state(model: torch.nn.Module, dense: list) -> dict:
 
 
 def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
-    """Weights, rows and the states of both kinds of optimizers. Collective: every rank can reach the folder."""
+    """Saves weights, rows, and the states of dense and embedding optimizers. Collective: every rank must be able to
+    access the folder.
+    """
     import torch.distributed.checkpoint as dcp
 
     ours, dense = _parts(optimizers)
@@ -66,7 +70,9 @@ def save_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[to
 
 
 def load_checkpoint(folder: Any, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer] = ()) -> None:
-    """Into a model that is made alike, on any number of ranks: training continues as that of the saved model would."""
+    """Loads a checkpoint into a model of the same structure, on any number of ranks. Training continues as the saved
+    model's would.
+    """
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint import state_dict as states
 

@@ -1,4 +1,4 @@
-"""TorchRec's EmbeddingBagCollection and EmbeddingCollection, trained by themselves."""
+"""Like TorchRec's EmbeddingBagCollection and EmbeddingCollection, with an integrated optimizer."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from .tables import Tables, split_words
 
 
 def known_bounds(features: Any) -> Any:
-    """Where the keys of each feature begin, if the host knows it; None: the tensor says it. Constants in a graph, so
-    not while one is made."""
+    """Where the keys of each feature begin, if the host knows it. None: read it from the tensor. Host values would be
+    constants in a graph, so the result is None during compilation.
+    """
     known = getattr(features, "offset_per_key_or_none", None)
     return None if known is None or torch.compiler.is_compiling() else known()
 
 
 class TableView:
-    """A table of a collection, where TorchRec has an nn.EmbeddingBag."""
+    """A table of a collection, in place of TorchRec's nn.EmbeddingBag."""
 
     def __init__(self, owner: Tables, name: str):
         self._owner, self._name = owner, name
 
     @property
     def weight(self) -> torch.Tensor:
-        """A copy of its rows."""
+        """A copy of the table's rows."""
         return self._owner.weight_of(self._name)
 
     @property
@@ -42,7 +43,7 @@ class TableView:
 
 
 class _Collection(Tables):
-    _folder = ""  # of names in state_dict
+    _folder = ""  # prefix of names in state_dict
     _what = "feature"
 
     def _make(self, tables: Sequence[Any], weighted: bool, device: Any, words: dict) -> None:
@@ -73,7 +74,7 @@ class _Collection(Tables):
         )
         self._configs, self._device = list(tables), torch.device(device or self.anchor.device)
         self._feature_names = [feature for one in tables for feature in one.feature_names]
-        # A feature of two tables is named by both.
+        # A feature of two tables is named by feature and table.
         self._names = [
             f"{feature}@{one.name}" if self._feature_names.count(feature) > 1 else feature
             for one in tables
@@ -93,7 +94,7 @@ class _Collection(Tables):
                 self.set_rows(config.name, torch.arange(len(values)), values)
 
     def reset_parameters(self) -> None:
-        """Rows begin anew."""
+        """Discards all rows: new rows get initial values."""
         self._engine.close()
         self._first_rows = {}
         self._make_first_rows()
@@ -109,7 +110,7 @@ class _Collection(Tables):
         return {name: TableView(self, name) for name in self.table_names()}
 
     def _lists(self, features: Any) -> tuple:
-        """Which lists of a KeyedJaggedTensor are those of each feature, and how many samples there are."""
+        """For each feature, the index of its lists in a KeyedJaggedTensor; and the number of samples."""
         keys = list(features.keys())
         missing = [name for name in self._feature_names if name not in keys]
         if missing:
@@ -123,7 +124,9 @@ class _Collection(Tables):
         return features.weights() if self._features[0].weighted else None
 
     def prefetch(self, features: Any) -> None:
-        """Finds the rows of a batch before its forward pass, which gets the same tensors: concurrently on a GPU."""
+        """Finds the rows of a batch before its forward pass, which must get the same tensors. On a GPU this runs
+        concurrently with other work.
+        """
         at, samples = self._lists(features)
         weights = self._weights(features)
         self._engine.prefetch(features.values(), features.offsets(), weights, at, known_bounds(features), samples)
@@ -137,7 +140,7 @@ class _Collection(Tables):
 
 
 class EmbeddingBagCollection(_Collection):
-    """A pooled vector of each feature and sample: KeyedJaggedTensor (ours or TorchRec's) to KeyedTensor."""
+    """One pooled vector per feature and sample: KeyedJaggedTensor (ours or TorchRec's) to KeyedTensor."""
 
     _folder = "embedding_bags"
 
@@ -170,7 +173,7 @@ class EmbeddingBagCollection(_Collection):
 
 
 class EmbeddingCollection(_Collection):
-    """A vector of each key: KeyedJaggedTensor to a JaggedTensor of each feature."""
+    """One vector per key: KeyedJaggedTensor to a dict of JaggedTensors by feature."""
 
     _folder = "embeddings"
 
@@ -201,7 +204,7 @@ class EmbeddingCollection(_Collection):
         return self._need_indices
 
     def _result(self, features: Any, at: list, samples: int) -> dict[str, JaggedTensor]:
-        if at != list(range(len(features.keys()))):  # vectors are those of all keys
+        if at != list(range(len(features.keys()))):  # `vectors` has the vectors of all features' keys
             features = features.permute(at)
             at = list(range(len(at)))
         out = self._vectors(features.values(), features.offsets(), None, at, known_bounds(features), samples)

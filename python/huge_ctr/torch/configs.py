@@ -1,4 +1,4 @@
-"""Configs of tables: those of TorchRec, with words for tables that grow, admit, evict and expire."""
+"""Table configs like TorchRec's, with options for growth, admission, eviction and expiry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _WORDS = ("when_full", "min_count", "admit_probability", "expire_after", "marks_
 
 @dataclass
 class EmbeddingConfig:
-    """A table and its features. Without num_embeddings any key gets a row; with it and a policy, at most so many do."""
+    """A table and its features. Without num_embeddings every key gets a row. With a policy, num_embeddings limits the
+    number of rows.
+    """
 
     num_embeddings: Optional[int] = None
     embedding_dim: int = 0
@@ -67,7 +69,7 @@ class EmbeddingBagConfig(EmbeddingConfig):
 
 
 def plain(value: Any) -> str:
-    """The name of one of an enum, ours or another's."""
+    """The name of an enum member, of this module's enums or TorchRec's."""
     return str(getattr(value, "name", value)).upper()
 
 
@@ -76,7 +78,7 @@ def pooling_of(config: Any) -> str:
 
 
 def table_of(config: Any) -> TableOptions:
-    """The table of a config, of this module's classes or TorchRec's. Raises UsageError."""
+    """The table options of a config of this module's classes or TorchRec's. Raises UsageError."""
     name, dim, rows = config.name, config.embedding_dim, config.num_embeddings
     if not name or dim is None or dim < 1:
         raise UsageError(f"a table needs a name and embedding_dim: '{name}', {dim}")
@@ -101,10 +103,10 @@ def table_of(config: Any) -> TableOptions:
 
 
 def first_rows(config: Any) -> Optional[torch.Tensor]:
-    """The rows that a config says; None: the library makes them."""
+    """The initial rows that a config specifies; None: the library initializes rows."""
     rows, low, high = config.num_embeddings, getattr(config, "weight_init_min", None), config.weight_init_max
     init = getattr(config, "init_fn", None)
-    owner = getattr(init, "__self__", None)  # TorchRec fills its own default in, which is the library's
+    owner = getattr(init, "__self__", None)  # TorchRec fills in its default initializer, which equals the library's
     if init is not None and owner is not config:
         values = torch.empty(rows, config.embedding_dim)
         with torch.no_grad():

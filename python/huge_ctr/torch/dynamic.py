@@ -1,4 +1,4 @@
-"""Tables by calls instead of a module: for rows that a program reads, writes and removes itself."""
+"""A table with explicit calls, for programs that read, write and remove rows themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import Tables, split_words
 
 
 class DynamicEmbedding(Tables):
-    """A table of any 64-bit keys. forward() trains it like an Embedding; the other calls are of its rows alone."""
+    """A table with arbitrary 64-bit keys. forward() trains it like an Embedding; the other calls access its rows."""
 
     def __init__(
         self,
@@ -42,19 +42,19 @@ class DynamicEmbedding(Tables):
             optimizer_words=of_optimizer,
         )
         self.name, self.embedding_dim = name, embedding_dim
-        self._erased: list[torch.Tensor] = []  # since the last note_exported()
+        self._erased: list[torch.Tensor] = []  # keys removed since the last note_exported()
 
     def prefetch(self, keys: torch.Tensor) -> None:
-        """Finds rows of a batch before its forward pass, which gets the same tensor."""
+        """Finds the rows of a batch before its forward pass, which must get the same tensor."""
         self._engine.prefetch(keys.reshape(-1), None, None, [0], None, keys.numel())
 
     def forward(self, keys: torch.Tensor) -> torch.Tensor:
-        """[...] to [..., embedding_dim]; in training a key that is new gets a row."""
+        """Looks up keys [...] and returns vectors [..., embedding_dim]. During training a new key gets a row."""
         flat = keys.reshape(-1)
         return self._vectors(flat, None, None, [0], None, flat.numel()).view(*keys.shape, self.embedding_dim)
 
     def lookup(self, keys: torch.Tensor) -> torch.Tensor:
-        """Vectors as they are; 0 for a key without a row."""
+        """The current vectors of keys, without training; 0 for a key without a row."""
         with torch.no_grad():
             before, self.training = self.training, False
             try:
@@ -63,12 +63,12 @@ class DynamicEmbedding(Tables):
                 self.training = before
 
     def upsert(self, keys: torch.Tensor, vectors: Optional[torch.Tensor] = None) -> None:
-        """Adds rows, or overwrites the vectors of those that exist. Without vectors new keys get their first values."""
+        """Adds rows, or overwrites the vectors of existing rows. Without vectors, new keys get initial values."""
         self._engine.set()
         self.set_rows(self.name, keys, vectors)
 
     def erase(self, keys: torch.Tensor) -> int:
-        """Removes rows. Returns how many there were."""
+        """Removes rows. Returns the number of removed rows."""
         keys = keys.detach().reshape(-1).to("cpu", torch.int64)
         gone = rows_of_tables.remove_rows(self._engine.settle(), self.name, keys.numpy())
         self._erased.append(keys)
@@ -81,8 +81,9 @@ class DynamicEmbedding(Tables):
         return super().export(self.name if table is None else table, states)
 
     def deltas(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(keys, vectors, removed keys) since the last call: rows that may have changed, and keys that have no row any
-        more, erased or evicted."""
+        """Changes since the last call, as (keys, vectors, removed keys): rows that may have changed, and keys whose
+        rows were removed or evicted.
+        """
         if self._engine.ranks > 1 and self._erased:
             raise UsageError("deltas() of several ranks knows the keys that a policy has removed, and not erased ones")
         of = self._engine.settle()

@@ -1,4 +1,6 @@
-"""The calls of a training step of a module: forward, backward, update, by tickets that autograd keeps."""
+"""The calls of a module's training step: forward, backward and update. autograd passes a ticket from forward to
+backward.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +33,27 @@ def engine_of(number: int) -> "Engine":
 
 
 def _inside_backward() -> bool:
-    """Whether autograd runs: then a forward pass is one that is recomputed."""
+    """Whether a backward pass is running. A forward pass is then a recomputation (activation checkpointing)."""
     task = getattr(torch._C, "_current_graph_task_id", None)
     return task is not None and task() != -1
 
 
 class Engine(Batches):
-    """`rate`: a number or tensor, read when rows are updated."""
+    """The batches and calls of one module with tables. `rate` returns the learning rate, a number or tensor, and is
+    called when rows are updated."""
 
     def __init__(self, tables: list, features: list, make: Callable[[Any], EmbeddingSet]):
         super().__init__(tables, features, make)
         self.number = next(_numbers)
         _engines[self.number] = self
-        self.in_step = False  # rows are updated by the optimizer's step(), not in backward
+        self.in_step = False  # True: the optimizer's step() updates rows; False: backward() does
         self.has_rule = False
         self.ranks, self.averages = 1, True
         self.padding: Optional[int] = None
         self.rate: Callable[[], Any] = lambda: 0.0
-        self.has_optimizer: Callable[[], bool] = lambda: True  # whose step() updates rows
+        self.has_optimizer: Callable[[], bool] = lambda: True  # whether an optimizer exists whose step() updates rows
         self.anchor: Callable[[], Optional[torch.Tensor]] = lambda: None
-        self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that has scaled the loss, in backward
+        self.scaler: Callable[[], Any] = lambda: None  # the GradScaler that scales the loss, if backward() updates rows
         self.following: Optional[Callable[[], None]] = None  # prefetches the next batch
         self.pending = Pending(self)
 
@@ -58,7 +61,7 @@ class Engine(Batches):
         super().close()
         self.pending.drop()
 
-    # The calls of a step.
+    # Calls of a training step.
 
     def _given(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> tuple[Given, Any]:
         anchor = self.anchor()
@@ -75,7 +78,7 @@ class Engine(Batches):
     def lookup(
         self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int, trains: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Vectors, and the ticket of their backward pass; 0: there is none."""
+        """Returns the vectors, and the ticket for their backward pass; 0: no backward pass."""
         given, keep = self._given(values, offsets, weights, at, bounds, samples)
         out = self.empty_vectors(given)
         ticket = self._forward(given, out) if trains else self._look_up(given, out)
@@ -104,7 +107,7 @@ class Engine(Batches):
                 if ticket in self._open and before.same_keys(given):
                     self._look_up(given, out)
                     return ticket
-        if len(self._open) > _MOST_OPEN:  # forward passes that no backward pass has followed
+        if len(self._open) > _MOST_OPEN:  # forward passes without a backward pass
             self._open.pop(next((one for one, batch in self._open.items() if batch is None), 0), None)
         ticket = next(_tickets)
         for early in self._early:
@@ -125,7 +128,7 @@ class Engine(Batches):
         self.set().vectors(batch, self.rows_of(given), *self.places(given, out))
 
     def prefetch(self, values: Any, offsets: Any, weights: Any, at: Any, bounds: Any, samples: int) -> None:
-        """Finds the rows of a batch whose turn comes later; with one batch at a time, nothing."""
+        """Finds the rows of a later batch. Does nothing if only one batch may be in flight."""
         if len(self._flight) >= self.most_batches:
             return
         given, _ = self._given(values, offsets, weights, at, bounds, samples)
@@ -145,7 +148,7 @@ class Engine(Batches):
         updates: bool,
         wants_weights: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Updates rows, or keeps the gradient for step(). Returns the gradients of the anchor and of the weights."""
+        """Updates rows, or stores the gradient for step(). Returns the gradients of the anchor and of the weights."""
         if ticket not in self._open or self.pending.has(ticket):
             raise UsageError(
                 "a second backward pass of one forward pass of embedding tables: the first one has updated their rows"
@@ -159,7 +162,7 @@ class Engine(Batches):
         batch = self.at_front(ticket, given)
         of_weights = self._weight_gradients(batch, given, dy, weights, keep) if wants_weights else dy.new_empty(0)
         grad = dy.new_zeros(1)
-        if not updates:  # of weights alone, which may come any number of times
+        if not updates:  # only weights are trained; their backward pass may be repeated
             return grad, of_weights
         if self.in_step:
             grad = self.pending.add(ticket, given, dy)
@@ -174,7 +177,7 @@ class Engine(Batches):
         self.set().weight_gradients(batch, given.keys, *self.places(given, dy), at)
         to = torch.zeros(given.values.numel(), device=dy.device)
         for start, count, at_part in zip(given.starts, given.counts, given.row_starts):
-            to[start : start + count] += parts[at_part : at_part + count]  # a list may be of several tables
+            to[start : start + count] += parts[at_part : at_part + count]  # several tables may share a list of keys
         if keep is not None:
             whole = torch.zeros(keep.shape, device=dy.device)
             whole[keep] = to
@@ -182,7 +185,7 @@ class Engine(Batches):
         return to.to(weights.dtype)
 
     def _apply_scaled(self, batch: int, given: Given, dy: torch.Tensor) -> None:
-        """apply(); where a GradScaler is at work, of the gradients that it had multiplied, if they are finite."""
+        """Calls apply(). With a GradScaler, first undoes its scaling; gradients that are not finite skip the update."""
         scaler = self.scaler()
         if scaler is None:
             return self.apply(batch, given, dy, 1.0)
@@ -195,7 +198,7 @@ class Engine(Batches):
         self._end()
 
     def apply(self, batch: int, given: Given, dy: torch.Tensor, factor: float) -> None:
-        """Updates the rows of the first batch under way with `factor` times its gradients, and ends it."""
+        """Updates the rows of the first batch in flight with `factor` times its gradients, and ends the batch."""
         if not self.has_rule:
             raise UsageError(
                 "tables without an optimizer are trained: give their module optimizer= and lr=, or call "
@@ -210,11 +213,11 @@ class Engine(Batches):
         self._end()
 
     def finish(self, ticket: int) -> None:
-        """The ticket's update is done, or will not be."""
+        """Forgets a ticket after its update, or if its update is dropped."""
         self._open.pop(ticket, None)
 
     def joined_batch(self, parts: list) -> tuple[int, Given, torch.Tensor]:
-        """One batch of several, with their gradients."""
+        """Merges several batches and their gradients into one batch."""
         given = joined([one for _, one, _ in parts])
         if self.pooled:
             dy = torch.cat([dy for _, _, dy in parts])
@@ -225,7 +228,7 @@ class Engine(Batches):
             )
         return self.begin_again(None, given), given, dy.contiguous()
 
-    # Rows between batches.
+    # Row access between batches.
 
     def export(self, table: str, states: bool = False, changed: bool = False) -> rows_of_tables.Rows:
         return rows_of_tables.export_rows(self.settle(), table, states, changed)

@@ -1,4 +1,6 @@
-"""Rows as files of others: safetensors, which `huge_ctr store` serves, DynamicEmb's, and modules of torch.nn."""
+"""Reads and writes rows in other programs' formats: safetensors, which `huge_ctr store` serves, DynamicEmb's files, and
+modules of torch.nn.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _TYPES = {"I64": np.int64, "F32": np.float32}
 
 
 def save_safetensors(module: Tables, table: str, path: Any) -> None:
-    """Arrays "key" i64 [rows] and "vector" f32 [rows, dim], by ascending keys; a block of rows in memory at a time."""
+    """Writes arrays "key" i64 [rows] and "vector" f32 [rows, dim], by ascending keys, with one block of rows in memory
+    at a time.
+    """
     option, of = module._table(table), module._engine.settle()
     rows = of.rows(table)
     at = {"key": ("I64", [rows], rows * 8), "vector": ("F32", [rows, option.dim], rows * option.dim * 4)}
@@ -48,7 +52,7 @@ def save_safetensors(module: Tables, table: str, path: Any) -> None:
 
 
 def read_safetensors(path: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """(keys, vectors) of such a file."""
+    """Reads (keys, vectors) from a safetensors file."""
     data = Path(path).read_bytes()
     if len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8:
         raise DataError(f"'{path}' is no safetensors file: its header is cut")
@@ -65,7 +69,7 @@ def read_safetensors(path: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def save_for_store(module: Tables, folder: Any, name: str = "model", version: str = "1") -> Path:
-    """A file for each table, and store.json: `huge_ctr store load FOLDER/store.json` serves the rows."""
+    """Writes a file for each table, and store.json: `huge_ctr store load FOLDER/store.json` serves the rows."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables = []
@@ -83,7 +87,7 @@ def save_for_store(module: Tables, folder: Any, name: str = "model", version: st
 
 
 def load_dynamicemb(module: Tables, table: str, folder: Any) -> int:
-    """Rows of the files that DynamicEmbDump writes, of any number of ranks. Returns how many there were."""
+    """Reads rows from the files that DynamicEmbDump writes, for any number of ranks. Returns the number of rows."""
     option, count = module._table(table), 0
     files = sorted(Path(folder).glob(f"{table}_emb_keys.rank_*.world_size_*"))
     if not files:
@@ -100,7 +104,7 @@ def load_dynamicemb(module: Tables, table: str, folder: Any) -> int:
 
 
 def save_dynamicemb(module: Tables, table: str, folder: Any) -> None:
-    """Keys, values and scores (0) as files of one rank."""
+    """Writes keys, values and scores (0) like the files of one rank."""
     keys, vectors = module.export(table)
     os.makedirs(folder, exist_ok=True)
     for what, array in (
@@ -112,8 +116,9 @@ def save_dynamicemb(module: Tables, table: str, folder: Any) -> None:
 
 
 def to_torch(module: Tables, table: Optional[str] = None) -> tuple[torch.nn.Module, torch.Tensor]:
-    """(torch.nn.EmbeddingBag or Embedding, keys): row i of it is that of keys[i]. For a table with num_embeddings the
-    keys are the row numbers."""
+    """Returns (torch.nn.EmbeddingBag or Embedding, keys): the module's row i has keys[i]. For a table with
+    num_embeddings the keys are the row numbers.
+    """
     table = module.table_names()[0] if table is None else table
     keys, vectors = module.export(table)
     if len(keys) == 0:

@@ -1,4 +1,4 @@
-"""The keys of a batch as tensors, and where the library finds them."""
+"""The keys of a batch as tensors, with their addresses for the library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ for _name, _type in (("uint32", s.U32), ("uint64", s.U64)):
 
 
 class Given:
-    """Keys of all features of a set. Feature f is list at[f] of the tensors, which are feature by feature."""
+    """Keys of all features of a set. Tensors contain lists, ordered by feature; feature f uses list at[f]."""
 
     def __init__(
         self,
@@ -29,7 +29,9 @@ class Given:
         samples: int,
         known: Optional[Sequence[int]] = None,
     ):
-        """`known`: where the lists of each feature begin, and the last one ends; else a GPU is waited for."""
+        """`known`: where each feature's list begins, and the end of the last list. Without it, GPU tensors require a
+        synchronization.
+        """
         if values.dtype not in _KEY_TYPES:
             raise UsageError(f"keys of {values.dtype}: int32, int64, uint32 and uint64 are taken")
         if offsets is not None and offsets.dtype not in (torch.int32, torch.int64):
@@ -72,7 +74,7 @@ class Given:
 
     @property
     def row_starts(self) -> np.ndarray:
-        """Where the vectors of each feature begin in a list of those of all keys."""
+        """Where each feature's vectors begin among the vectors of all keys."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]])
 
     def lengths(self) -> torch.Tensor:
@@ -83,11 +85,11 @@ class Given:
         return steps[torch.as_tensor(self.at, device=steps.device)]
 
     def same_place(self, other: "Given") -> bool:
-        """Whether it has the memory of the other: then all ranks say so, or none."""
+        """Whether both batches have the same memory. All ranks get the same result."""
         return self.values.data_ptr() == other.values.data_ptr() and self.values.shape == other.values.shape
 
     def same_keys(self, other: "Given") -> bool:
-        """Whether it is the same batch, at the same place or with the same keys."""
+        """Whether both batches have the same memory or equal keys."""
         here, there = (None if one.offsets is None else one.offsets.data_ptr() for one in (self, other))
         if self.same_place(other) and here == there:
             return True
@@ -101,7 +103,7 @@ class Given:
 
 
 def joined(parts: Sequence[Given]) -> Given:
-    """One batch with the samples of all parts, in their order."""
+    """Concatenates the samples of all parts to one batch."""
     if len(parts) == 1:
         return parts[0]
     features = range(len(parts[0].at))
@@ -119,7 +121,7 @@ def joined(parts: Sequence[Given]) -> Given:
 def without(
     padding: int, values: torch.Tensor, offsets: Optional[torch.Tensor], weights: Optional[torch.Tensor]
 ) -> tuple:
-    """The batch without the keys that are `padding`, and which keys have stayed."""
+    """Removes `padding` keys from the batch. Also returns a mask of the remaining keys."""
     keep = values != padding
     if offsets is not None:
         before = torch.cat([offsets.new_zeros(1), keep.cumsum(0).to(offsets.dtype)])

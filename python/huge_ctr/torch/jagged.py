@@ -1,4 +1,4 @@
-"""Lists of keys of several features: JaggedTensor and KeyedJaggedTensor, as TorchRec has them."""
+"""Key lists of several features: JaggedTensor and KeyedJaggedTensor, with TorchRec's interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _offsets_of(lengths: torch.Tensor) -> torch.Tensor:
 
 
 class JaggedTensor:
-    """Lists one after another: list i has values[offsets[i]:offsets[i + 1]]."""
+    """Concatenated lists: list i is values[offsets[i]:offsets[i + 1]]."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class JaggedTensor:
 
 
 class KeyedJaggedTensor:
-    """A list of keys for each feature and sample, feature by feature: lengths [features * samples]."""
+    """A list of keys for each feature and sample, ordered by feature: lengths [features * samples]."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class KeyedJaggedTensor:
 
     @staticmethod
     def concat(kjt_list: Sequence["KeyedJaggedTensor"]) -> "KeyedJaggedTensor":
-        """The features of all, of the same samples."""
+        """Joins KeyedJaggedTensors of the same samples by feature."""
         if len({one.stride() for one in kjt_list}) > 1:
             raise ValueError(f"strides differ: {[one.stride() for one in kjt_list]}")
         weights = [one.weights_or_none() for one in kjt_list]
@@ -189,7 +189,7 @@ class KeyedJaggedTensor:
         return self._stride
 
     def length_per_key(self) -> list[int]:
-        """How many keys each feature has; waits for the GPU once."""
+        """The number of keys of each feature; synchronizes with the GPU at the first call."""
         if self._length_per_key is None:
             sums = (
                 self.lengths().view(len(self._keys), -1).sum(1)
@@ -206,11 +206,11 @@ class KeyedJaggedTensor:
         return offsets
 
     def offset_per_key_or_none(self) -> Optional[list[int]]:
-        """Those, if the host knows them already."""
+        """offset_per_key() if the host already knows it, otherwise None."""
         return None if self._length_per_key is None else self.offset_per_key()
 
     def split(self, segments: Sequence[int]) -> list["KeyedJaggedTensor"]:
-        """Parts with that number of features each."""
+        """Splits into parts with these numbers of features."""
         parts, first, at = [], 0, self.offset_per_key()
         for count in segments:
             parts.append(self._some(first, first + count, at[first], at[first + count]))
@@ -223,7 +223,7 @@ class KeyedJaggedTensor:
         return KeyedJaggedTensor(self._keys[first:last], self._values[begin:end], weights, lengths, stride=self._stride)
 
     def permute(self, indices: Sequence[int], indices_tensor: Optional[torch.Tensor] = None) -> "KeyedJaggedTensor":
-        """The features of these numbers, in this order."""
+        """Selects features by index, in this order."""
         at = self.offset_per_key()
         parts = [self._some(i, i + 1, at[i], at[i + 1]) for i in indices]
         if not parts:
@@ -260,7 +260,7 @@ class KeyedJaggedTensor:
 
 
 def _register() -> None:
-    """For torch.export and torch.func: as trees of their tensors."""
+    """Registers the classes as pytrees, for torch.export and torch.func."""
     from torch.utils import _pytree as pytree
 
     def tensors(*names: str) -> Any:

@@ -1,4 +1,4 @@
-"""Vectors of several features side by side, as TorchRec has them."""
+"""Concatenated vectors of several features: KeyedTensor, with TorchRec's interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 class KeyedTensor:
-    """Vectors of several features side by side: values [samples, sum of lengths]."""
+    """Concatenated vectors of several features: values [samples, sum of lengths]."""
 
     def __init__(self, keys: Sequence[str], length_per_key: Sequence[int], values: torch.Tensor, key_dim: int = 1):
         self._keys, self._lengths, self._values, self._key_dim = list(keys), list(length_per_key), values, key_dim

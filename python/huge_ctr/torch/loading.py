@@ -1,4 +1,4 @@
-"""Keys of the next batch, given before its turn."""
+"""Prefetches the rows of the next batch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from .tables import Tables
 
 
 class Prefetching:
-    """Batches of `loader`. Behind the look-up of each, `module` looks up the rows of the next one.
+    """Iterates over the batches of `loader`. After the look-up of a batch, `module` looks up the rows of the next
+    batch.
 
-    `keys`: what of a batch the module's forward() gets, one value or a tuple. `to`: what a batch becomes first, as in
-    lambda batch: batch.to("cuda", non_blocking=True). Tables with policies or rows beyond the GPU have one batch
-    at a time, and then this changes nothing.
+    `keys`: returns the arguments of the module's forward() for a batch, one value or a tuple. `to`: converts each batch
+    first, for example lambda batch: batch.to("cuda", non_blocking=True). Tables with policies, or with rows outside GPU
+    memory, allow only one batch in flight, so prefetching has no effect.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Prefetching:
         yield from waiting
 
     def _with_next(self, batch: Any, following: Any) -> Any:
-        """The batch, behind whose look-up comes that of the next one."""
+        """Returns `batch`, and schedules the look-up of the next batch after its own."""
         keys = self._keys(following)
         given = keys if isinstance(keys, tuple) else (keys,)
         self._module._engine.following = lambda: self._module.prefetch(*given)

@@ -1,4 +1,4 @@
-"""torch.nn.EmbeddingBag and torch.nn.Embedding with tables of any size."""
+"""Like torch.nn.EmbeddingBag and torch.nn.Embedding, with tables of any size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _refuse(max_norm: Any, scale_grad_by_freq: bool) -> None:
 
 
 class _OneTable(Tables):
-    """A table and a feature."""
+    """A module with one table and one feature."""
 
     def _make(
         self,
@@ -88,7 +88,7 @@ class _OneTable(Tables):
 
 
 class EmbeddingBag(_OneTable):
-    """torch.nn.EmbeddingBag; without num_embeddings, or with a policy, it takes any key."""
+    """Like torch.nn.EmbeddingBag. Without num_embeddings, or with a policy, it accepts any key."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class EmbeddingBag(_OneTable):
         offsets: Optional[torch.Tensor] = None,
         per_sample_weights: Optional[torch.Tensor] = None,
     ) -> None:
-        """Finds rows of a batch before its forward pass, which gets the same tensors."""
+        """Finds the rows of a batch before its forward pass, which must get the same tensors."""
         values, offsets, weights, samples = self._bags(input, offsets, per_sample_weights)
         self._engine.prefetch(values, offsets, weights, [0], [0, values.numel()], samples)
 
@@ -176,7 +176,7 @@ class EmbeddingBag(_OneTable):
 
 
 class Embedding(_OneTable):
-    """torch.nn.Embedding; without num_embeddings, or with a policy, it takes any key."""
+    """Like torch.nn.Embedding. Without num_embeddings, or with a policy, it accepts any key."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Embedding(_OneTable):
         return self._vectors(flat, None, None, [0], None, flat.numel()).view(*input.shape, self.embedding_dim)
 
     def prefetch(self, input: torch.Tensor) -> None:
-        """Finds rows of a batch before its forward pass, which gets the same tensor."""
+        """Finds the rows of a batch before its forward pass, which must get the same tensor."""
         self._engine.prefetch(input.reshape(-1), None, None, [0], None, input.numel())
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The two operators that PyTorch sees: vectors of keys, and the update of their rows by the gradients."""
+"""The two PyTorch operators: the look-up of vectors, and the update of rows by gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .engine import engine_of
 
 _library = torch.library.Library("huge_ctr", "DEF")
 _KEYS = "Tensor values, Tensor? offsets, Tensor? weights, int[] at, SymInt[]? bounds, int tables, SymInt samples"
-# Two look-ups of the same keys are two batches, and none is made again behind the caller's back.
+# Marks the operators as impure: equal look-ups must not be merged or recomputed by the compiler.
 _TAGS = (torch.Tag.nondeterministic_seeded, torch.Tag.needs_fixed_stride_order, torch.Tag.pt2_compliant_tag)
 
 _library.define(f"lookup(Tensor anchor, {_KEYS}, bool trains, bool pooled, int width) -> (Tensor, Tensor)", tags=_TAGS)

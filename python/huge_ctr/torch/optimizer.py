@@ -1,4 +1,4 @@
-"""A torch.optim.Optimizer of the tables of a model: for schedulers, GradScaler, clipping and state_dict."""
+"""A torch.optim.Optimizer for the tables of a model: for schedulers, GradScaler, clipping and state_dict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from .tables import Tables, tables_of
 
 
 class Optimizer(torch.optim.Optimizer):
-    """A group for each module with tables. Modules with update="backward" have updated their rows before step()."""
+    """Has one parameter group per module with tables. Modules with update="backward" have updated their rows before
+    step().
+    """
 
-    _step_supports_amp_scaling = True  # a GradScaler gives grad_scale and found_inf, of torch.optim's documents
+    _step_supports_amp_scaling = True  # GradScaler then passes grad_scale and found_inf, as documented in torch.optim
 
     def __init__(self, modules: Iterable[Tables], kind: Any = None, lr: Any = None, update: Any = None, **words: Any):
         self._modules = list(modules)
@@ -66,7 +68,7 @@ class Optimizer(torch.optim.Optimizer):
             module._engine.pending.drop()
 
     def state_dict(self) -> dict:
-        """With the states of all rows, by key, as tensors; on rank 0 of several."""
+        """Adds the optimizer states of all rows, by key, as tensors; with several ranks, on rank 0."""
         state = super().state_dict()
         state["tables"] = []
         for module in self._modules:
@@ -78,7 +80,7 @@ class Optimizer(torch.optim.Optimizer):
         return state
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """After the model's: states are those of its rows."""
+        """Call it after the model's load_state_dict(): states belong to the model's rows."""
         state = dict(state_dict)
         saved = state.pop("tables", [])
         if len(saved) != len(self._modules):
@@ -92,6 +94,8 @@ class Optimizer(torch.optim.Optimizer):
 
 
 def optimizer(model: torch.nn.Module, kind: Any = None, lr: Any = None, update: Any = None, **words: Any) -> Optimizer:
-    """The optimizer of all tables in `model`; without `kind` of those that their constructors name. `words` are those
-    of the class in torch.optim, and rows="global", where rows without gradients move, too, as with dense gradients."""
+    """Makes the optimizer of all tables in `model`. Without `kind`, tables use the optimizers of their constructors.
+    `words` are the arguments of the torch.optim class; rows="global" also updates rows without gradients, like dense
+    gradients would.
+    """
     return Optimizer([one for _, one in tables_of(model)], kind, lr, update, **words)

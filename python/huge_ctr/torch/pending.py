@@ -1,4 +1,4 @@
-"""Gradients that wait for the optimizer's step()."""
+"""Gradients that are stored for the optimizer's step()."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """The gradients of the batches since the last step, and their norm, which is the gradient of the module's anchor:
-    what clips or scales all gradients of a model alike scales those of rows by it."""
+    """The gradients of the batches since the last step, and their norm. The norm is the gradient of the module's
+    anchor: an operation that clips or scales all gradients of a model therefore also scales the row gradients.
+    """
 
     def __init__(self, engine: "Engine"):
         self._engine = engine
         self._parts: list[tuple[int, Given, torch.Tensor]] = []
-        self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # of each table: keys, their summed gradients
+        self._sums: list[tuple[torch.Tensor, torch.Tensor]] = []  # by table: keys and their summed gradients
         self._norm: Optional[float] = None
 
     def add(self, ticket: int, given: Given, dy: torch.Tensor) -> torch.Tensor:
-        """Keeps a gradient. Returns what autograd adds to the anchor's."""
+        """Stores a gradient. Returns the value that autograd must add to the anchor's gradient."""
         anchor = self._engine.anchor()
         before = None if anchor is None else anchor.grad
         if self._parts and (before is None or float(before) == 0):
-            self.drop()  # by zero_grad()
+            self.drop()  # zero_grad() was called
         self._parts.append((ticket, given, dy))
         self._merge(self._row_gradients(ticket, given, dy))
         self._norm = self._norm_of_all()
@@ -39,13 +40,15 @@ class Pending:
         return any(one == ticket for one, _, _ in self._parts)
 
     def note(self, anchor: torch.Tensor) -> None:
-        """After autograd has added it: exactly the norm, so that a step tells how it was scaled since."""
+        """Sets the anchor's gradient to exactly the norm, after autograd has added to it. A later step() then computes
+        how it was scaled.
+        """
         if self._norm is not None and anchor.grad is not None and self._parts:
             anchor.grad.fill_(self._norm)
             self._norm = float(anchor.grad)
 
     def apply(self) -> None:
-        """Updates the rows."""
+        """Updates the rows with the stored gradients."""
         anchor, engine = self._engine.anchor(), self._engine
         if not self._parts or anchor is None or anchor.grad is None:
             return self.drop()

@@ -1,4 +1,4 @@
-"""Ranks that share tables: those of torch.distributed, joined by a communicator of this library."""
+"""The ranks of torch.distributed that share tables, joined by this library's communicator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._library import Handle, _handle, call, library
 
 
 class RankOfGroup:
-    """hctr_rank, for one set of tables."""
+    """An hctr_rank for one set of tables."""
 
     def __init__(self, size: int, handle: Handle):
         self.size, self._handle = size, handle
@@ -28,7 +28,9 @@ class RankOfGroup:
 
 
 def rank_of_group(distributed: Optional[bool]) -> Optional[RankOfGroup]:
-    """This process among those of the default group, which all come here; None: it is alone, or tables are its own."""
+    """The rank of this process in the default group. Collective. None: a single process, or tables that are not
+    shared.
+    """
     ready = torch.distributed.is_available() and torch.distributed.is_initialized()
     if distributed is False or not ready or torch.distributed.get_world_size() == 1:
         return None
@@ -46,7 +48,7 @@ def rank_of_group(distributed: Optional[bool]) -> Optional[RankOfGroup]:
 
 
 def _own_address() -> str:
-    """Where other processes reach this one: as torchrun has it, or this machine alone."""
+    """The address of this process for other processes: torchrun's MASTER_ADDR, or the local host."""
     import os
 
     return os.environ.get("MASTER_ADDR") or "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Modules of torch.nn and TorchRec in a model, replaced by those of this package with their rows."""
+"""Replaces embedding modules of torch.nn and TorchRec in a model by this package's modules, with their rows."""
 
 from __future__ import annotations
 
@@ -63,9 +63,10 @@ _MAKERS: dict[str, Callable] = {
 def replace(
     model: torch.nn.Module, optimizer: Any, lr: Any = None, only: Optional[Callable] = None, **words: Any
 ) -> torch.nn.Module:
-    """Swaps every torch.nn.EmbeddingBag and Embedding and TorchRec's collections for ours, with their rows; `only`: a
-    function of a module's name that says which. Optimizers of the model are made after it. Returns the model, or what
-    takes its place."""
+    """Replaces every torch.nn.EmbeddingBag and Embedding, and TorchRec collections, by modules of this package with the
+    same rows. `only`: a function of a module's name that selects the modules to replace. Create optimizers of the model
+    after this call. Returns the model, or its replacement if the model itself is such a module.
+    """
     words = {"optimizer": optimizer, "lr": lr, **words}
 
     def maker(name: str, one: torch.nn.Module) -> Optional[Callable]:

@@ -1,4 +1,4 @@
-"""Rows of a module with tables: read, written, and saved as state_dict, files and pickles."""
+"""Row access of a module with tables: reads, writes, state_dict, files and pickles."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..errors import UsageError
 
 
 class RowsOfTables(torch.nn.Module):
-    """The part of Tables that reads and writes rows."""
+    """The base class of Tables that reads and writes rows."""
 
-    _state_elsewhere = False  # state_dict() has no rows: save() does
+    _state_elsewhere = False  # state_dict() omits the rows, because save() writes them
     anchor: torch.nn.Parameter
 
     def table_names(self) -> list[str]:
@@ -31,18 +31,20 @@ class RowsOfTables(torch.nn.Module):
         return found[0]
 
     def rows(self, table: str) -> int:
-        """How many rows it has."""
+        """The number of rows of a table."""
         self._table(table)
         self._engine.settle()
         return self._engine.set().rows(table)
 
     def figures(self, table: str) -> dict[str, int]:
-        """Rows and bytes by memory, and what a policy has evicted, expired and not admitted."""
+        """Rows and bytes by kind of memory, and the policy's counts of evicted, expired and not admitted keys."""
         self._table(table)
         return rows_of_tables.figures(self._engine.settle(), table)
 
     def export(self, table: str, states: bool = False) -> tuple:
-        """(keys, vectors), or (keys, vectors, states): tensors of the CPU, by ascending keys; of several ranks on 0."""
+        """Returns (keys, vectors), or (keys, vectors, states), as CPU tensors by ascending keys; with several ranks, on
+        rank 0.
+        """
         self._table(table)
         found = self._engine.export(table, states)
         keys, vectors = torch.from_numpy(found.keys), torch.from_numpy(found.vectors)
@@ -56,7 +58,7 @@ class RowsOfTables(torch.nn.Module):
         return self.export(table)[1].to(self.anchor.device, self.output_dtype)
 
     def set_rows(self, table: str, keys: Any, vectors: Any, states: Any = (), only: bool = False) -> None:
-        """Adds or overwrites rows. `only`: others are removed, where the table grows."""
+        """Adds or overwrites rows. `only`: also removes all other rows, if the table can grow."""
         one = self._table(table)
         as_array = lambda x, dtype: np.ascontiguousarray(torch.as_tensor(x).detach().cpu().numpy().astype(dtype))  # noqa
         keys = as_array(keys, np.int64)
@@ -76,7 +78,7 @@ class RowsOfTables(torch.nn.Module):
         rows_of_tables.import_rows(of, table, keys, vectors, states)
 
     def _remember(self, states: bool = True) -> None:
-        """Takes all rows out of the set, which is made anew when it is needed."""
+        """Moves all rows out of the set, and closes it; a new set is created when needed."""
         for name in self.table_names():
             found = self._engine.export(name, states)
             self._first_rows[name] = (found.keys, found.vectors, found.states)
@@ -84,11 +86,11 @@ class RowsOfTables(torch.nn.Module):
         self._engine.close()
 
     def save(self, folder: Any) -> None:
-        """Everything that decides later numbers, to a folder; every rank makes the call."""
+        """Saves the complete state to a folder. Collective."""
         rows_of_tables.save(self._engine.settle(), folder)
 
     def load(self, folder: Any) -> None:
-        """Continues as the saved module would, on any number of ranks."""
+        """Loads a saved state, on any number of ranks. Training continues as the saved module's would."""
         self._engine.close()
         self._first_rows, self._first_updates = {}, 0
         rows_of_tables.load(self._engine.set(), folder)
@@ -150,7 +152,7 @@ class RowsOfTables(torch.nn.Module):
             unexpected_keys.extend(key for key in state_dict if key.startswith(prefix) and key not in taken)
 
     def __getstate__(self) -> dict:
-        """With everything of the set, as files."""
+        """Pickles the module with the complete state of its set, as files."""
         state = self.__dict__.copy()
         engine = state.pop("_engine")
         state["_group"] = state["scaler"] = None

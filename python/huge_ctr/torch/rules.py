@@ -1,4 +1,4 @@
-"""Optimizers by the names and words of torch.optim."""
+"""Optimizers by the names and arguments of torch.optim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .. import _embedding_structs as e
 from .._embedding import optimizer_of
 from ..errors import UsageError
 
-# By name: rule, formula, default rate, words of torch and ours.
+# Name to (rule, formula, default rate, arguments of torch and their names here).
 _EPS, _BETAS = {"eps": "epsilon"}, {"betas": "", "eps": "epsilon"}
 _RULES: dict[str, tuple] = {
     "none": ("none", "config", 0.0, {}),
@@ -28,7 +28,7 @@ _WITHOUT_EFFECT = {"foreach", "fused", "capturable", "differentiable", "lr", "na
 
 
 def plain_name(kind: Any) -> str:
-    """'RowWiseAdagrad', torch.optim.Adam or 'row_wise_adagrad' as the name of a rule."""
+    """Converts 'RowWiseAdagrad', torch.optim.Adam or 'row_wise_adagrad' to the name of a rule."""
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", type(kind).__name__)
     name = text.lower().replace("_", "").replace("exact", "")
     if name not in _RULES:
@@ -41,19 +41,19 @@ def default_rate(kind: Any) -> float:
 
 
 def checked_words(kind: Any, words: dict) -> dict:
-    """Those that decide how rows are updated. Raises UsageError for what there is not."""
+    """Returns the arguments that affect row updates. Raises UsageError for unsupported arguments."""
     name = plain_name(kind)
     known, kept = {**_RULES[name][3], **_OF_ALL}, {}
     for word, value in words.items():
         if word in known:
             kept[word] = tuple(value) if isinstance(value, list) else value
-        elif word not in _WITHOUT_EFFECT and value:  # False, 0 and None are what rows have anyway
+        elif word not in _WITHOUT_EFFECT and value:  # False, 0 and None are the behavior anyway
             raise UsageError(f"optimizer '{name}' of embedding rows has no '{word}': there are {', '.join(known)}")
     return kept
 
 
 def rule_of(kind: Any, words: dict) -> e.Optimizer:
-    """The optimizer of a table."""
+    """The C optimizer struct of a table."""
     name, values = plain_name(kind), dict(checked_words(kind, words))
     rule, formula, _, known = _RULES[name]
     if name == "sgd" and values.pop("nesterov", False):

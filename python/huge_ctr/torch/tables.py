@@ -1,4 +1,4 @@
-"""The base of all modules with tables: the set behind them, its optimizer, and look-ups."""
+"""The base class of all modules with tables: their set, optimizer and look-ups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMATS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 def format_of(dtype: Any) -> tuple[str, torch.dtype]:
-    """How rows are kept, and the type of vectors that a module returns."""
+    """The storage format of rows, and the type of the vectors that a module returns."""
     dtype = dtype or torch.get_default_dtype()
     if dtype not in _FORMATS:
         raise UsageError(f"rows of {dtype}: float32, float16 and bfloat16 are kept")
@@ -39,15 +39,16 @@ def format_of(dtype: Any) -> tuple[str, torch.dtype]:
 
 
 def split_words(words: dict) -> tuple[dict, dict, dict]:
-    """Words of the set, of its tables, and of the optimizer."""
+    """Splits options into those of the set, of its tables, and of the optimizer."""
     of_set = {name: words.pop(name) for name in _SET_WORDS if name in words}
     of_tables = {name: words.pop(name) for name in _TABLE_WORDS if name in words}
     return of_set, of_tables, words
 
 
 class Tables(RowsOfTables):
-    """Its one parameter, `anchor`, has autograd come here; its gradient is 0, or with update="step" the norm of the
-    gradients of all rows."""
+    """A module with embedding tables. The module's only parameter, `anchor`, makes autograd call the backward operator.
+    The gradient of `anchor` is 0 or, with update="step", the norm of the gradients of all rows.
+    """
 
     def __init__(
         self,
@@ -73,10 +74,10 @@ class Tables(RowsOfTables):
         self._kind: Optional[str] = None
         self._hyper: dict = {}
         self._lr: Any = lr
-        self._group: Any = None  # (weak reference to an Optimizer, number of its group)
-        self._first_rows: dict[str, tuple] = {}  # rows that the set begins with: (keys, vectors, states)
+        self._group: Any = None  # (weak reference to an Optimizer, index of the module's group)
+        self._first_rows: dict[str, tuple] = {}  # initial rows of the set: (keys, vectors, states)
         self._first_updates = 0
-        self.scaler: Any = None  # a torch.amp.GradScaler that multiplies the loss, with update="backward"
+        self.scaler: Any = None  # with update="backward": the torch.amp.GradScaler that scales the loss
         self.anchor = torch.nn.Parameter(torch.zeros(1, device=device or torch.get_default_device()))
         if optimizer is not None:
             self.use_optimizer(optimizer, lr, optimizer_words or {})
@@ -89,14 +90,14 @@ class Tables(RowsOfTables):
     def _connect(self) -> None:
         me = weakref.ref(self)
         engine = Engine(self._tables, self._features, lambda one: me()._make_set(one))
-        # A graph may outlive its module, whose rows then nobody reads.
+        # The autograd graph may outlive the module; its rows are not needed then.
         engine.anchor = lambda: getattr(me(), "anchor", None)
         engine.rate = lambda: 0.0 if me() is None else me().rate()
         engine.has_optimizer = lambda: me() is None or bool(me()._group and me()._group[0]())
         engine.scaler = lambda: getattr(me(), "scaler", None)
         engine.in_step = self._update == "step"
         self._engine = engine
-        # Plain numbers, which torch.compile takes as constants.
+        # Plain numbers: torch.compile treats them as constants.
         self._number, self._pooled = engine.number, engine.pooled
         self._width = int(engine.dims.sum()) if engine.pooled else int(engine.dims[0])
         self.anchor.register_post_accumulate_grad_hook(lambda anchor: engine.pending.note(anchor))
@@ -136,7 +137,7 @@ class Tables(RowsOfTables):
         return rank_of_group(self._distributed)
 
     def _take_marks(self) -> None:
-        """Those of torch.distributed.optim._apply_optimizer_in_backward, by name."""
+        """Adopts the optimizer set by torch.distributed.optim._apply_optimizer_in_backward, by name."""
         classes = getattr(self.anchor, "_optimizer_classes", None)
         if classes and self._kind is None:
             words = dict(getattr(self.anchor, "_optimizer_kwargs", [{}])[0])
@@ -145,7 +146,7 @@ class Tables(RowsOfTables):
     # The optimizer.
 
     def use_optimizer(self, kind: Any, lr: Any = None, words: Optional[dict] = None) -> None:
-        """Rows are updated so from now on. Rows stay, states of another optimizer do not."""
+        """Sets the optimizer for later updates. Rows stay; states of another optimizer are discarded."""
         kind, hyper = plain_name(kind), checked_words(kind, words or {})
         if (kind, hyper) != (self._kind, self._hyper) and getattr(self, "_engine", None) and self._engine.exists:
             self._remember(states=False)
@@ -153,7 +154,7 @@ class Tables(RowsOfTables):
         self._lr = default_rate(kind) if lr is None else lr
 
     def rate(self) -> Any:
-        """The learning rate: of the optimizer that has this module, or its own."""
+        """The learning rate: of the Optimizer that contains this module or, without one, the module's own."""
         owner = self._group[0]() if self._group else None
         if owner is None:
             return self._lr
@@ -174,8 +175,9 @@ class Tables(RowsOfTables):
     # Look-ups.
 
     def reserve(self, samples: int, keys: Sequence[int]) -> None:
-        """Before a step is recorded into a CUDA graph, and before each replay: memory for a batch of at most so many
-        samples, and keys of each feature."""
+        """Reserves memory for a batch of at most this many samples, and keys of each feature. Call it before a step is
+        recorded into a CUDA graph, and before each replay.
+        """
         self._engine.settle().reserve(samples, keys)
 
     def _weights_train(self, weights: Optional[torch.Tensor]) -> bool:

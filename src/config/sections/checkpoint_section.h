@@ -1,4 +1,4 @@
-// The solver's "checkpoint" object: when checkpoints are saved, which are kept, and where.
+// The solver's "checkpoint" object: when and where checkpoints are saved, and which of them are kept.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace hctr {
 
 struct CheckpointSection {
-  bool given = false;  ///< without the object no checkpoints are saved
+  bool given = false;  ///< whether the config has the object; false: no checkpoints
   int64_t every = 0;
   double every_minutes = 0;
   int64_t whole_every = 1;
@@ -18,7 +18,7 @@ struct CheckpointSection {
   std::string keep_best;
   std::string folder = "ckpt";
 
-  /// The metric of keep_best; null if there is none.
+  /// The metric named by keep_best; null if keep_best is empty.
   const MetricType* best() const { return keep_best.empty() ? nullptr : find_metric_type(keep_best); }
 };
 Schema<CheckpointSection> checkpoint_schema();

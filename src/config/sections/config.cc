@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// "bottom" or "top": a string or an array of strings, none empty.
+/// Reads "bottom" or "top": a non-empty string, or an array of non-empty strings.
 std::vector<std::string> read_names(const Json& section, const std::string& pointer, const char* key,
                                     Problems& problems) {
   const Json* value = section.find(key);
@@ -87,7 +87,7 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
   config.layers.push_back(std::move(entry));
 }
 
-/// The tensors of labels and of their weights, which the data provide as one.
+/// Inserts a Slice layer that splits labels and sample weights, because the data provide both in one tensor.
 void add_sample_weight(Config& config, Problems& problems) {
   const SampleWeightPart& weight = config.data.sample_weight;
   if (!weight.given || config.data.labels() < 1) return;
@@ -111,7 +111,7 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// A note if groups of samples share keys, for formats whose columns cannot be read again.
+/// Adds a note if several groups of GroupedAUC share a key and the data format cannot read the group column again.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);
@@ -137,7 +137,7 @@ void check_groups(const Config& config, Problems& problems) {
                                       hint.empty() ? "; there is " + one_of(names) : hint));
 }
 
-/// One note when embeddings have rates of their own that HugeCTR 2.2 to 3.1 would have replaced.
+/// Adds a note if embeddings have their own learning rates, because HugeCTR 2.2 to 3.1 ignores such rates.
 void note_own_rates(const Config& config, Problems& problems) {
   const HyperParameters& top = config.optimizer.hyper;
   if (config.solver.compatibility.schedule_sets_embedding_rates || !top.given || top.learning_rate == 0) return;
@@ -154,7 +154,7 @@ void note_own_rates(const Config& config, Problems& problems) {
                                "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
 }
 
-/// Passes the solver's limit to every optimizer.
+/// Copies the solver's gradient clipping limit to every optimizer.
 void clip_gradients(Config& config) {
   if (!config.solver.clip_gradient_value) return;
   const auto most = static_cast<float>(*config.solver.clip_gradient_value);
@@ -163,7 +163,7 @@ void clip_gradients(Config& config) {
     if (embedding.section.optimizer) embedding.section.optimizer->hyper.most_gradient = most;
 }
 
-/// Solver fields that are allowed when the amount of data is unknown.
+/// Rejects solver and optimizer fields that need the length of the run, which is unknown with "follow".
 void check_followed(const Config& config, Problems& problems) {
   if (!config.data.follow) return;
   if (config.solver.num_epochs.value_or(1) > 1)
@@ -175,7 +175,7 @@ void check_followed(const Config& config, Problems& problems) {
                    "and decay in steps, with \"decay_steps\", or \"max_iter\" in the solver");
 }
 
-/// The names in "load_layers", "frozen" and "pretrained".
+/// Checks the names in "load_layers", "frozen" and "pretrained".
 void check_start(Config& config, Problems& problems) {
   std::vector<std::string> layers, tables, both;
   for (const LayerEntry& layer : config.layers)

@@ -1,4 +1,4 @@
-// A whole config file, read and checked section by section.
+// A whole config file, parsed and checked section by section.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@
 
 namespace hctr {
 
-/// A dense layer or loss of "layers", not connected yet.
+/// A dense layer or loss of "layers" before its inputs are connected.
 struct LayerEntry {
   std::string pointer;  ///< "/layers/3"
   const LayerType* type = nullptr;
   std::vector<std::string> bottoms, tops;
-  std::shared_ptr<const Layer> layer;  ///< shared by the bindings for training and evaluation
+  std::shared_ptr<const Layer> layer;  ///< shared by the training and evaluation bindings
 };
 
 struct EmbeddingEntry {
@@ -34,13 +34,13 @@ struct Config {
   OptimizerSection optimizer;
   DataSection data;
   std::vector<EmbeddingEntry> embeddings;
-  std::vector<std::string> lost_tops;  ///< outputs of layers whose type is unknown
-  std::vector<LayerEntry> layers;      ///< in the order of the file, which the dense model file has too
-  /// The config with every default filled in, for records.
+  std::vector<std::string> lost_tops;  ///< outputs of layers of unknown type
+  std::vector<LayerEntry> layers;      ///< in file order, which is also the order of the dense model file
+  /// The config with all defaults filled in, for logs and saved files.
   Json effective;
 };
 
-/// Reads a config. Errors are added to `problems`; valid fields are filled in.
+/// Parses a config. Errors are added to `problems`; valid fields are set even if other fields are invalid.
 Config read_config(const Json&, Problems&);
 
 }  // namespace hctr

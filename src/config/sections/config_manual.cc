@@ -100,7 +100,7 @@ std::string compatibility_entry() {
          "- Sums have a fixed order, also with `atomic_update`.\n";
 }
 
-/// Every section of a config and its entry, in the order of the manual.
+/// The name and manual entry of every config section, in manual order.
 std::vector<std::pair<std::string, std::string>> sections() {
   std::vector<std::pair<std::string, std::string>> all = {
       {"solver", entry(solver_schema(), "solver", "Length of training, devices, evaluation, snapshots and precision.")},
@@ -121,7 +121,7 @@ std::vector<std::pair<std::string, std::string>> sections() {
   return all;
 }
 
-/// The output of `--explain` for any of these names.
+/// A manual entry and the names by which `--explain` finds the entry.
 struct Entry {
   std::vector<std::string> names;
   std::function<std::string()> text;

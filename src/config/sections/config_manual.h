@@ -1,4 +1,4 @@
-// The manual of configs, generated from the schemas.
+// The manual of config files, generated from the schemas.
 #pragma once
 
 #include <functional>
@@ -8,16 +8,16 @@
 
 namespace hctr {
 
-/// Names, each with what makes its text.
+/// Entry names, each with the function that generates the entry's text.
 using ManualEntries = std::vector<std::pair<std::string, std::function<std::string()>>>;
 
-/// docs/config.md: every section but the dense layers.
+/// The text of docs/config.md: every section except dense layers.
 std::string config_manual();
-/// docs/layers.md: every dense layer and loss.
+/// The text of docs/layers.md: every dense layer and loss.
 std::string layers_manual();
-/// The entry of one section, layer, optimizer, metric or data format ("solver", "InnerProduct", "Adam", "AUC", "Norm");
-/// "config" and "layers" are the whole pages. `others`: entries of rooms above. Names are case-insensitive. Errors:
-/// Error(usage) with the nearest known name.
+/// The manual entry of one section, layer, optimizer, metric or data format ("solver", "InnerProduct", "Adam", "AUC",
+/// "Norm"). "config" and "layers" return whole pages. `others`: entries from folders that this one may not include.
+/// Names are case-insensitive. Errors: Error(usage) with the closest known name.
 std::string explain(const std::string& name, const ManualEntries& others = {});
 
 }  // namespace hctr

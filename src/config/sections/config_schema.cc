@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// {"if": the layer is of this type, "then": its fields}.
+/// A JSON Schema rule: {"if": the layer has this type, "then": its fields}.
 Json rule_of(const std::string& type, Json fields) {
   const Json is_type(Json::Object{{"properties", Json(Json::Object{{"type", Json(Json::Object{{"const", type}})}})}});
   return Json(Json::Object{{"if", is_type}, {"then", std::move(fields)}});

@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// The text of docs/config.schema.json, by which editors complete and check configs.
+/// The text of docs/config.schema.json. Editors use this schema to complete and check configs.
 std::string config_schema_text();
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The solver's "early_stopping" object: when training ends because a metric no longer improves.
+// The solver's "early_stopping" object: ends training when a metric no longer improves.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace hctr {
 
 struct EarlyStopping {
-  bool given = false;  ///< without the object, training runs to its end
+  bool given = false;  ///< whether the config has the object; false: no early stopping
   std::string metric = "AUC";
   int64_t patience = 3;
 
-  /// Null without the object.
+  /// The metric to watch; null if the config lacks the object.
   const MetricType* type() const { return given ? find_metric_type(metric) : nullptr; }
 };
 Schema<EarlyStopping> early_stopping_schema();

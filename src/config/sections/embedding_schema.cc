@@ -1,4 +1,4 @@
-// The fields of an embedding layer, their words, and the checks of a single section.
+// The schema of an embedding layer: its fields, enumeration words and checks within one section.
 #include "config/sections/embedding_section.h"
 #include "core/base/expect.h"
 
@@ -229,7 +229,8 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
 EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems) {
   const std::string& type = *unwrapped(*layer.find("type")).string();
   EmbeddingSection section = embedding_schema(type).parse(layer, pointer, problems, {"name", "type"});
-  if (section.tops.names.empty()) section.tops.names = {""};  // already reported; the other checks still run
+  // a missing name is already reported; a placeholder lets the remaining checks run
+  if (section.tops.names.empty()) section.tops.names = {""};
   section.type = type;
   section.dim = section.hparam.embedding_vec_size;
   return section;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kOneHot = "LocalizedSlotSparseEmbeddingOneHot";
 
-/// A saturating sum: users may state any numbers.
+/// A saturating sum, because a config may state arbitrarily large sizes.
 int64_t sum_or_most(int64_t a, int64_t b) { return a + std::min(b, std::numeric_limits<int64_t>::max() - a); }
 int64_t share_of(int64_t rows, int64_t ranks) { return rows / ranks + (rows % ranks > 0); }
 
@@ -24,7 +24,8 @@ bool EmbeddingSection::identity_by_slot() const {
 
 PlacementRule EmbeddingSection::placement_rule() const {
   const bool may_leave =
-      hparam.policy().any() || hparam.limited() || hparam.count_keys;  // replicated rows support none of these
+      // replicated rows support neither row policies, row limits nor key counts
+      hparam.policy().any() || hparam.limited() || hparam.count_keys;
   const bool frequent = type == kHybridEmbedding && !may_leave;
   if (placement) return *placement == PlacementRule::automatic && frequent ? PlacementRule::hybrid : *placement;
   if (frequent) return PlacementRule::hybrid;
@@ -172,13 +173,13 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   spec.optimizer = own.rule(in.optimizer.hyper.learning_rate);
   if (in.schedule_sets_rate) spec.optimizer.rate_factor = 1;
   spec.update = own.update();
-  if (frozen) {  // w -= 0 g
+  if (frozen) {  // SGD with rate 0: w -= 0 * wgrad
     spec.optimizer = {.kind = ops::Optimizer::Kind::sgd, .rate_factor = 0};
     spec.update = UpdateType::local;
   }
   spec.storage = hparam.storage;
   spec.state_storage = hparam.state_storage;
-  // Vectors of replicated rows are not exchanged.
+  // Vectors of fully replicated tables are not exchanged, so their exchange dtype is f32.
   spec.exchange = everywhere ? DType::f32 : hparam.exchange_precision.value_or(in.exchange);
   spec.row_hint = stated_rows(in.rank, in.placement);
   spec.row_limit = hparam.limited() ? spec.row_hint : 0;

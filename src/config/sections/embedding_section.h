@@ -17,7 +17,7 @@
 
 namespace hctr {
 
-// Types of embedding layers that have defaults of their own.
+// Embedding layer types with type-specific defaults.
 inline constexpr std::string_view kDistributedEmbedding = "DistributedSlotSparseEmbeddingHash",
                                   kHybridEmbedding = "HybridSparseEmbedding";
 
@@ -25,20 +25,20 @@ template <>
 struct EnumWords<ops::Combiner> {
   static const std::vector<std::pair<std::string, ops::Combiner>>& table();
 };
-/// A name, or the number that older files use: 0 sum, 1 mean. Newer combiners have only names.
+/// Reads a combiner's name, or its number in older files: 0 sum, 1 mean. Newer combiners have only names.
 std::string read_value(const Json&, const Range&, ops::Combiner& out);
 template <>
 struct TypeWord<ops::Combiner> {
   static std::string text() { return "word or number"; }
 };
 
-/// How the row of a key is found. automatic: direct if the config gives the key ranges.
+/// The map from keys to rows. automatic: a direct index if the config gives the key ranges, else a hash index.
 enum class IndexKind { automatic, hash, direct };
 template <>
 struct EnumWords<IndexKind> {
   static const std::vector<std::pair<std::string, IndexKind>>& table();
 };
-/// The identity of a row: its key, or its slot and key.
+/// What identifies a row: the key alone, or slot and key.
 enum class Identity { slot_and_key, key };
 template <>
 struct EnumWords<Identity> {
@@ -48,13 +48,13 @@ template <>
 struct EnumWords<PlacementRule> {
   static const std::vector<std::pair<std::string, PlacementRule>>& table();
 };
-/// The storage type of the elements of a row.
+/// The storage type of row elements.
 template <>
 struct EnumWords<DType> {
   static const std::vector<std::pair<std::string, DType>>& table();
 };
 
-/// One name, or an array of names.
+/// Tensor names: a string or an array of strings in JSON.
 struct TensorNames {
   std::vector<std::string> names;
 };
@@ -84,76 +84,77 @@ struct SparseEmbeddingHparam {
   std::string frequent_keys;
   std::optional<int64_t> num_iterations_statistics, max_num_frequent_categories;
 
-  /// Whether the stated number of rows is a limit.
+  /// Whether the configured number of rows limits the table.
   bool limited() const { return !grow || when_full; }
   RowPolicy policy() const;
-  /// Whether the sizes of slot_size_array add up to no more rows than a table can have.
+  /// Whether the sum of slot_size_array is at most the maximum rows of a table.
   bool sizes_fit() const;
 };
 
-/// The inputs of a table's spec other than its section. Batch sizes may be omitted if nothing that depends on them is
-/// used.
+/// Inputs of table_spec() besides the section. Batch sizes may be omitted if the caller uses no field that depends on
+/// them.
 struct TableSpecInputs {
-  const OptimizerSection& optimizer;    ///< the top-level one
-  bool schedule_sets_rate = false;      ///< the table's rate is that of the top-level optimizer
-  DType exchange = DType::f32;          ///< the solver's; the section may override it
+  const OptimizerSection& optimizer;    ///< the top-level optimizer
+  bool schedule_sets_rate = false;      ///< the table uses the top-level learning rate
+  DType exchange = DType::f32;          ///< the solver's exchange dtype; the section may override it
   bool marks_changes = false;           ///< TableSpec::marks_changes
   std::shared_ptr<RowMemory> memory{};  ///< TableSpec::memory
   int rank = 0, ranks = 1;
   Placement placement{};
-  int64_t batch = 1;                 ///< samples of all ranks
-  std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys of a bag of each slot
-  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< sizes of this rank's batches
+  int64_t batch = 1;                 ///< batch size over all ranks
+  std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys per bag of each slot
+  int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< batch sizes of this rank
 };
 
 struct EmbeddingSection {
-  std::string type;  ///< the type as in the file
+  std::string type;  ///< the layer's "type" in the config
   std::string bottom;
-  TensorNames tops;  ///< the vectors and, if named, the lengths
+  TensorNames tops;  ///< output names: the vectors and, optionally, the bag lengths
   SparseEmbeddingHparam hparam;
-  std::optional<OptimizerSection> optimizer;  ///< its own; if absent, the top-level one applies
+  std::optional<OptimizerSection> optimizer;  ///< the layer's optimizer; if absent, the top-level optimizer applies
   std::optional<OwnTableMemory> table_memory;
-  std::optional<PlacementRule> placement;  ///< the config's value; placement_rule() is the effective one
+  std::optional<PlacementRule> placement;  ///< "placement" in the config; placement_rule() is the effective rule
   int64_t dim = 0;                         ///< hparam.embedding_vec_size
   bool frozen = false;                     ///< rows are not updated
-  /// first key of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
+  /// The first key of slot 0 if slot_size_array gives the key ranges. Keys of earlier sparse inputs precede it.
   int64_t first_key = 0;
 
-  const std::string& top() const { return tops.names[0]; }  ///< also the layer's name
+  const std::string& top() const { return tops.names[0]; }  ///< also the name of the layer
   bool has_lengths() const { return tops.names.size() > 1; }
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
-  /// Whether a row belongs to (slot, key), so that model files hold slots; otherwise it belongs to the key alone.
+  /// Whether (slot, key) identifies a row; model files then contain slots. Otherwise the key alone identifies a row.
   bool identity_by_slot() const;
-  /// The plan's choices on several ranks: as stated, or the default of the type. Rows that belong to keys alone have
-  /// one owner, independent of the slot.
+  /// The effective placement rule on several ranks: the configured rule, or the default of the layer's type. A row that
+  /// is identified by its key alone has the same owner in all slots.
   PlacementRule placement_rule() const;
-  /// Which rows are replicated. `batch`: samples of all ranks.
+  /// Which rows are replicated. `batch`: batch size over all ranks.
   Replication replication(int64_t batch = 1) const;
-  /// Whether every key of slot_size_array has its row from the start.
+  /// Whether the table has a direct index: every key of slot_size_array has a row from the start.
   bool direct() const;
-  /// The number of rows (of pieces, if rows are cut) on `rank` that the section states; 0 if it states none.
+  /// The number of rows on `rank` that the section configures; 0 if not configured. For column-sharded rows, the number
+  /// of row pieces.
   int64_t stated_rows(int64_t rank, const Placement&) const;
-  /// The field that states it; empty if none does.
+  /// The field that configures stated_rows(); empty if no field does.
   std::string stated_by() const;
-  /// The spec of the whole table, for one rank. The learning rate of a step is that of the top-level optimizer; the
-  /// table's rate scales in proportion. Errors: Error(bug) if the placement and replication() disagree.
+  /// The table spec for one rank. The spec's learning rate is relative to the top-level optimizer's rate of each step.
+  /// Errors: Error(bug) if the placement contradicts replication().
   TableSpec table_spec(const TableSpecInputs&) const;
 };
 
-/// The names an embedding layer's "type" may have.
+/// The allowed values of an embedding layer's "type".
 const std::vector<std::string>& embedding_types();
 bool is_embedding_type(std::string_view type);
 
-/// The schema of one of embedding_types(), for parsing and for the manual. Parse with outer key "type".
+/// The schema of one of embedding_types(), for parsing and for the manual. Parsing needs "type" in `outer_keys`.
 Schema<EmbeddingSection> embedding_schema(const std::string& type);
-/// Parses an embedding layer. `pointer`: the JSON pointer of the layer ("/layers/1"). Errors are added to `problems`.
+/// Parses an embedding layer. `pointer`: the layer's JSON pointer ("/layers/1"). Errors are added to `problems`.
 EmbeddingSection parse_embedding(const Json& layer, const std::string& pointer, Problems& problems);
 
-/// Checks the effective placement and the fields that depend on it. `word`: the pointer of the setting that gives it,
-/// the layer's own or the solver's.
+/// Checks the effective placement and the fields that depend on it. `word`: the JSON pointer of the placement setting,
+/// in the layer or in the solver.
 void check_placement(const EmbeddingSection&, const std::string& pointer, const std::string& word, Problems&);
 
-/// Checks that need the sparse input: the given sizes must be those of its slots.
+/// Checks that slot_size_array has one size per slot of the sparse input.
 void check_slots(const EmbeddingSection&, int64_t slots, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -17,7 +17,7 @@
 namespace hctr {
 namespace {
 
-/// Words of other programs.
+/// Field names of other programs, with this program's names.
 constexpr std::array<std::pair<const char*, const char*>, 18> kFieldsElsewhere = {
     {{"lr", "learning_rate"},
      {"rate", "learning_rate"},
@@ -49,7 +49,7 @@ std::string text_of(const Json& section, const char* key) {
   return value && value->string() ? *value->string() : "";
 }
 
-/// Adds fields and those inside them. `left_out`: of these objects only the name is added.
+/// Adds the fields and, recursively, their inner fields. `left_out`: names of objects whose inner fields are omitted.
 void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, const std::vector<std::string>& left_out,
                 std::vector<Field>& fields) {
   for (const FieldDoc& doc : docs) {
@@ -60,7 +60,7 @@ void add_fields(const std::vector<FieldDoc>& docs, const std::string& place, con
   }
 }
 
-/// The objects of formats other than the Data layer's.
+/// Names of the format objects that the Data layer does not contain; empty if it contains no format object.
 std::vector<std::string> other_formats(const Json& data) {
   std::vector<std::string> names;
   const bool any = std::ranges::any_of(
@@ -70,7 +70,7 @@ std::vector<std::string> other_formats(const Json& data) {
   return names;
 }
 
-/// The objects of other optimizers.
+/// Names of the objects of all optimizers except the configured one; empty if that optimizer is unknown.
 std::vector<std::string> other_optimizers(const Json* optimizer) {
   std::vector<std::string> names;
   const std::string kind = optimizer ? text_of(*optimizer, "type") : "";
@@ -109,7 +109,7 @@ std::vector<Field> fields_of(const Json& config) {
   return fields;
 }
 
-/// The number of leading names that two paths share.
+/// The number of leading names that paths `a` and `b` have in common.
 int common_names(const std::string& a, const std::string& b) {
   int names = 0;
   for (size_t i = 0;; ++i) {
@@ -125,7 +125,7 @@ std::string nearest_field(const Json& config, const std::string& path) {
   std::string leaf = path.substr(path.rfind('.') + 1);
   for (const auto& [other, ours] : kFieldsElsewhere)
     if (leaf == other) leaf = ours;
-  using Rank = std::tuple<bool, int, size_t>;  // misspelled, names in common (negative), length
+  using Rank = std::tuple<bool, int, size_t>;  // misspelled; common leading names, negated; path length
   std::pair<Rank, std::string> best;
   for (const Field& field : fields_of(config)) {
     const bool same = std::ranges::find(field.names, leaf) != field.names.end();

@@ -1,4 +1,4 @@
-// The fields that a config may have, as paths for --set.
+// The fields of a config as paths for --set.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// The declared field that an unknown path most likely means, "layers.top1.fc_param.num_output" for
-/// "layers.top1.num_output", even if the config omits it; empty if no field is near. `config`: gives the layers, format
-/// and optimizer.
+/// The declared field that is closest to an unknown path: "layers.top1.fc_param.num_output" for
+/// "layers.top1.num_output". The field need not occur in the config. Empty if no field is close. `config`: determines
+/// the layers, the data format and the optimizer.
 std::string nearest_field(const Json& config, const std::string& path);
 
 }  // namespace hctr

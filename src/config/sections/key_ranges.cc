@@ -10,8 +10,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-/// The sizes of the slots of an input, from the Data layer or from an embedding other than `except`; empty when
-/// unknown.
+/// The slot sizes of a sparse input, from the Data layer or from an embedding other than `except`; empty if unknown.
 Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except) {
   const DataSection& data = config.data;
   const auto slots = static_cast<size_t>(data.sparse[input].slot_num);
@@ -28,7 +27,7 @@ Sizes sizes_of(const Config& config, size_t input, const EmbeddingEntry* except)
   return {};
 }
 
-/// Sets the first key of the embedding. Returns why that is impossible, or an empty text.
+/// Sets the embedding's first key. Returns the reason if that is impossible, else an empty text.
 std::string obstacle(const Config& config, size_t input, EmbeddingEntry& entry) {
   const Sizes& own = entry.section.hparam.slot_size_array;
   if (const Sizes other = sizes_of(config, input, &entry); !other.empty() && other != own)

@@ -15,7 +15,7 @@ namespace {
 
 char lower_case(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
 
-/// Words of other programs for these metrics.
+/// Metric names of other programs, with this program's names.
 constexpr std::pair<const char*, const char*> kMetricsElsewhere[] = {{"GAUC", "GroupedAUC"},
                                                                      {"UAUC", "GroupedAUC"},
                                                                      {"GroupAUC", "GroupedAUC"},

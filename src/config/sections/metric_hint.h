@@ -1,13 +1,13 @@
-// The metric that an unknown word most likely means.
+// Suggests a metric for an unknown metric name.
 #pragma once
 
 #include <string>
 
 namespace hctr {
 
-/// The metric for another program's name: "GroupedAUC" for "GAUC"; empty for other words.
+/// This program's name for another program's metric: "GroupedAUC" for "GAUC". Empty for other words.
 std::string metric_elsewhere(const std::string& word);
-/// "; did you mean \"GroupedAUC\"?", or ", which are ..." with all metrics.
+/// The text "; did you mean \"GroupedAUC\"?", or ", which are ..." with all metrics.
 std::string metric_hint(const std::string& word);
 
 }  // namespace hctr

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// "AUC" or "AUC:0.8".
+/// Reads a metric such as "AUC" or "AUC:0.8".
 Misfit read_metric(const Json& value, Metric& out) {
   if (!value.string()) return "a metric, a string";
   const std::string& word = *value.string();

@@ -1,4 +1,4 @@
-// The entries of eval_metrics, and the source of the groups of GroupedAUC.
+// The entries of "eval_metrics", and the slot that defines the groups of GroupedAUC.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hctr {
 
-/// A metric to measure, and optionally the value that ends training.
+/// A metric to measure, and optionally the value at which training stops.
 struct Metric {
   const MetricType* type;
   std::optional<double> stop_at;
@@ -28,7 +28,7 @@ struct TypeWord<MetricList> {
   static std::string text() { return "array of metrics"; }
 };
 
-/// The sparse input and slot whose first key is the group of a sample.
+/// The sparse input and slot whose first key identifies a sample's group.
 struct GroupBy {
   bool given = false;
   std::string input;
@@ -36,9 +36,9 @@ struct GroupBy {
 };
 Schema<GroupBy> group_schema();
 
-/// Checks that evaluations measure the metric that the field at `pointer` names.
+/// Checks that "eval_metrics" contains the metric `name`, which the field at `pointer` needs.
 void check_measured(const std::string& name, const MetricList&, const std::string& pointer, Problems&);
-/// Checks that metrics of groups have groups.
+/// Checks that "group_by" is set if a metric needs groups.
 void check_metrics(const MetricList&, const GroupBy&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

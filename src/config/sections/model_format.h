@@ -1,4 +1,4 @@
-// The layouts of tables in model files.
+// The file layouts of saved tables.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// v2: a file of rows, as HugeCTR 2.x and 3.0 read it. v3: a folder with a file for each of keys, slot ids and vectors,
-/// as later versions do.
+/// v2: one file of rows, as HugeCTR 2.x and 3.0 read. v3: a folder with one file each for keys, slot ids and vectors,
+/// as later HugeCTR versions read.
 enum class ModelFormat { v2, v3 };
 template <>
 struct EnumWords<ModelFormat> {

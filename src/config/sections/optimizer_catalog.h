@@ -1,4 +1,4 @@
-// The optimizers that a config may name.
+// The optimizers that a config can select.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace hctr {
 
-/// How a config names a rule of ops/optimizer/optimizer_rules.h.
+/// The config names of an update rule from ops/optimizer/optimizer_rules.h.
 struct OptimizerType {
   ops::Optimizer::Kind kind;
   std::string name;     ///< the value of "type"
-  std::string object;   ///< the object with its constants
-  std::string formula;  ///< formula that the manual prints
+  std::string object;   ///< name of the object with the rule's constants
+  std::string formula;  ///< the formula, for the manual
   void (*add_constants)(Schema<HyperParameters>&);
   std::string rate_alias{};  ///< another spelling of "learning_rate"; empty: none
 
-  /// The fields of the object: the rate and its schedule, which every optimizer has, and its constants.
+  /// The schema of the object: the learning rate and its schedule, which all optimizers have, and the rule's constants.
   Schema<HyperParameters> schema() const;
 };
 
-/// Every optimizer, in the order of the manual.
+/// All optimizers, in manual order.
 const std::vector<OptimizerType>& optimizer_catalog();
 const OptimizerType& optimizer_type(ops::Optimizer::Kind);
 

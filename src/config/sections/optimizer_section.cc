@@ -92,7 +92,7 @@ Misfit read_value(const Json& value, const Range& range, StepCount& out) {
 
 Json to_json(const StepCount& count) {
   if (!count.share) return count.steps;
-  return *count.share < 1 ? Json(*count.share) : Json("100%");  // 1 would be a step
+  return *count.share < 1 ? Json(*count.share) : Json("100%");  // the number 1 would mean one step
 }
 
 bool depends_on_length(const HyperParameters& h) {

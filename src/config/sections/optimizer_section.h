@@ -1,4 +1,4 @@
-// The optimizer section of a config: the same at the top level and inside an embedding.
+// The optimizer section of a config. Embeddings have the same section as the top level.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ const Words<UpdateType>& EnumWords<UpdateType>::table();
 template <>
 const Words<ops::Optimizer::Kind>& EnumWords<ops::Optimizer::Kind>::table();
 
-/// A number of steps, or a share of the steps of a run.
+/// A number of steps: absolute, or as a fraction of the run's steps.
 struct StepCount {
   StepCount(int64_t count = 0) : steps(count) {}
 
-  int64_t steps = 0;            ///< when there is no share
-  std::optional<double> share;  ///< more than 0, 1 at the most
+  int64_t steps = 0;            ///< read only if `share` is empty
+  std::optional<double> share;  ///< a fraction in (0, 1]
 
-  /// Replaces the share by the nearest number of steps, at least 1.
+  /// Replaces `share` by the nearest number of steps, at least 1.
   void resolve(int64_t steps_of_run);
 };
-/// A number between 0 and 1, or text as "10%", is a share. `range`: of numbers of steps.
+/// Reads a number between 0 and 1, or a text such as "10%", as a fraction; other numbers as steps. `range`: allowed
+/// numbers of steps.
 Misfit read_value(const Json& value, const Range& range, StepCount& out);
 Json to_json(const StepCount&);
 template <>
@@ -33,13 +34,13 @@ struct TypeWord<StepCount> {
   static std::string text() { return "integer or share"; }
 };
 
-/// How the rate falls from decay_start on.
+/// The shape of the learning rate decay from decay_start on.
 enum class Decay { polynomial, linear, cosine, step, constant };
 template <>
 const Words<Decay>& EnumWords<Decay>::table();
 
-/// The *_hparam object: constants of the rule and the schedule of its rate. Its `kind` and `rate_factor` are not read;
-/// OptimizerSection::rule() fills them.
+/// The *_hparam object: the constants of the update rule and the learning rate schedule. OptimizerSection::rule() sets
+/// `kind` and `rate_factor`; they are not read from the config.
 struct HyperParameters : ops::Optimizer {
   bool given = false;
   double learning_rate = 0;
@@ -47,7 +48,7 @@ struct HyperParameters : ops::Optimizer {
   std::optional<StepCount> decay_steps;
   std::optional<Decay> decay;
   double decay_power = 2, decay_factor = 0.5, end_lr = 0;
-  bool atomic_update = false;  ///< SGD: accepted without effect
+  bool atomic_update = false;  ///< field of SGD; has no effect
 };
 
 struct OptimizerSection {
@@ -56,30 +57,31 @@ struct OptimizerSection {
   std::optional<bool> global_update;
   HyperParameters hyper;
 
-  /// update_type, else global_update, else local.
+  /// update_type if set, else global_update if set, else local.
   UpdateType update() const;
-  /// The rule. `step_rate` is the base rate of the top-level section, which the step's rate is scheduled from.
+  /// The update rule. `step_rate`: the base learning rate of the top-level section, where the schedule of step rates
+  /// starts.
   ops::Optimizer rule(double step_rate) const;
 };
 
 Schema<OptimizerSection> optimizer_schema();
 
-/// Replaces shares of the run in the schedule by steps. If "decay" names a kind, it begins after the warm-up and ends
-/// with the run unless decay_start and decay_steps override that. Otherwise decay_start defaults to 0, which means
-/// none, and decay_steps to 1, as in HugeCTR.
+/// Replaces fractions of the run by steps. If "decay" names a kind, the decay starts after the warm-up and ends with
+/// the run; decay_start and decay_steps override this. Without "decay", the defaults are those of HugeCTR: decay_start
+/// 0, meaning no decay, and decay_steps 1.
 void resolve_schedule(HyperParameters&, int64_t steps_of_run);
 
-/// Whether resolve_schedule() needs to know how many steps the run has.
+/// Whether resolve_schedule() depends on the number of steps of the run.
 bool depends_on_length(const HyperParameters&);
 
-/// The rate of training step n = 1, 2, ... of a schedule that has been resolved: linear warm-up, constant, decay.
-///   n <= warmup_steps           : base n / warmup_steps
-///   decay_start = 0 or n <= it  : base
-///   later, with m = n - decay_start and d = decay_steps
-///     polynomial                : max(end_lr, base ((d - m) / d)^decay_power) while m <= d, then end_lr
-///     linear                    : the same with the power 1
-///     cosine                    : end_lr + (base - end_lr) (1 + cos(pi m / d)) / 2 while m <= d, then end_lr
-///     step                      : max(end_lr, base decay_factor^ceil(m / d))
+/// The learning rate of training step n = 1, 2, ...: linear warm-up, constant, decay. Needs resolve_schedule() before.
+///   n <= warmup_steps                     : base n / warmup_steps
+///   decay_start = 0 or n <= decay_start   : base
+///   then, with m = n - decay_start and d = decay_steps
+///     polynomial                          : max(end_lr, base ((d - m) / d)^decay_power) while m <= d, then end_lr
+///     linear                              : polynomial with power 1
+///     cosine                              : end_lr + (base - end_lr) (1 + cos(pi m / d)) / 2 while m <= d, then end_lr
+///     step                                : max(end_lr, base decay_factor^ceil(m / d))
 double scheduled_rate(const HyperParameters&, int64_t n);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Vectors that were trained elsewhere, as the first values of a table's rows.
+// Initializes table rows with pretrained vectors from files.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace hctr {
 
 class Embedding;
 
-/// An element of "pretrained" in the solver: the vectors of one table.
+/// An element of the solver's "pretrained": the files with vectors for one table.
 struct Pretrained {
   std::string table;          ///< its top
-  std::string file;           ///< Parquet, with columns "key" and "vector"
-  std::string keys, vectors;  ///< npy, or else
-  int64_t slot = 0;           ///< the slot of the keys, if rows belong to slot and key
+  std::string file;           ///< a Parquet file with columns "key" and "vector"
+  std::string keys, vectors;  ///< two .npy files, used if `file` is empty
+  int64_t slot = 0;           ///< the slot of all keys, if rows are identified by slot and key
 };
 Schema<Pretrained> pretrained_schema();
 
-/// Sets the vectors of the rows of these keys, and creates missing rows. Every rank reads the files and keeps its own
-/// rows. Logs their number. Returns whether a key does not fit 4 bytes. Errors: Error(io); Error(data) naming file and
-/// place.
+/// Writes the pretrained vectors into the rows of their keys; creates missing rows. Every rank reads the files and uses
+/// only the keys that it owns. Logs the number of rows. Returns whether any key exceeds 4 bytes. Errors: Error(io);
+/// Error(data) naming file and position.
 bool load_pretrained(const Pretrained&, Embedding&, const Log&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Reading the files that hold pretrained vectors.
+// Reads the files with pretrained vectors.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Passes the keys and vectors on, block by block. Errors: Error(io); Error(data) naming file and place.
+/// Passes the keys and vectors to the callback in blocks. Errors: Error(io); Error(data) naming file and position.
 void read_pretrained(const Pretrained&, int64_t dim,
                      const std::function<void(std::span<const int64_t> keys, std::span<const float> vectors)>& sink);
 

@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The first slot after the inputs up to `top`, and the first of `top`. Both 0 if there is no such input.
+/// The slot range [first, end) of the sparse input `top`; {0, 0} if there is no such input.
 std::pair<int64_t, int64_t> slots_of(const DataSection& data, const std::string& top) {
   int64_t first = 0;
   for (const SparseInput& input : data.sparse) {
@@ -21,7 +21,7 @@ std::pair<int64_t, int64_t> slots_of(const DataSection& data, const std::string&
   return {0, 0};
 }
 
-/// Why no table shares vectors of the slots; empty if one does.
+/// The reason why no table shares vectors between the slots; empty if some table does.
 std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
   std::string by_slot;
   for (const EmbeddingEntry& embedding : config.embeddings) {
@@ -36,7 +36,8 @@ std::string obstacle(const Config& config, const std::vector<int64_t>& slots) {
                                " belong to slot and key; \"identity\": \"key\" of sparse_embedding_hparam shares them");
 }
 
-/// Slots whose values never share a key with another slot's: hashed or looked up, in a key space of their own.
+/// Marks the slots whose keys are hashed or numbered in a key space of their own, so that no other slot has the same
+/// keys.
 std::vector<bool> have_own_keys(const std::vector<SlotColumns>& groups, bool hashed) {
   std::vector<bool> own;
   for (const SlotColumns& group : groups) {
@@ -46,7 +47,7 @@ std::vector<bool> have_own_keys(const std::vector<SlotColumns>& groups, bool has
   return own;
 }
 
-/// Notes tables with "identity": "key" in which no two slots have a key in common.
+/// Adds a note for each table with "identity": "key" whose slots have no keys in common.
 void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, Problems& problems) {
   for (const EmbeddingEntry& embedding : config.embeddings) {
     const auto [first, end] = slots_of(config.data, embedding.section.bottom);
@@ -59,7 +60,7 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
   }
 }
 
-/// The groups whose columns are the slots [first, end); none if a group has others, too.
+/// The column groups that make up exactly the slots [first, end); empty if a group also has slots outside that range.
 std::vector<SlotColumns*> groups_of(std::vector<SlotColumns>& groups, int64_t first, int64_t end) {
   std::vector<SlotColumns*> found;
   int64_t slot = 0;

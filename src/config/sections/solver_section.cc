@@ -33,7 +33,7 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   out.all = value.string() && *value.string() == "all";
   if (out.all) return "";
   const auto* elements = value.array();
-  // A number may stand in an array of one elsewhere; here [[0],[1]] are the GPUs of two processes.
+  // [[0],[1]] are the GPUs of two processes. Other fields would read the inner arrays as wrapped scalars.
   const bool nested = elements && std::all_of(elements->begin(), elements->end(),
                                               [](const Json& element) { return element.array() != nullptr; });
   if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty())
@@ -63,7 +63,7 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
   if (constexpr double kEnd = 18446744073709551616.0;
       v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
     out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number())
-                                  : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
+                                  : UINT64_MAX;  // a double from the upper half of the uint64 range is rounded
     return "";
   }
   const std::string expected = read_value(v, range, number);
@@ -75,7 +75,7 @@ namespace {
 
 constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
 
-/// Merges fields that other versions spell differently into those that the program reads.
+/// Copies fields with spellings of other HugeCTR versions to the fields that this program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
     problems.error(cat(pointer, "/", spelling),
@@ -134,7 +134,7 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
-/// The best model needs one metric, and evaluations that measure it.
+/// Checks that "keep_best" and "early_stopping" name one measured metric, and that early stopping has evaluations.
 void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
   const std::string& keep = s.checkpoint.keep_best;
   if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);
@@ -148,7 +148,7 @@ void check_best(const SolverSection& s, const std::string& pointer, Problems& pr
     problems.error(here, "needs evaluations: \"eval_interval\" is 0, so there is none before the end");
 }
 
-/// States belong to the weights of a file.
+/// Checks that each file of optimizer states has a file with the matching weights or rows.
 void check_opt_states(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto empty = [](const std::string& file) { return file.empty(); };
   auto& tables = s.sparse_opt_states_file;

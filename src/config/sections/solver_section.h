@@ -1,4 +1,4 @@
-// The solver section: length of training, devices, evaluation, snapshots and precision.
+// The solver section: training length, devices, evaluation, snapshots and precision.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct EnumWords<Fp32Products> {
   static const std::vector<std::pair<std::string, Fp32Products>>& table();
 };
 
-/// GPU numbers, one list per process; or all GPUs of a machine, one for each of several processes.
+/// GPU indices, one list per process. With `all`: every GPU of the machine, one per process.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
   bool all = false;  ///< without lists
@@ -59,14 +59,14 @@ struct TypeWord<GpuLists> {
   static std::string text() { return "array of integer, an array of such arrays, or \"all\""; }
 };
 
-/// Any 64 bits.
+/// A seed of 64 arbitrary bits.
 struct Seed {
   uint64_t value = 0;
 };
 std::string read_value(const Json& value, const Range&, Seed& out);
 inline Json to_json(Seed seed) {
   return static_cast<int64_t>(seed.value);
-}  // 2^63 and above as a negative number, which reads back
+}  // 2^63 and above are written as negative numbers; reading restores them
 template <>
 struct TypeWord<Seed> {
   static std::string text() { return "integer"; }
@@ -78,8 +78,8 @@ struct SolverSection {
   bool tensorboard = false;
   std::optional<int64_t> max_iter, num_epochs;
   int64_t snapshot = 0, snapshot_delta = 0;
-  std::string snapshot_prefix;  // empty: models lie in the run folder
-  bool replace_models = false;  // models of other runs may be replaced
+  std::string snapshot_prefix;  // empty: models are saved in the run folder
+  bool replace_models = false;  // allows overwriting models of other runs
   bool final_snapshot = true;
   bool snapshot_opt_states = false;
   ModelFormat model_format = ModelFormat::v2;
@@ -93,7 +93,7 @@ struct SolverSection {
   std::string dense_opt_states_file;
   std::vector<std::string> sparse_opt_states_file;
   std::vector<std::string> load_layers;  // layers to load from the dense file; empty: all
-  std::vector<std::string> frozen;       // layers and tables
+  std::vector<std::string> frozen;       // names of layers and tables that are not updated
   bool combine_models = false;
   std::vector<Pretrained> pretrained;
   int64_t eval_interval = 0;
@@ -111,25 +111,25 @@ struct SolverSection {
   std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
-  // after parsing, tf32x3 or nothing: enable_tf32_compute has the other values
+  // After parsing tf32x3 or empty; enable_tf32_compute stores the other values.
   std::optional<Fp32Products> fp32_products;
-  std::optional<bool> algorithm_search;  // after parsing true or nothing
+  std::optional<bool> algorithm_search;  // after parsing true or empty
   std::optional<std::string> algorithm_file;
   Compatibility compatibility;
-  /// Fields of other versions. Empty after parsing: their values are then in the fields above.
+  /// Field spellings of other HugeCTR versions. Parsing moves the values to the fields above and clears these fields.
   std::optional<bool> i64_input_key, use_mixed_precision;
   std::optional<double> scaler, auc_threshold;
-  std::optional<PlacementRule> placement;  // default of embeddings without their own placement
+  std::optional<PlacementRule> placement;  // default for embeddings without "placement"
   std::string placement_file;
   TableMemory table_memory;
 
-  /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
+  /// The default dtype in which ranks exchange embedding vectors. An embedding may override it.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
   bool tf32x3() const { return fp32_products == Fp32Products::tf32x3; }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
-  /// The metric by which one evaluation is better than another: of "early_stopping" or "keep_best"; null without both.
+  /// The metric that ranks evaluations, from "early_stopping" or "keep_best"; null if neither is set.
   const MetricType* best_metric() const { return early_stopping.given ? early_stopping.type() : checkpoint.best(); }
-  /// Batches of one evaluation; empty: the whole set.
+  /// Batches per evaluation; empty: the whole evaluation set.
   std::optional<int64_t> eval_batches() const;
 };
 

@@ -1,4 +1,5 @@
-// "publish" of the solver and "stream" of a store: where deltas of tables go, and where they come from.
+// The solver's "publish" and a store's "stream": the Kafka topics to which table deltas are published and from which
+// they are consumed.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 namespace hctr {
 
-/// The messages of a topic.
+/// The message format of a topic.
 enum class StreamFormat {
   deltas,  ///< ours
-  hps      ///< those of HugeCTR's Hierarchical Parameter Server
+  hps      ///< messages of HugeCTR's Hierarchical Parameter Server
 };
 template <>
 struct EnumWords<StreamFormat> {
@@ -27,7 +28,7 @@ struct StreamSection {
   int64_t key_bytes = 8;  ///< of hps
   int64_t queue_bytes = int64_t{32} << 20;
   std::vector<std::string> librdkafka;  ///< "name=value"
-  std::string librdkafka_file;          ///< with such lines
+  std::string librdkafka_file;          ///< a file of "name=value" lines
 };
 
 struct PublishSection : StreamSection {

@@ -11,13 +11,13 @@
 namespace hctr {
 namespace {
 
-constexpr double kHostShare = 0.8;  // share of the host's free memory, for all its ranks, with "auto"
+constexpr double kHostShare = 0.8;  // "auto": fraction of the host's free memory that all its ranks use together
 constexpr const char* kDeviceWord = "\"gpu\" of \"table_memory\"";
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
 
-constexpr double kDiskShare = 0.9;  // share of the disk's free space
+constexpr double kDiskShare = 0.9;  // "auto": fraction of the disk's free space
 
-/// Bytes that are free on the disk of a folder, which is created.
+/// Free bytes on the disk of `folder`. Creates the folder.
 int64_t free_on_disk(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -28,7 +28,7 @@ int64_t free_on_disk(const fs::path& folder) {
   return static_cast<int64_t>(space.available);
 }
 
-/// The bytes of "20GB", "1.5 GiB"; none: it is not such a text.
+/// The number of bytes in a text such as "20GB" or "1.5 GiB"; empty if the text has another form.
 std::optional<int64_t> bytes_of(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -145,7 +145,7 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64
   else if (device.is_cuda())
     limits.reserve = (free_memory(device) + used_memory(device)) / 32 + (int64_t{512} << 20);
   else
-    limits.device = 0;  // the CPU has no other memory
+    limits.device = 0;  // a CPU has no separate device memory
   if (!given.disk.empty()) {
     limits.disk_folder = given.disk;
     limits.disk = given.disk_limit.of(free_on_disk(given.disk), kDiskShare) / std::max<int64_t>(1, ranks_of_host);

@@ -1,4 +1,4 @@
-// The exception in flight as an Error with a sentence for the user.
+// Converts the exception being handled into an Error with a message for the user.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@
 
 namespace hctr {
 
-/// The message for refused host memory.
+/// The message for std::bad_alloc: the host is out of memory.
 inline constexpr std::string_view kOutOfHostMemory =
     "out of memory on the CPU; a smaller batchsize, fewer num_workers or a smaller embedding_vec_size need less, and "
     "`ulimit -v` may limit it";
 
-/// In a catch block: the exception that it caught. An Error stays itself; refused memory and threads are Error(device),
-/// faults of the file system are Error(io), anything else is Error(bug).
+/// Call inside a catch block. Converts the caught exception to an Error. An Error is returned unchanged. std::bad_alloc
+/// and std::system_error become Error(device), filesystem errors Error(io), other exceptions Error(bug).
 Error current_error();
 
 }  // namespace hctr

@@ -60,7 +60,7 @@ inline constexpr DType kDTypeOf<uint32_t> = DType::u32;
 template <>
 inline constexpr DType kDTypeOf<double> = DType::f64;
 
-/// The type in which sums of T are accumulated: float, but double for double.
+/// The type in which sums of T are accumulated: double for double, float for every other T.
 template <class T>
 struct AccumulatorOf {
   using type = float;
@@ -87,7 +87,7 @@ decltype(auto) dispatch_float(DType dtype, Body&& body) {
   }
 }
 
-/// Like dispatch_float, but also accepts f64: for CPU reference operators, which gradient checks run in double.
+/// Like dispatch_float(), but also accepts f64. Gradient checks run the CPU reference operators in double.
 template <class Body>
 decltype(auto) dispatch_real(DType dtype, Body&& body) {
   if (dtype == DType::f64) return body.template operator()<double>();

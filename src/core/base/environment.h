@@ -1,11 +1,11 @@
-// Environment variables, as the caller of the library passes them.
+// Access to environment variables through a function that the library's caller passes.
 #pragma once
 
 #include "hctr/surroundings.h"
 
 namespace hctr {
 
-/// Nothing where the variable is not set, or no environment is given.
+/// Returns nullopt if the variable is not set or `environment` is empty.
 inline std::optional<std::string> variable_of(const Environment& environment, const char* name) {
   return environment ? environment(name) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// How errors are made inside the program: cat(), HCTR_EXPECT, in_context().
+// Helpers that build and throw errors: cat(), HCTR_EXPECT, in_context().
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// A piece of text for cat(): a string, a character, or a number as a stream prints it (six significant digits).
+/// An argument of cat(): a string, a character, or a number. Floating-point numbers print with six significant digits.
 class TextPiece {
  public:
   TextPiece(std::string_view text) : text_(text) {}
@@ -38,7 +38,7 @@ class TextPiece {
 
 std::string join(std::initializer_list<TextPiece> pieces);
 
-/// All arguments as one string.
+/// Concatenates all arguments into one string.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   return join({TextPiece(parts)...});
@@ -46,7 +46,8 @@ std::string cat(const Parts&... parts) {
 
 [[noreturn]] void broken_promise(const char* file, int line, const std::string& message);
 
-/// Runs `body`; an Error leaving it gets the line "while <what()>". `what` is only called then.
+/// Runs `body`. If `body` throws an Error, appends the line "while <what()>" to its message. `what` is called only
+/// then.
 template <class What, class Body>
 decltype(auto) in_context(What&& what, Body&& body) {
   try {
@@ -58,7 +59,7 @@ decltype(auto) in_context(What&& what, Body&& body) {
 
 }  // namespace hctr
 
-/// A promise between functions. Checked in every build; breaking it throws Error(bug).
+/// Asserts an internal invariant. Checked in every build. A false condition throws Error(bug).
 #define HCTR_EXPECT(condition, ...)                                                         \
   do {                                                                                      \
     if (!(condition)) ::hctr::broken_promise(__FILE__, __LINE__, ::hctr::cat(__VA_ARGS__)); \

@@ -1,4 +1,4 @@
-// Sizes and checksums that detect a changed, cut or exchanged file.
+// Sizes and checksums that detect a modified, truncated or replaced file.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,26 @@
 
 namespace hctr {
 
-/// The CRC-32 of zlib over the bytes, continued from that of the bytes before them. The trainer links zlib anyway. A
-/// CRC finds every changed byte and every burst of up to 32 bits; other damage escapes with a chance of one in four
-/// billion. (XXH64, which is faster, is not part of zstd's interface.)
+/// zlib's CRC-32 of `bytes`. `before`: the CRC of the preceding bytes, for a checksum in several calls. A CRC-32
+/// detects every changed byte and every error burst of up to 32 bits. Other damage stays undetected with probability
+/// 2^-32. XXH64 is faster, but zstd does not export XXH64, and the trainer links zlib already.
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
-/// The checksum of two concatenated pieces, from their checksums. `bytes`: of the second.
+/// Returns the CRC of two concatenated byte ranges, given their CRCs. `bytes`: the length of the second range.
 uint32_t joined_crc32(uint32_t first, uint32_t second, int64_t bytes);
-/// As eight hexadecimal digits.
+/// Formats a CRC as eight hexadecimal digits.
 std::string crc_text(uint32_t crc);
-/// The number that crc_text() wrote; nothing for any other text.
+/// Parses the output of crc_text(). Returns nullopt for any other text.
 std::optional<uint32_t> crc_of_text(std::string_view text);
 
 struct FileChecksum {
   int64_t bytes = 0;
   uint32_t crc = 0;
 };
-/// Reads a whole file, a large one by several threads. `what`: the word for it in messages. Errors: Error(io).
+/// Reads a whole file and returns its size and CRC. Several threads read a large file. `what`: the file's description
+/// in messages. Errors: Error(io).
 FileChecksum checksum_of(const fs::path&, std::string_view what);
-/// Errors: those of checksum_of(); Error(data) naming the file whose size or checksum is not the expected one.
+/// Compares the file's size and checksum with `expected`. Errors: those of checksum_of(); Error(data) naming the file
+/// on a mismatch.
 void expect_checksum(const fs::path&, std::string_view what, const FileChecksum& expected);
 
 }  // namespace hctr

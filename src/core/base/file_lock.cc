@@ -15,7 +15,7 @@
 namespace hctr {
 namespace {
 
-/// Creates a folder and its parents, as far as that can be done. Returns those that are new, the outermost first.
+/// Creates a folder and its missing parents, and ignores errors. Returns the created folders, outermost first.
 std::vector<fs::path> make_folders(const fs::path& folder) {
   std::vector<fs::path> made;
   std::error_code error;
@@ -25,7 +25,7 @@ std::vector<fs::path> make_folders(const fs::path& folder) {
   return made;
 }
 
-/// The text that the process with the lock wrote into its file.
+/// The text that the lock's holder wrote into the lock file, in parentheses. Empty if the file is empty.
 std::string holder_in(int descriptor) {
   char text[256];
   const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
@@ -49,9 +49,10 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  constexpr int kMostTries = 100;  // a file that is renamed meanwhile belonged to a process that has ended
+  constexpr int kMostTries = 100;  // Each try fails only if a process that ended removed the lock file in between.
   for (int tries = 0; tries < kMostTries; ++tries) {
-    // For reading, so that the file system can become read-only meanwhile. NFS locks only writable files.
+    // Try O_RDONLY first: the file system can then be remounted read-only. NFS locks only files that are open for
+    // writing.
     for (const int access : {O_RDONLY, O_RDWR}) {
       if (descriptor_ >= 0) ::close(descriptor_);
       descriptor_ = ::open(path_.c_str(), access | O_CREAT | O_CLOEXEC, 0666);
@@ -88,10 +89,11 @@ FileLock::FileLock(FileLock&& other) noexcept
 FileLock::~FileLock() {
   std::error_code ignored;
   if (descriptor_ >= 0) {
-    fs::remove(path_, ignored);  // removed while it is locked: the next process creates a new file
+    fs::remove(path_, ignored);  // Removed before the unlock. The next process creates a new file.
     ::close(descriptor_);
   }
-  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);  // if empty
+  // remove() keeps a non-empty folder
+  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 
 }  // namespace hctr

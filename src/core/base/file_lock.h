@@ -1,4 +1,4 @@
-// A lock of a place on the disk, which ends with its process.
+// A lock on an output path, released when its process ends.
 #pragma once
 
 #include <string>
@@ -8,28 +8,29 @@
 
 namespace hctr {
 
-/// Locks the place that `prefix` names (a folder "out/", or the start of names "out/m") until the object is destroyed
-/// or the process ends in any way. The lock is a file, "out/.lock" or "out/.m.lock", that is removed at the end; a file
-/// left by a killed process locks nothing. If the file cannot be created, or the file system has no locks, nothing is
-/// locked: the writer of that place reports why.
+/// Locks the path that `prefix` names: a folder "out/", or the start of file names "out/m". The lock ends when the
+/// object is destroyed or the process ends. The lock is an flock() on the file "out/.lock" or "out/.m.lock", and the
+/// destructor removes that file. A lock file of a killed process locks nothing. If the lock file cannot be created, or
+/// the file system has no locks, nothing is locked; a later write to the path reports the reason.
 class FileLock {
  public:
-  /// `what`: for the message, "\"snapshot_prefix\"". Errors: Error(io) naming the process that has the lock.
+  /// `what`: the description in the message, such as "\"snapshot_prefix\"". Errors: Error(io) naming the process that
+  /// holds the lock.
   FileLock(const fs::path& prefix, const std::string& what);
   ~FileLock();
   FileLock(FileLock&&) noexcept;
   FileLock& operator=(FileLock&&) = delete;
 
-  /// Keeps created folders at the end, even if they are empty.
+  /// Tells the destructor not to remove the empty folders that the constructor created.
   void keep_folders() { folders_.clear(); }
   static fs::path path_for(const fs::path& prefix);
 
  private:
-  /// Whether the opened file still has its name.
+  /// Whether `path_` still names the opened file.
   bool has_name() const;
 
   fs::path path_;
-  std::vector<fs::path> folders_{};  // created folders, the outermost first
+  std::vector<fs::path> folders_{};  // created folders, outermost first
   int descriptor_ = -1;              // -1: nothing is locked
 };
 

@@ -18,7 +18,7 @@
 namespace hctr {
 namespace {
 
-/// A large file is flushed to disk after each of these many bytes, so that commit() is quick.
+/// AtomicFile::write() starts writeback each time the file grows by this size. commit() then has little left to flush.
 constexpr long kFlushBytes = 32 << 20;
 
 [[noreturn]] void fail(std::string_view verb, std::string_view what, const fs::path& path) {
@@ -26,7 +26,7 @@ constexpr long kFlushBytes = 32 << 20;
                             "': ", std::strerror(errno)));
 }
 
-/// Makes the renames in a folder last. Some file systems cannot; then there is nothing to do.
+/// Makes renames in a folder durable. Does nothing if the folder cannot be opened or flushed.
 void flush_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
@@ -43,7 +43,8 @@ File open_to_read(const fs::path& path, std::string_view what) {
     errno = EISDIR;
     fail("open", what, path);
   }
-  // Opening a named pipe waits for its writer, and a device may never end. A pipe that a shell passes has its writer.
+  // Opening a named pipe blocks until a writer opens the pipe, and reading a device may never end. Pipes passed by a
+  // shell already have a writer.
   const bool passed_by_shell = path == "/dev/stdin" || path.string().starts_with("/dev/fd/");
   if (fs::exists(status) && !fs::is_regular_file(status) && !passed_by_shell)
     throw Error(Kind::io, cat("cannot open ", what, what.empty() ? "" : " ", "'", path.string(),
@@ -61,7 +62,7 @@ int64_t size_of_file(const fs::path& path, std::string_view what) {
 
 std::string read_text(const fs::path& path, std::string_view what, int64_t most) {
   const File file = open_to_read(path, what);
-  // A pipe that a shell passes has no size.
+  // A pipe passed by a shell has no size.
   const int64_t expected = ::fseeko(file.get(), 0, SEEK_END) == 0 ? ::ftello(file.get()) : 0;
   if (expected > 0) ::rewind(file.get());
   std::clearerr(file.get());
@@ -99,7 +100,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (temporary_.empty()) return;
   file_.reset();
-  std::error_code ignored;  // nothing more can be done, and a destructor does not throw
+  std::error_code ignored;  // A destructor must not throw, and the file cannot be removed in another way.
   fs::remove(temporary_, ignored);
 }
 
@@ -109,7 +110,7 @@ void AtomicFile::write(const void* bytes, size_t count) {
   const long flushed = begin / kFlushBytes * kFlushBytes;
   if (end / kFlushBytes * kFlushBytes == flushed) return;
   ::sync_file_range(::fileno(file_.get()), flushed, end - flushed,
-                    SYNC_FILE_RANGE_WRITE);  // does not wait; commit() reports errors
+                    SYNC_FILE_RANGE_WRITE);  // asynchronous; finish() reports write errors
 }
 
 void AtomicFile::write_at(long offset, const void* bytes, size_t count) {
@@ -136,7 +137,7 @@ void AtomicFile::commit() {
 
 FileSet::~FileSet() {
   files_.clear();
-  std::error_code ignored;  // a folder that holds something stays
+  std::error_code ignored;  // remove() fails on a non-empty folder, which must stay
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);
 }
 

@@ -1,4 +1,4 @@
-// Reading whole files, and writing files that appear under their name only when complete.
+// Reads whole files, and writes files that appear under their final name only when complete.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-/// Opens for reading. Errors: Error(io) "cannot open <what> '<path>': <reason>".
+/// Opens a file for reading. Errors: Error(io) "cannot open <what> '<path>': <reason>".
 File open_to_read(const fs::path&, std::string_view what);
 
-/// The bytes of a file. Errors: as open_to_read(); Error(io).
+/// The file's size in bytes. Errors: those of open_to_read(); Error(io).
 int64_t size_of_file(const fs::path&, std::string_view what);
 
-/// More than any text needs, and less than would take the host's memory.
+/// Largest text file that read_text() accepts by default. A larger file could exhaust host memory.
 inline constexpr int64_t kMostTextBytes = int64_t{1} << 30;
-/// Returns the content of a file of at most `most` bytes. Errors: Error(io) naming the file and the reason of the
-/// system, or its size.
+/// Returns the content of a file. Errors: Error(io) naming the file and either the system's reason or, if the file has
+/// more than `most` bytes, its size.
 std::string read_text(const fs::path&, std::string_view what, int64_t most = kMostTextBytes);
 
-/// Creates the folder of `path`, and its parents, if they are missing. Errors: Error(io).
+/// Creates the folder that contains `path`, and missing parents. Errors: Error(io).
 void create_parent_folder(const fs::path& path);
 
-/// Writes a file under a temporary name in the same folder. commit() flushes it to disk and renames it. Without
-/// commit() the destructor removes the file. Errors: Error(io) from every member that writes.
+/// Writes a file under a temporary name in the same folder. commit() flushes the file to disk and renames it. The
+/// destructor removes a file that was not committed. Errors: Error(io) from every member that writes.
 class AtomicFile {
  public:
   explicit AtomicFile(fs::path path);
@@ -45,14 +45,15 @@ class AtomicFile {
 
   void write(const void* bytes, size_t count);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// Writes at an absolute offset, then returns to the end. For counts in a header that are known only at the end.
+  /// Writes at an absolute offset, then seeks back to the end. Used for header counts that are known only after the
+  /// data.
   void write_at(long offset, const void* bytes, size_t count);
-  /// Finishes writing: flushes to disk and closes the file, which keeps its temporary name. May be called again.
+  /// Flushes the file to disk and closes it under its temporary name. May be called again.
   void finish();
-  /// finish(), then the rename.
+  /// Calls finish(), then renames the file to path().
   void commit();
   const fs::path& path() const { return path_; }
-  /// Where the bytes are until commit().
+  /// The path of the file until commit().
   const fs::path& temporary() const { return temporary_; }
 
  private:
@@ -60,22 +61,23 @@ class AtomicFile {
   File file_;                  // null after finish()
 };
 
-/// Files that belong together. All are written before the first is renamed, so that neither a full disk nor a signal
-/// leaves half of them. Errors: Error(io) from every member.
+/// Files that are committed together. commit() writes every file completely before it renames the first: a full disk or
+/// a signal leaves no partial set. Errors: Error(io) from every member.
 class FileSet {
  public:
   FileSet() = default;
-  ~FileSet();  // removes folders that it made and that hold nothing
+  ~FileSet();  // removes empty folders that add() created
   FileSet(const FileSet&) = delete;
   FileSet& operator=(const FileSet&) = delete;
-  /// A file to write. finish() it when its last byte is written; the reference stays valid.
+  /// Adds a file for writing. Call finish() on the file after its last byte. The reference stays valid.
   AtomicFile& add(fs::path);
   /// Adds a copy of a file. Errors: Error(io).
   void copy(const fs::path& from, const fs::path& to);
   std::deque<AtomicFile>& files() { return files_; }
-  /// A file of an older set that commit() removes.
+  /// Marks a file of an older set. commit() removes the marked files.
   void remove(fs::path path) { outdated_.push_back(std::move(path)); }
-  /// Renames the files, the first one last, and flushes their folders. After an error none of them has its final name.
+  /// Renames the files in reverse order of add() and flushes their folders. After an error, no file of the set has its
+  /// final name.
   void commit();
 
  private:
@@ -83,12 +85,12 @@ class FileSet {
   std::vector<fs::path> outdated_, folders_;
 };
 
-/// Removes files "<prefix>*.<process>.part" that AtomicFile of a process on this machine left when it was killed, also
-/// in folders "<prefix>*.model", and returns how many. `prefix` may contain folders. Call it before this process writes
-/// files of the prefix.
+/// Removes temporary files "<prefix>*.<process>.part" of AtomicFile whose process on this machine was killed. Also
+/// searches folders "<prefix>*.model". Returns the number of removed files. `prefix` may contain folders. Call this
+/// before the process writes files with the prefix.
 int remove_parts_of_dead_processes(const fs::path& prefix);
 
-/// Writes a whole file by AtomicFile.
+/// Writes a whole file through AtomicFile.
 void write_text(const fs::path&, std::string_view text);
 
 }  // namespace hctr

@@ -31,7 +31,7 @@ constexpr Known kOthers[] = {
     {"SQLite format 3\0"sv, "a database of SQLite", "write the rows as CSV"},
     {"%PDF-"sv, "a PDF", "write the rows as CSV"}};
 
-/// Ignores case.
+/// Whether `text` begins with `lower`, ignoring case.
 bool begins_with(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && std::equal(lower.begin(), lower.end(), text.begin(), [](char a, char b) {
            return a == static_cast<char>(std::tolower(static_cast<unsigned char>(b)));
@@ -40,7 +40,7 @@ bool begins_with(std::string_view text, std::string_view lower) {
 
 bool is_tar(std::string_view start) { return start.size() > 262 && start.substr(257).starts_with("ustar"); }
 
-/// Zeros at even and at odd places of the first bytes.
+/// Counts zero bytes at even and at odd positions of the first 64 bytes.
 std::pair<size_t, size_t> zeros(std::string_view start) {
   std::pair<size_t, size_t> count;
   for (size_t i = 0; i < std::min<size_t>(start.size(), 64); ++i)
@@ -53,7 +53,7 @@ std::string sentence(std::string_view what, std::string_view remedy) { return ca
 }  // namespace
 
 std::string foreign_packing(std::string_view start) {
-  // "BZh", a digit, and the magic number of a block: no text begins like that.
+  // A bzip2 file begins with "BZh", a digit and a block's magic number. Text can begin with "BZh" alone.
   if (start.starts_with("BZh") && !start.substr(std::min<size_t>(4, start.size())).starts_with("1AY&SY")) return {};
   for (const Known& known : kPackings)
     if (start.starts_with(known.start))

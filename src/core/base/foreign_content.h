@@ -6,13 +6,13 @@
 
 namespace hctr {
 
-/// The packing of a file with these first bytes, if another program must unpack it first: "is packed with bzip2, which
-/// is not read; unpack it: bunzip2". Empty: none.
+/// If a file with these first bytes is compressed in an unsupported format: a description with the remedy, "is packed
+/// with bzip2, which is not supported; unpack it: bunzip2". Empty otherwise.
 std::string foreign_packing(std::string_view start);
 
-/// Why a content that begins with `start` cannot be a text of rows: it is packed, binary, UTF-16 or a page, or its
-/// lines end in another way: "it is UTF-16; save it as UTF-8". Empty: it may be one. `start` should be a kilobyte or
-/// more, if the content has that much.
+/// Why content that begins with `start` cannot be text rows, with a remedy: "it is UTF-16; save it as UTF-8".
+/// Recognizes compressed, binary, UTF-16 and HTML content, and unsupported line ends. Empty if the content may be text
+/// rows. `start` should have at least a kilobyte if the content is that long.
 std::string why_no_rows(std::string_view start);
 
 }  // namespace hctr

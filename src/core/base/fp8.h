@@ -10,19 +10,20 @@
 
 namespace hctr {
 
-/// The code of a number with this many bits of exponent and mantissa. Rounds to nearest even. Finite numbers beyond the
-/// largest, `most`, become the largest; infinities and NaN become the one code 0x7f, so that a GEMM of a tensor with
-/// one yields NaN.
+/// Encodes a float with kExponent exponent bits and kMantissa mantissa bits, rounding to nearest even. Finite values
+/// above the largest code `most` saturate to `most`. Infinities and NaN become the single code 0x7f, so a GEMM with
+/// such an input yields NaN.
 template <int kExponent, int kMantissa>
 HCTR_HD inline uint8_t fp8_bits(float value, uint32_t most) {
   constexpr int kShift = 23 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 24) & 0x80u, magnitude = u & 0x7fffffffu;
-  // Computes all cases and selects one, without branches, so that loops over it vectorize.
+  // Branch-free: computes all cases and selects one. Loops over this function vectorize.
   const uint32_t normal = (magnitude + (1u << (kShift - 1)) - 1u + ((magnitude >> kShift) & 1u) -
                            (static_cast<uint32_t>(127 - kBias) << 23)) >>
                           kShift;
-  // Subnormal: adding a number whose last bit is worth one step makes the float addition round to whole steps.
+  // Subnormal: kOneStep is the float whose last mantissa bit equals one fp8 step. Adding kOneStep makes the float
+  // addition round to whole steps.
   constexpr auto kOneStep = static_cast<uint32_t>(127 + 23 + 1 - kBias - kMantissa) << 23;
   const uint32_t small =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(kOneStep)) - kOneStep;
@@ -31,16 +32,17 @@ HCTR_HD inline uint8_t fp8_bits(float value, uint32_t most) {
   return static_cast<uint8_t>(magnitude >= 0x7f800000u ? 0x7fu : code);
 }
 
-/// The number of a code without its sign, if that is finite.
+/// Decodes the magnitude of a code whose sign bit is cleared. The code must be finite.
 template <int kExponent, int kMantissa>
 HCTR_HD inline float fp8_magnitude(uint32_t code) {
   constexpr int kBias = (1 << (kExponent - 1)) - 1;
-  // Shifts exponent and mantissa, then multiplies by the difference of the biases: exact, also for subnormals.
+  // Shifts exponent and mantissa, then multiplies by the power of two that corrects the bias. Exact, also for
+  // subnormals.
   return std::bit_cast<float>(code << (23 - kMantissa)) *
          std::bit_cast<float>(static_cast<uint32_t>(127 + 127 - kBias) << 23);
 }
 
-/// Four bits of exponent, three of mantissa: for weights and activations. No infinity; the last code is NaN.
+/// Four exponent bits, three mantissa bits: for weights and activations. Has no infinity. The code 0x7f is NaN.
 struct Fp8E4M3 {
   static constexpr float kLargest = 448;
   static constexpr int kLargestExponent = 8;
@@ -50,7 +52,7 @@ struct Fp8E4M3 {
   HCTR_HD explicit operator float() const;
 };
 
-/// Five bits of exponent, two of mantissa: for gradients. Has infinities and NaN, as binary16.
+/// Five exponent bits, two mantissa bits: for gradients. Has infinities and NaN, as binary16 does.
 struct Fp8E5M2 {
   static constexpr float kLargest = 57344;
   static constexpr int kLargestExponent = 15;

@@ -11,8 +11,8 @@
 namespace hctr {
 namespace {
 
-/// The number in the first line of a file, or after `name` in the line that begins with it; the largest int64_t if
-/// there is no such number.
+/// Parses the number in the first line that begins with `name`, after `name`. Returns the largest int64_t if there is
+/// no such number.
 int64_t number_in(const std::string& path, const std::string& name = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -28,7 +28,8 @@ int64_t number_in(const std::string& path, const std::string& name = "") {
 int64_t left_of_cgroup(const std::string& folder, const char* limit, const char* used) {
   const int64_t most = number_in(folder + limit), now = number_in(folder + used);
   if (most == std::numeric_limits<int64_t>::max() || now == std::numeric_limits<int64_t>::max()) return most;
-  int64_t cached = number_in(folder + "memory.stat", "inactive_file ");  // given back where memory is short
+  // the kernel reclaims inactive page cache under memory pressure
+  int64_t cached = number_in(folder + "memory.stat", "inactive_file ");
   if (cached == std::numeric_limits<int64_t>::max()) cached = 0;
   return std::max<int64_t>(0, most - std::max<int64_t>(0, now - cached));
 }

@@ -1,11 +1,11 @@
-// The memory of the machine that this process can still get.
+// The host memory that this process can still allocate.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// Bytes: what the system has free, but no more than the limits of the process's cgroups leave.
+/// Bytes: the minimum of the system's available memory and what the limits of the process's cgroups leave.
 int64_t free_host_memory();
 
 }  // namespace hctr

@@ -44,7 +44,7 @@ HCTR_HD inline Half::Half(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;
   const uint32_t magnitude = u & 0x7fffffffu;
-  // Computes all cases and selects one, without branches, so that loops over it vectorize.
+  // Branch-free: computes all cases and selects one. Loops over this function vectorize.
   const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
   // Subnormal: adding 0.5 aligns the mantissa so that the float addition rounds it as binary16 would.
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
@@ -62,14 +62,14 @@ HCTR_HD inline Half::operator float() const {
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
-  // Shifts exponent and mantissa, then multiplies by 2^112, the difference of the biases: exact, also for subnormals.
+  // Shifts exponent and mantissa, then multiplies by 2^112 to correct the bias. Exact, also for subnormals.
   const float value = std::bit_cast<float>(magnitude << 13) * std::bit_cast<float>(0x77800000u);
   const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;  // infinity or NaN
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | special | sign);
 #endif
 }
 
-/// Two numbers rounded to T, which is Half or BFloat16, the first in the lower half.
+/// Rounds two floats to T (Half or BFloat16) and packs them; `low` is in the lower 16 bits.
 template <class T>
 HCTR_HD inline uint32_t round_two(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

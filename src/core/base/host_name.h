@@ -7,10 +7,10 @@
 
 namespace hctr {
 
-/// As the system has it; "unknown host" where it has none.
+/// The system's host name, or "unknown host" if the system has none.
 std::string host_name();
-/// The host's identity, as NCCL defines it: NCCL_HOSTID of the environment, else the name. Processes with different
-/// ones share no memory.
+/// The host's identity, as NCCL defines it: the environment variable NCCL_HOSTID, else host_name(). Processes with
+/// different host identities share no memory.
 std::string host_id(const Environment&);
 
 }  // namespace hctr

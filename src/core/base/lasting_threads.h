@@ -3,10 +3,10 @@
 
 namespace hctr {
 
-/// Declares that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators.
-/// They may still use objects that exit handlers would destroy.
+/// Declares that the process runs threads that cannot be stopped or joined, such as the threads in which NCCL destroys
+/// communicators. These threads may still use objects that exit handlers would destroy.
 void threads_outlive_main() noexcept;
-/// Whether that was declared in this process, for the program that ends it. Nothing else depends on it.
+/// Whether threads_outlive_main() was called. Read only by the code that ends the process.
 bool some_threads_outlive_main() noexcept;
 
 }  // namespace hctr

@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Thread-safe: lines of several threads do not mix. Copies are one log.
+/// Thread-safe: lines of several threads do not interleave. Copies share one sink.
 class Log {
  public:
   using Sink = LogSink;

@@ -1,4 +1,4 @@
-// Memory reserved for work that must not fail once the system refuses more, such as saving a model.
+// A reserve of memory for work that must not fail when the system is out of memory, such as saving a model.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Address space without pages: it counts against `ulimit -d` and `-v`, and takes no memory. Members may be called by
-/// several threads.
+/// Reserves address space without pages. The reserve counts against `ulimit -d` and `-v`, but uses no physical memory.
+/// Thread-safe.
 class MemoryReserve {
  public:
   MemoryReserve() = default;
@@ -16,13 +16,13 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  /// Reserves this many more bytes until they are released. Errors: Error(device) when the system has no more; the
+  /// Adds `bytes` to the reserve. Does nothing after release(). Errors: Error(device) if the system refuses; the
   /// existing reserve stays.
   void add(size_t bytes);
-  /// Returns all of it to the system, permanently. Returns whether there was any. Allocates nothing, so that a handler
-  /// of operator new may call it.
+  /// Returns the whole reserve to the system; later add() calls do nothing. Returns whether the reserve was non-empty.
+  /// Does not allocate, so a handler of operator new may call release().
   bool release() noexcept;
-  /// Whether memory was refused, and the reserve has been released for that.
+  /// Whether a non-empty reserve has been released.
   bool released() const noexcept { return released_; }
   size_t bytes() const;
 
@@ -33,11 +33,12 @@ class MemoryReserve {
   std::atomic<bool> released_ = false;
 };
 
-/// The part of a reserve that one of its users has requested.
+/// The bytes that one user of a MemoryReserve has added.
 class ReservedShare {
  public:
   explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}
-  /// Sets the share to this many bytes; it does not shrink. Without a reserve, does nothing. Errors: those of add().
+  /// Grows the share to `bytes`; a share never shrinks. Does nothing without a reserve. Errors: those of
+  /// MemoryReserve::add().
   void grow_to(size_t bytes) {
     if (!reserve_ || bytes <= bytes_) return;
     reserve_->add(bytes - bytes_);

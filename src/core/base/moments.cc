@@ -4,8 +4,8 @@
 
 namespace hctr {
 
-/// Two passes, of which the second corrects the mean of the first: T. Chan, G. Golub, R. LeVeque, "Algorithms for
-/// computing the sample variance", The American Statistician 37 (1983), equation 1.7.
+/// Two-pass algorithm. The second pass corrects the mean of the first pass for rounding: T. Chan, G. Golub, R. LeVeque,
+/// "Algorithms for computing the sample variance", The American Statistician 37 (1983), equation 1.7.
 int64_t Moments::add(std::span<const double> numbers) {
   const auto begin = std::find_if(numbers.begin(), numbers.end(), [](double x) { return !std::isnan(x); });
   if (begin == numbers.end()) return 0;
@@ -50,7 +50,7 @@ void Moments::merge(const Moments& other) {
 
 int64_t NumberStatistics::add(std::span<const double> numbers) {
   for (const double x : numbers) {
-    least = x < least ? x : least;  // false of NaN
+    least = x < least ? x : least;  // the comparison is false for NaN
     most = x > most ? x : most;
   }
   return moments.add(numbers);

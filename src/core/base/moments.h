@@ -8,11 +8,12 @@
 
 namespace hctr {
 
-/// Sums of powers of distances from the mean. All sums are of distances from the first number: where numbers are large
-/// and close together, such as times in nanoseconds, a subtraction of two of them is exact and nothing is lost to their
-/// size. The result depends on the order of the calls alone. Sources: B. P. Welford, "Note on a Method for Calculating
-/// Corrected Sums of Squares and Products", Technometrics 4 (1962); of merging and cubes P. Pébay, "Formulas for
-/// robust, one-pass parallel computation of covariances and arbitrary-order statistical moments", SAND2008-6212, 2008.
+/// Streaming sums of powers of the distance from the mean. Every number enters as its distance from the first number.
+/// For large numbers that are close together, such as times in nanoseconds, this subtraction is exact and avoids
+/// cancellation. The result depends only on the order of the calls. Sources: B. P. Welford, "Note on a Method for
+/// Calculating Corrected Sums of Squares and Products", Technometrics 4 (1962); for merge() and cubes P. Pébay,
+/// "Formulas for robust, one-pass parallel computation of covariances and arbitrary-order statistical moments",
+/// SAND2008-6212, 2008.
 class Moments {
  public:
   Moments() = default;
@@ -28,16 +29,16 @@ class Moments {
     cubes_ += square * step * (n - 2) - 3 * step * squares_;
     squares_ += square;
   }
-  /// Adds a block of numbers, but for NaN: faster than one by one. Returns how many there were.
+  /// Adds all numbers except NaN; faster than single calls. Returns how many numbers were added.
   int64_t add(std::span<const double>);
   void merge(const Moments&);
 
   int64_t count() const { return count_; }
   double mean() const { return first_ + shift_; }
   double squares() const { return squares_; }
-  /// 0 of no number.
+  /// Standard deviation of the population. 0 if there are no numbers.
   double deviation() const { return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_)); }
-  /// 0 if all numbers are equal.
+  /// Returns 0 if all numbers are equal.
   double skewness() const {
     return squares_ <= 0 ? 0 : std::sqrt(static_cast<double>(count_)) * cubes_ / std::pow(squares_, 1.5);
   }
@@ -48,15 +49,15 @@ class Moments {
   double squares_ = 0, cubes_ = 0;
 };
 
-/// Moments and range of a column's numbers.
+/// Moments and range of the numbers in a column.
 struct NumberStatistics {
   Moments moments{};
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
 
-  /// Adds a block of numbers, but for NaN. Returns how many there were.
+  /// Adds all numbers except NaN. Returns how many numbers were added.
   int64_t add(std::span<const double>);
   void merge(const NumberStatistics&);
-  /// Whether there are two different numbers.
+  /// Whether the column has at least two different numbers.
   bool varies() const { return least < most; }
 };
 

@@ -1,4 +1,4 @@
-// The search for NaN and infinity.
+// Finds NaN and infinities in floats.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace hctr {
 /// The index of the first value that is NaN or infinite, or -1.
 inline int64_t find_not_finite(std::span<const float> values) {
   bool all_finite = true;
-  for (const float value : values) all_finite &= std::isfinite(value);  // without a branch, so that it vectorizes
+  for (const float value : values) all_finite &= std::isfinite(value);  // branch-free, so the loop vectorizes
   for (size_t i = 0; !all_finite && i < values.size(); ++i)
     if (!std::isfinite(values[i])) return static_cast<int64_t>(i);
   return -1;

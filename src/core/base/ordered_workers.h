@@ -1,4 +1,4 @@
-// Threads that process the items of one source in parallel, and return the results in the order of the items.
+// Worker threads that process items in parallel and return the results in item order.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace hctr {
 
-/// Each thread reuses one Item, so an Item may own buffers and scratch memory. The order of results is the order in
-/// which the source filled the items. It does not depend on the number of threads.
+/// Each thread reuses one Item, so an Item may own buffers and scratch memory. Results are returned in the order in
+/// which the source filled the items, for any number of threads.
 template <class Item, class Result>
 class OrderedWorkers {
  public:
-  /// `source` fills an item, or returns false at the end; it is called by one thread at a time. `work` is called
+  /// `source` fills an item, or returns false at the end; only one thread calls `source` at a time. Threads call `work`
   /// concurrently. At most 2 * threads + 2 results are queued.
   OrderedWorkers(int threads, std::function<bool(Item&)> source, std::function<Result(Item&)> work)
       : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
     try {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-    } catch (...) {  // a thread cannot start: running ones must end before their vector
+    } catch (...) {  // A thread failed to start. Join the running threads before the vector is destroyed.
       end();
       throw;
     }
@@ -32,7 +32,8 @@ class OrderedWorkers {
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
-  /// Returns the next result, or nothing at the end or after close(). Rethrows what source or work threw for the item.
+  /// Returns the next result, or nullopt at the end and after close(). Rethrows an exception that `source` or `work`
+  /// threw for the item.
   std::optional<Result> next() {
     std::optional<FutureResult> result = results_.pop();
     return result ? result->get() : std::nullopt;
@@ -64,7 +65,7 @@ class OrderedWorkers {
         }
         promise.set_value(work_(item));
       } catch (...) {
-        results_.close();  // results after an error are not needed
+        results_.close();  // results after the failed item are not needed
         promise.set_exception(std::current_exception());
         return;
       }

@@ -1,26 +1,30 @@
-// How a batch in memory holds the keys of a sparse input.
+// The layout of a sparse input's keys in a batch in memory.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// Chosen for each batch, and uploaded with it: kernels that read the keys are recorded once for all layouts.
+/// Chosen per batch and uploaded with the batch. Kernels read the layout at run time, so one CUDA graph serves all
+/// layouts.
 struct PackedKeys {
   static constexpr int64_t kOnes = -1;
 
-  int64_t keys = 0;         ///< byte offset in the batch
-  int64_t offsets = kOnes;  ///< byte offset in the batch of i32 [slots * samples + 1]. kOnes: none, since in each slot
-                            ///< each of the first `rows` samples has one key, and others have none
-  int32_t count = 0;        ///< number of keys
+  int64_t keys = 0;  ///< byte offset in the batch
+  /// Byte offset in the batch of the bag offsets, i32 [slots * samples + 1]. kOnes: the batch has no offsets; each bag
+  /// of the first `rows` samples has one key, and bags of later samples are empty.
+  int64_t offsets = kOnes;
+  int32_t count = 0;  ///< number of keys
   int32_t rows = 0;
   int16_t key_bytes = 8;     ///< 4 or 8
-  int16_t sign_extends = 0;  ///< of keys of 4 bytes: whether they are signed
-  int32_t slots = 0;  ///< not 0: keys lie by sample, [rows, slots], each of which has one; 0: by slot, then by sample
+  int16_t sign_extends = 0;  ///< for keys of 4 bytes: 1 if they are signed
+  /// nonzero: keys are ordered by sample, [rows, slots], one key per bag; 0: keys are ordered by slot, then by sample
+  int32_t slots = 0;
 
-  /// Where key i, counted by slot and sample, lies.
+  /// Position in the batch of key i, where i counts by slot, then by sample.
   constexpr int64_t place_of(int64_t i) const { return slots == 0 ? i : i % rows * slots + i / rows; }
-  /// Where the keys of bag (slot, sample) begin, when offsets is kOnes. `sample` may be one past the last.
+  /// Index of the first key of bag (slot, sample) if `offsets` is kOnes. `sample` may be the number of samples (end of
+  /// the slot).
   constexpr int64_t begin_of_ones(int64_t slot, int64_t sample) const {
     return slot * rows + (sample < rows ? sample : rows);
   }

@@ -1,4 +1,4 @@
-// Reads texts from a pipe, however long its writer takes.
+// Reads text from a pipe and can be stopped while the pipe's writer is slow.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,9 @@
 
 namespace hctr {
 
-/// As read_text(). Where the file is not a regular one, gives up once `stop`, which may be null, is other than 0: a
-/// signal does not end a read. Errors: those of read_text(); Error(interrupted).
+/// Like read_text(). If the file is not a regular file, polls `*stop` while reading and throws once `*stop` is nonzero,
+/// because a signal does not interrupt a blocking read. `stop` may be null. Errors: those of read_text();
+/// Error(interrupted).
 std::string read_text_until(const fs::path&, std::string_view what, const std::atomic<int>* stop);
 
 }  // namespace hctr

@@ -1,4 +1,5 @@
-// Contents of this build, as constants. Other files have no #ifdef; structure_test lists the exceptions and why.
+// Properties of this build and its compiler, as constants and macros. Other files have no #ifdef; structure_test lists
+// the exceptions with reasons.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,8 +8,8 @@
 #define HCTR_HD
 #endif
 
-/// Placed before a loop: no iteration reads what another one writes, so it may be vectorized although pointers may be
-/// equal.
+/// Place before a loop whose iterations do not depend on each other: the compiler may vectorize the loop although
+/// pointers may be equal.
 #if defined(__clang__)
 #define HCTR_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -25,9 +26,9 @@
 #define HCTR_SANITIZED 0
 #endif
 
-/// Placed before a function that is not a template: it is compiled for several widths of vector registers, and the
-/// widest that the processor has is called. Results are equal, as no multiplication is fused with an addition. Not
-/// under a sanitizer, whose checks would run before it is set up.
+/// Place before a non-template function. The compiler builds the function for several vector widths, and the program
+/// calls the widest version that the processor supports. Results are equal because the compiler fuses no multiply-add.
+/// Disabled under a sanitizer: the resolver's instrumented code would run before the sanitizer is initialized.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
     !HCTR_SANITIZED
 #define HCTR_CLONES_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -35,15 +36,15 @@
 #define HCTR_CLONES_FOR_WIDE_VECTORS
 #endif
 
-/// In a loop that waits for another thread: leaves the core's other hardware thread more of it.
+/// Place inside a spin loop: yields execution resources to the core's other hardware thread.
 #if defined(__x86_64__)
 #define HCTR_PAUSE() __builtin_ia32_pause()
 #else
 #define HCTR_PAUSE() static_cast<void>(0)
 #endif
 
-/// a * b of doubles, rounded separately: a GPU compiler would otherwise fuse it with a following addition and round
-/// once.
+/// a * b in double, rounded before any addition. A GPU compiler would otherwise contract the product and a following
+/// addition to an FMA, which rounds once.
 #if defined(__CUDA_ARCH__)
 #define HCTR_ROUNDED_PRODUCT(a, b) __dmul_rn(a, b)
 #else
@@ -52,7 +53,7 @@
 
 namespace hctr {
 
-inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake on every target: 0 or 1
+inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake for every target: 0 or 1
 inline constexpr bool kNcclBuild = HCTR_WITH_NCCL;
 inline constexpr bool kMpiBuild = HCTR_WITH_MPI;
 inline constexpr bool kSanitized = HCTR_SANITIZED;

@@ -10,14 +10,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file that this code was loaded from: the program, or the library.
+/// The file that contains this code: the executable or the shared library.
 fs::path own_file() {
   std::error_code problem;
   Dl_info found{};
   if (::dladdr(reinterpret_cast<const void*>(&plugin_file), &found) != 0 && found.dli_fname)
     if (const fs::path file = found.dli_fname; file.filename().string().find(".so") != std::string::npos)
       return fs::canonical(file, problem);
-  return fs::read_symlink("/proc/self/exe", problem);  // a program may have been started by another name
+  return fs::read_symlink("/proc/self/exe", problem);  // argv[0] may not name the executable
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ fs::path plugin_file(const char* name) {
   static const fs::path own = own_file();
   const fs::path beside = own.parent_path();
   std::error_code problem;
-  for (const char* folder : {"", "../bin", "../../bin"})  // lib, lib/x86_64-linux-gnu
+  for (const char* folder : {"", "../bin", "../../bin"})  // relative to lib and lib/x86_64-linux-gnu
     if (fs::path file = beside / folder / name; fs::exists(file, problem)) return file;
   return beside / name;
 }

@@ -1,4 +1,4 @@
-// Finds plug-ins: libraries that are loaded on demand.
+// Finds and loads plug-ins: libraries that are loaded on demand.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,29 @@
 
 namespace hctr {
 
-/// The path of the plug-in with this name, next to the program; next to libhuge_ctr.so, or in the folder of programs of
-/// the same installation. It may not exist.
+/// The path of the plug-in `name`. Searches the folder of the executable or of libhuge_ctr.so, then the bin folder of
+/// the same installation. The returned file may not exist.
 std::filesystem::path plugin_file(const char* name);
 
-/// A plug-in with one entry function, which returns a table of calls that begins with its version.
+/// Describes a plug-in. Its single entry function returns a table of function pointers whose first field is the
+/// version.
 struct PluginLibrary {
-  const char* user;      ///< what needs it, as the subject of a message: "Parquet data"
+  const char* user;      ///< the feature that needs the plug-in, as the subject of a message: "Parquet data"
   const char* file;      ///< "libhuge_ctr_parquet.so"
   const char* entry;     ///< the name of the entry function
-  int64_t version;       ///< that the table must have
-  const char* library;   ///< what it is built with: "Arrow C++"
-  const char* packages;  ///< to install for that
-  const char* label;     ///< of CMake's line on it: "Parquet"
+  int64_t version;       ///< expected version of the table
+  const char* library;   ///< the library that the plug-in links: "Arrow C++"
+  const char* packages;  ///< packages to install for `library`
+  const char* label;     ///< label in CMake's output: "Parquet"
 };
 
-/// Loads it and returns its entry function. Errors: Error(io) naming what to install.
+/// Loads the plug-in and returns its entry function, or null if there is none. Errors: Error(io) naming the packages to
+/// install.
 void* plugin_entry(const PluginLibrary&);
-/// Error(io) for a plug-in of another version.
+/// Throws Error(io): the plug-in has another version.
 [[noreturn]] void fail_on_version(const PluginLibrary&);
 
-/// The table of calls. Errors: Error(io).
+/// Loads the plug-in and returns its table of function pointers. Errors: Error(io).
 template <class Plugin>
 const Plugin& load_plugin(const PluginLibrary& of) {
   const auto entry = reinterpret_cast<const Plugin* (*)()>(plugin_entry(of));

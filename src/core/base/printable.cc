@@ -3,14 +3,14 @@
 namespace hctr {
 namespace {
 
-/// Bytes of the UTF-8 character that the text begins with; 0: they are none.
+/// Length in bytes of the UTF-8 character at the start of `text`. 0 if the bytes are not valid UTF-8.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const auto is_next = [&](size_t i) { return byte(i) >= 0x80 && byte(i) < 0xc0; };
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first < 0xe0) return is_next(1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {  // a second byte below is a character in more bytes than it needs
+  if (first >= 0xe0 && first < 0xf0) {  // a smaller second byte is an overlong encoding
     const bool longer = first == 0xe0 && byte(1) < 0xa0;
     return !longer && is_next(1) && is_next(2) ? 3 : 0;
   }
@@ -21,7 +21,7 @@ size_t character_length(std::string_view text) {
   return 0;
 }
 
-/// The text with escape + two hexadecimal digits in place of control characters.
+/// Replaces each control character by `escape` and two hexadecimal digits.
 std::string masked(std::string_view text, std::string_view escape) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string shown;
@@ -32,7 +32,7 @@ std::string masked(std::string_view text, std::string_view escape) {
     const auto first = static_cast<unsigned char>(text[0]);
     const unsigned char code = length == 2 && first == 0xc2 ? static_cast<unsigned char>(text[1]) : first;
     const bool is_c0 = code < 0x20 && code != '\n' && code != '\t';
-    const bool is_c1 = code >= 0x7f && code < 0xa0;  // delete, and U+0080 to U+009F, in UTF-8 or as bytes alone
+    const bool is_c1 = code >= 0x7f && code < 0xa0;  // DEL, and U+0080 to U+009F in UTF-8 or as single bytes
     if (is_c0 || is_c1) {
       shown += escape;
       shown += kDigits[code >> 4];

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The text after "name : " in the first line that begins with it.
+/// The value of the first line "<name> : <value>" in /proc/cpuinfo.
 std::string line_of_processor(std::string_view name) {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)

@@ -1,4 +1,4 @@
-// Reads /proc/cpuinfo.
+// Reads the processor's name and features from /proc/cpuinfo.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace hctr {
 /// The processor's name, or "CPU" if unknown.
 std::string processor_name();
 
-/// Whether it has these instructions, by the word that the system has for them ("avx2", "avx512f").
+/// Whether the processor supports an instruction set, by its flag in /proc/cpuinfo ("avx2", "avx512f").
 bool processor_has(std::string_view instructions);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Progress of a piece of work, shown in the caller's way; and numbers formatted for people.
+// Progress of a long operation, shown by the caller, and number formatting for people.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace hctr {
 
-/// Counts units of work, shown or not. Used by one thread at a time.
+/// Reports progress to an optional view. Not thread-safe.
 class Progress {
  public:
-  /// As ShowProgress has them; `show` may be null.
+  /// The arguments of ShowProgress. `show` may be null.
   Progress(const ShowProgress& show, const std::string& what, const std::string& unit, int64_t total)
       : view_(show ? show(what, unit, total) : nullptr) {}
 
-  /// Sets the work done so far, and a remark to append.
+  /// Sets the units done so far and a remark to append.
   void update(int64_t done, std::string_view remark = {}) {
     if (view_) view_->update(done, remark);
   }
-  /// Shows the total work, its time and its rate.
+  /// Shows the total, the elapsed time and the rate.
   void finish() {
     if (view_ && !std::exchange(finished_, true)) view_->finish();
   }
-  /// Clears the display so that other text can be written. The next update() shows it again.
+  /// Clears the display for other output. The next update() shows the progress again.
   void clear() {
     if (view_) view_->clear();
   }
-  /// Whether updates overwrite each other on the screen.
+  /// Whether each update overwrites the previous one on the screen.
   bool in_place() const { return view_ && view_->in_place(); }
 
  private:
@@ -38,7 +38,7 @@ class Progress {
   bool finished_ = false;
 };
 
-/// As printf writes one number: formatted("%.2f", 0.125) is "0.12".
+/// Formats one number as printf does: formatted("%.2f", 0.125) is "0.12".
 std::string formatted(const char* format, double value);
 /// 950 -> "950", 12345 -> "12.3 k", 4.2e6 -> "4.20 M".
 std::string with_unit_prefix(double value);

@@ -6,14 +6,14 @@
 
 namespace hctr {
 
-/// How the value of a field is written after its tag.
+/// How a field's value is encoded after its tag.
 enum class WireType { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-/// The lowest `bytes` bytes of the value, little-endian.
+/// Appends the lowest `bytes` bytes of `value`, little-endian.
 inline void append_fixed(std::string& to, uint64_t value, int bytes) {
   for (int b = 0; b < bytes; ++b) to += static_cast<char>(value >> (8 * b));
 }
-/// Seven bits a byte, little-endian; all bytes but the last have the eighth bit.
+/// Appends `value` as a varint: seven bits per byte, lowest first. The eighth bit marks every byte except the last.
 inline void append_varint(std::string& to, uint64_t value) {
   for (; value > 127; value >>= 7) to += static_cast<char>((value & 127) | 128);
   to += static_cast<char>(value);

@@ -1,4 +1,4 @@
-// A bounded queue between threads. Closing it wakes all of them; an exception passed to fail() is rethrown by pop().
+// A bounded queue between threads. close() wakes all waiting threads; pop() rethrows an exception passed to fail().
 #pragma once
 
 #include <condition_variable>
@@ -9,13 +9,13 @@
 
 namespace hctr {
 
-/// First in, first out, at most `capacity` items. Any number of producers and consumers.
+/// A FIFO of at most `capacity` items for any number of producers and consumers.
 template <class T>
 class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  /// Waits while the queue is full. Returns false if the queue is closed: the item is dropped, and the producer should
+  /// Blocks while the queue is full. Returns false if the queue is closed: the item is dropped, and the producer should
   /// stop.
   bool push(T item) {
     std::unique_lock lock(mutex_);
@@ -27,7 +27,8 @@ class BoundedQueue {
     return true;
   }
 
-  /// Waits for an item. Once the queue is closed and drained it returns nothing, or throws the error passed to fail().
+  /// Blocks until an item arrives. Once the queue is closed and drained, returns nullopt or throws the error passed to
+  /// fail().
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [&] { return closed_ || !items_.empty(); });
@@ -42,16 +43,17 @@ class BoundedQueue {
     return item;
   }
 
-  /// Waits for at most `limit`. Returns whether pop() would not block now.
+  /// Blocks for at most `limit`. Returns whether pop() would not block now.
   template <class Duration>
   bool wait(Duration limit) {
     std::unique_lock lock(mutex_);
     return not_empty_.wait_for(lock, limit, [&] { return closed_ || !items_.empty(); });
   }
 
-  /// Called by the producer (no more items) or the consumer (no more needed). Queued items can still be popped.
+  /// The producer calls close() after its last item, a consumer when it needs no more items. pop() still returns queued
+  /// items.
   void close() { finish(nullptr); }
-  /// Like close(), and pop() throws `error` after the queued items.
+  /// Like close(), but pop() throws `error` after the queued items.
   void fail(std::exception_ptr error) { finish(std::move(error)); }
 
  private:

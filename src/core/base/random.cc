@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLanes = 32;
 
-/// The rounds of philox() for kLanes counters side by side, so that the compiler vectorizes them.
+/// The rounds of philox() for kLanes counters as structure of arrays, which the compiler vectorizes.
 HCTR_CLONES_FOR_WIDE_VECTORS
 void philox_rounds(int rounds, uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
                    uint32_t* __restrict c3) {
@@ -30,7 +30,7 @@ void philox_rounds(int rounds, uint64_t key, uint32_t* __restrict c0, uint32_t* 
   }
 }
 
-/// philox() of the counters lo, lo + 1, ...
+/// Evaluates philox() for the counters lo, lo + 1, ..., lo + kLanes - 1.
 void philox_lanes(int rounds, uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLanes * 4]) {
   uint32_t c[4][kLanes];
   for (int i = 0; i < kLanes; ++i) {

@@ -22,18 +22,18 @@ HCTR_HD constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The stream number of a stable name ("dropout1", "table:wide"): FNV-1a, then mix64.
+/// The stream number of a name that stays the same across runs ("dropout1", "table:wide"): FNV-1a, then mix64.
 constexpr uint64_t random_stream(std::string_view name) {
   uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : name) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
   return mix64(h);
 }
 
-/// The Philox key of one stream under one seed.
+/// The Philox key for a seed and a stream.
 HCTR_HD constexpr uint64_t random_key(uint64_t seed, uint64_t stream) { return mix64(seed ^ mix64(stream)); }
 
-/// Four values for the 128-bit counter (hi, lo) under `key`. Seven rounds are the fewest that pass all tests of the
-/// paper.
+/// Returns four values for the 128-bit counter (hi, lo) under `key`. kRounds: 10 is the paper's default; 7 is the
+/// fewest that passes all of the paper's tests.
 template <int kRounds = 10>
 HCTR_HD inline Random4 philox(uint64_t key, uint64_t hi, uint64_t lo) {
   uint32_t c0 = static_cast<uint32_t>(lo), c1 = static_cast<uint32_t>(lo >> 32);
@@ -54,24 +54,24 @@ HCTR_HD inline Random4 philox(uint64_t key, uint64_t hi, uint64_t lo) {
   return {{c0, c1, c2, c3}};
 }
 
-/// Value `index` of the sequence (key, hi): element index % 4 of block index / 4.
+/// Value `index` of the sequence (key, hi): element index % 4 of the Philox block index / 4.
 HCTR_HD inline uint32_t random_bits(uint64_t key, uint64_t hi, uint64_t index) {
   return philox(key, hi, index >> 2).v[index & 3];
 }
 
-/// Values first, first + 1, ... of the same sequence, many times faster than single calls. Host only.
+/// Writes values first, first + 1, ... of the sequence (key, hi), many times faster than single calls. Host only.
 void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values, int rounds = 10);
 
-/// Uniform on [0, 1) with 24 bits. Exact in float, so every device returns the same value.
+/// Uniform on [0, 1) with 24 random bits. Exact in float, so every device returns the same value.
 HCTR_HD inline float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 
-/// Uniform on [-bound, bound). Rounds once, so every device returns the same value.
+/// Uniform on [-bound, bound). Has a single rounding, so every device returns the same value.
 HCTR_HD inline float symmetric_float(uint32_t bits, float bound) {
   return static_cast<float>(static_cast<int32_t>(bits >> 8) - 8388608) * (bound * (1.0f / 8388608.0f));
 }
 
-/// Standard normal from two 32-bit values (Box and Muller 1958). Used on the host only: transcendental functions differ
-/// between devices in the last bit.
+/// Standard normal value from two 32-bit values (Box and Muller 1958). Host only: the last bit of transcendental
+/// functions differs between devices.
 double standard_normal(uint32_t a, uint32_t b);
 
 }  // namespace hctr

@@ -15,12 +15,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBytesOfBlock = 512;  // block size of ru_inblock
+constexpr int64_t kBytesOfBlock = 512;  // unit of ru_inblock
 
 int open_without_name(const fs::path& folder) {
   const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return unnamed;
-  // A file system without unnamed files: the name is removed as soon as the file exists.
+  // The file system has no O_TMPFILE: create a named file and unlink it.
   std::string name = (folder / "huge_ctr_rows.XXXXXX").string();
   const int named = ::mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) ::unlink(name.c_str());
@@ -65,12 +65,13 @@ void ScratchFile::read(int64_t first, std::span<std::byte> bytes) const {
 }
 
 void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
-  ::posix_fadvise(descriptor_, first, bytes, POSIX_FADV_WILLNEED);  // where it fails, read() waits, or fails too
+  // Only a hint. If it fails, read() reads from disk or reports the error.
+  ::posix_fadvise(descriptor_, first, bytes, POSIX_FADV_WILLNEED);
 }
 
 void ScratchFile::cut(int64_t bytes) noexcept {
-  // Never makes the file longer: a hole in it would look like free space.
-  if (::lseek(descriptor_, 0, SEEK_END) > bytes && ::ftruncate(descriptor_, bytes) != 0) return;  // it stays as it is
+  // Never extends the file: a hole would hide missing disk space.
+  if (::lseek(descriptor_, 0, SEEK_END) > bytes && ::ftruncate(descriptor_, bytes) != 0) return;
 }
 
 int64_t ScratchFile::bytes_from_disk() noexcept {
@@ -79,7 +80,7 @@ int64_t ScratchFile::bytes_from_disk() noexcept {
 }
 
 ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(folder)), bytes_(bytes) {
-  // Without free space on the disk the first write to a page would end the process.
+  // Allocate the disk blocks now: a write to a mapped page on a full disk would kill the process.
   int error = ::posix_fallocate(file_.descriptor_, 0, static_cast<::off_t>(bytes));
   void* const mapped =
       error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;
@@ -88,7 +89,7 @@ ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(fo
     throw Error(Kind::io, cat("cannot map ", bytes, " bytes of a file in '", file_.folder().string(),
                               "': ", std::strerror(error)));
   data_ = static_cast<std::byte*>(mapped);
-  ::madvise(mapped, bytes, MADV_RANDOM);  // where it fails, the system reads more than is needed
+  ::madvise(mapped, bytes, MADV_RANDOM);  // Only a hint. If it fails, the system reads ahead more than needed.
 }
 
 ScratchMemory::~ScratchMemory() { ::munmap(data_, bytes_); }

@@ -1,4 +1,4 @@
-// A file for data that do not outlive the process.
+// Files for data that do not outlive the process.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,28 @@
 
 namespace hctr {
 
-/// A file without a name: it is gone when this object or the process ends, in any way, so that no run finds, takes or
-/// removes another run's file. Several threads may call its members concurrently.
+/// A file without a name. The system frees the file when this object or the process ends, so no run can open or remove
+/// another run's file. Thread-safe.
 class ScratchFile {
  public:
-  /// In this folder, which is created if it is missing. Errors: Error(io) naming the folder.
+  /// Creates the file in `folder`, and `folder` itself if missing. Errors: Error(io) naming the folder.
   explicit ScratchFile(fs::path folder);
   ~ScratchFile();
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
-  /// Errors, of both: Error(io) naming the folder, the place and the reason of the system, such as a full disk.
+  /// Errors of write() and read(): Error(io) naming the folder, the byte offset and the system's reason, such as a full
+  /// disk.
   void write(int64_t first, std::span<const std::byte> bytes);
   void read(int64_t first, std::span<std::byte> bytes) const;
-  /// Asks the system to cache these bytes soon, for a later read(), and does not wait for them.
+  /// Asks the system to load these bytes into the page cache for a later read(). Does not block.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
-  /// Frees the file's disk space after this many bytes, if the system can.
+  /// Truncates the file to `bytes` bytes if the system can, which frees disk space.
   void cut(int64_t bytes) noexcept;
 
-  /// Bytes that the system has read from disks for the calling thread so far, in any file: by read(), on cache misses,
-  /// and by read_ahead(). Always 0 if the system does not count them.
+  /// Bytes that the system has read from disks for the calling thread so far, in all files. Counts page cache misses of
+  /// read() and the bytes of read_ahead(). Always 0 if the system does not count them.
   static int64_t bytes_from_disk() noexcept;
 
   const fs::path& folder() const { return folder_; }
@@ -40,11 +41,12 @@ class ScratchFile {
   int descriptor_ = -1;
 };
 
-/// Memory in a file without a name: the system writes it to the disk when memory is short, and reads it back on access.
+/// Memory mapped from a ScratchFile. The system writes pages to disk when memory is short and reads them back on
+/// access.
 class ScratchMemory {
  public:
-  /// Reserves disk space for all of it at the start. Errors: Error(io) naming the folder, the bytes and the reason of
-  /// the system, such as a full disk.
+  /// Reserves disk space for all `bytes`. Errors: Error(io) naming the folder, the bytes and the system's reason, such
+  /// as a full disk.
   ScratchMemory(fs::path folder, size_t bytes);
   ~ScratchMemory();
   ScratchMemory(const ScratchMemory&) = delete;

@@ -25,7 +25,7 @@ constexpr uint32_t kShaRounds[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 using ShaState = std::array<uint32_t, 8>;
-// Likewise of the square roots of the first 8 (5.3.3).
+// The first 32 bits of the fractional parts of the square roots of the first 8 primes (FIPS 180-4, 5.3.3).
 constexpr ShaState kShaStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
@@ -64,7 +64,7 @@ Digest sha256(std::string_view bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   size_t at = 0;
   for (; bytes.size() - at >= kShaBlock; at += kShaBlock) add_sha_block(state, data + at);
-  // The rest, a bit, zeros, and the number of bits in the last 8 bytes of a block.
+  // Padding: the remaining bytes, a 1 bit, zeros, and the bit length in the last 8 bytes of the block.
   uint8_t end[2 * kShaBlock] = {};
   const size_t rest = bytes.size() - at, padded = rest + 9 <= kShaBlock ? kShaBlock : 2 * kShaBlock;
   if (rest > 0) std::memcpy(end, data + at, rest);

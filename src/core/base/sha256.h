@@ -1,4 +1,4 @@
-// SHA-256 and HMAC-SHA-256, with which processes prove that they know a secret. FIPS 180-4; RFC 2104.
+// SHA-256 and HMAC-SHA-256 (FIPS 180-4; RFC 2104). Processes use HMAC to prove that they know a secret.
 #pragma once
 
 #include <array>
@@ -12,21 +12,21 @@ using Digest = std::array<uint8_t, 32>;
 
 Digest sha256(std::string_view bytes);
 
-/// A code of `bytes` that cannot be computed without `key` (HMAC).
+/// The HMAC of `bytes`: a code that cannot be computed without `key`.
 Digest hmac_sha256(std::string_view key, std::string_view bytes);
 
-/// Compares in constant time, so that the time of an answer does not reveal how much of a guess is right. Texts of
-/// different sizes differ.
+/// Compares in constant time: the response time does not reveal how many bytes of a guess are correct. Texts of
+/// different sizes are unequal.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 inline std::string_view view_of(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Unpredictable bytes. Errors: Error(device) with the reason of the system.
+/// Cryptographically random bytes. Errors: Error(device) with the system's reason.
 Digest unpredictable_bytes();
 
-/// Two digits for each byte.
+/// Two hexadecimal digits per byte.
 std::string hex(const Digest&);
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// Short waits of threads without sleeping: a sleeping thread takes tens of microseconds to wake, and several times that
-// in a virtual machine.
+// Short waits of threads without sleeping. A sleeping thread takes tens of microseconds to wake up, and several times
+// that in a virtual machine.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,10 @@
 
 namespace hctr {
 
-/// Returns once over() is true, or after `most`; over() is called without any lock. Yields the core to other threads
-/// meanwhile, for more threads than cores. Returns whether the core came back soon. It does not if other programs run
-/// too: a yielding thread waits for all of them, a waking thread does not.
+/// Waits until over() returns true, for at most `most`. over() is called without a lock. Yields the core between calls,
+/// which helps when there are more threads than cores. Returns false if a yield took longer than kSoon: other programs
+/// compete for the core. A yielding thread then waits for all of these programs, while a thread that wakes from sleep
+/// does not.
 template <class Over>
 bool yield_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;
@@ -26,8 +27,8 @@ bool yield_until(std::chrono::microseconds most, const Over& over) {
   return true;
 }
 
-/// The same without yielding. Returns false once the core was taken away: then more threads run, of this or of other
-/// programs, than there are cores, and this wait takes time from the threads it waits for.
+/// Like yield_until(), but spins instead of yielding. Returns false once the thread was descheduled: more threads are
+/// running than there are cores, and spinning takes CPU time from the awaited threads.
 template <class Over>
 bool spin_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;

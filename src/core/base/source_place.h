@@ -1,4 +1,4 @@
-// The place of a source line in the project.
+// Names a source line by its path in the project.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// "src/ops/common/copy.cc:12" from __FILE__ and __LINE__. The project may itself lie below a folder "src".
+/// Returns "src/ops/common/copy.cc:12" for __FILE__ and __LINE__. The project may itself lie below a folder "src".
 std::string source_place(std::string_view file, int line);
 
 }  // namespace hctr

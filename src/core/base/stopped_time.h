@@ -1,4 +1,4 @@
-// Time in which this process did not run.
+// Measures how long this process was suspended.
 #pragma once
 
 #include <chrono>
@@ -6,14 +6,14 @@
 
 namespace hctr {
 
-/// For waits with a time limit. A process that was stopped (SIGSTOP, a job that Slurm suspends, a paused machine)
-/// cannot know which peers would have answered meanwhile, so it restarts their time limits.
+/// For waits with a time limit. A process can be suspended by SIGSTOP, by Slurm, or with its machine. Peers may have
+/// answered during that time, so the waiting code extends its time limits by the suspended time.
 class StoppedTime {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// How long the process was stopped since the last call, or since construction. To be called about every second:
-  /// more than three seconds between two calls are a stop.
+  /// Time for which the process was suspended since the last call or since construction. Call this about every second:
+  /// a gap of more than three seconds between two calls counts as a suspension.
   Clock::duration since_last() {
     const Clock::time_point now = Clock::now();
     const Clock::duration passed = now - std::exchange(last_, now);

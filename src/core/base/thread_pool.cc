@@ -18,17 +18,17 @@
 namespace hctr {
 namespace {
 
-// A step is a few hundred loops in quick succession.
+// Spin time before a thread sleeps. A step runs a few hundred loops in quick succession.
 constexpr std::chrono::microseconds kUntilAsleep(50);
-constexpr uint64_t kLoopsAsleep = 1000;  // loops on a busy machine before threads spin again
+constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine: loops before threads spin again
 
 }  // namespace
 
 struct ThreadPool::State {
   std::mutex mutex;
   std::condition_variable start, done;
-  // Written with the mutex locked.
-  std::atomic<uint64_t> generation = 0;  // counts loops; a worker runs each once
+  // The next members are written only while `mutex` is locked.
+  std::atomic<uint64_t> generation = 0;  // number of loops so far; each worker runs each loop once
   std::atomic<int> busy = 0;             // workers still inside the current loop
   std::atomic<bool> stop = false;
 
@@ -39,10 +39,11 @@ struct ThreadPool::State {
   std::exception_ptr error;
   std::vector<std::thread> workers;
   bool may_spin = true;
-  std::atomic<uint64_t> asleep_until = 0;  // waits sleep at once until this loop
+  std::atomic<uint64_t> asleep_until = 0;  // waits do not spin before this loop
 
-  /// Spins for a moment, unless the pool has more threads than cores, or others want the core: pools of several
-  /// libraries in a process, such as OpenMP's, share cores by sleeping.
+  /// Spins for up to kUntilAsleep. Does not spin if the pool has more threads than cores, or if other threads recently
+  /// competed for the core. Several thread pools in one process, such as OpenMP's, share cores only if idle threads
+  /// sleep.
   template <class Over>
   void wait_shortly(const Over& over) {
     const uint64_t loop = generation;
@@ -92,7 +93,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->may_spin = threads <= usable_cores();
   try {
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
-  } catch (...) {  // a thread cannot start: running ones must end before their vector
+  } catch (...) {  // A thread failed to start. Join the running threads before the vector is destroyed.
     state_->end();
     throw;
   }

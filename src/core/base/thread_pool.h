@@ -1,5 +1,5 @@
-// Parallel loops on a fixed set of threads. The split into chunks depends only on the range and the grain, so results
-// do not depend on the number of threads.
+// Parallel loops on a fixed set of threads. Chunks depend only on the range and the grain, so results do not depend on
+// the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace hctr {
 
 class ThreadPool {
  public:
-  /// `threads`: including the caller's; with 1 everything runs in the caller.
+  /// `threads` includes the calling thread: with 1, the caller runs every loop alone.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -17,15 +17,16 @@ class ThreadPool {
 
   int threads() const;
 
-  /// Calls body(begin, end) for every chunk of `grain` items of [0, count). Returns when all calls have returned, and
-  /// rethrows the first exception. One caller at a time; body must not call parallel_for of the same pool.
+  /// Calls body(begin, end) for every chunk of `grain` items of [0, count). Returns after all calls and rethrows the
+  /// first exception. Only one thread may call at a time. `body` must not call parallel_for() of the same pool.
   template <class Body>
   void parallel_for(int64_t count, int64_t grain, const Body& body) {
     run(count, grain, &body, call<Body>);
   }
 
  private:
-  // Not std::function: copying and destroying bodies would be a tenth of the operators' code.
+  // A function pointer instead of std::function: code to copy and destroy bodies would be a tenth of the operators'
+  // code.
   using Call = void (*)(const void* body, int64_t begin, int64_t end);
   template <class Body>
   static void call(const void* body, int64_t begin, int64_t end) {
@@ -37,7 +38,7 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-/// The number of cores this process may use, by its affinity and container limits; at least 1.
+/// Cores that this process may use, by CPU affinity and cgroup quota; at least 1.
 int usable_cores();
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// Vectors of 16 bytes, which compilers map to processor registers, with instructions that every processor of the kind
-// has.
+// Vectors of 16 bytes. Compilers map these vectors to registers and instructions that every processor of the
+// architecture has.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ using Shorts8 = uint16_t __attribute__((vector_size(16)));
 using Words4 = uint32_t __attribute__((vector_size(16)));
 using Longs2 = uint64_t __attribute__((vector_size(16)));
 
-/// From and to memory of any alignment.
+/// Loads from memory of any alignment.
 template <class Vector>
 Vector load_vector(const void* from) {
   Vector vector;
@@ -25,7 +25,7 @@ void store_vector(void* to, const Vector& vector) {
   std::memcpy(to, &vector, sizeof vector);
 }
 
-/// All of its bits, those of four words put together.
+/// The bitwise OR of the four words.
 inline uint32_t bits_of(const Words4& words) { return words[0] | words[1] | words[2] | words[3]; }
 
 }  // namespace hctr

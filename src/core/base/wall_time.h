@@ -1,4 +1,4 @@
-// The time of day, for records that people and other programs read.
+// Wall-clock time for records that people and other programs read.
 #pragma once
 
 #include <string>

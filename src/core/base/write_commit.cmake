@@ -1,9 +1,9 @@
-# Writes HCTR_COMMIT, the commit of the checkout SOURCE or "unknown", to the header OUTPUT, when it has changed.
-# Usage: cmake -DSOURCE=... -DOUTPUT=... -P write_commit.cmake
+# Writes the header OUTPUT if its content has changed. The header defines HCTR_COMMIT: the commit of the checkout
+# SOURCE, or "unknown". Usage: cmake -DSOURCE=... -DOUTPUT=... -P write_commit.cmake
 set(commit unknown)
 execute_process(COMMAND git -C ${SOURCE} rev-parse --show-prefix
                 OUTPUT_VARIABLE prefix RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(failed EQUAL 0 AND prefix STREQUAL "")  # a source tree inside another project's checkout has no commit of its own
+if(failed EQUAL 0 AND prefix STREQUAL "")  # a source tree inside another project's checkout has no own commit
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
                   OUTPUT_VARIABLE described RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(failed EQUAL 0)

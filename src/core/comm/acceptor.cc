@@ -14,12 +14,13 @@
 namespace hctr {
 namespace {
 
-// With fewer than kMostPending connections each has kToGreet; otherwise those slower than kToGreetWhenFull make room
-// for others.
+// Time limits to authenticate. Below kMostPending connections, each connection has kToGreetInAll. At kMostPending,
+// connections slower than kToGreetWhenFull are closed to free capacity.
 constexpr size_t kMostPending = 256;
 constexpr std::chrono::milliseconds kToGreetInAll{5000}, kToGreetWhenFull{100};
 
-/// Sends a few bytes, for which a new connection has room. False: it does not accept them.
+/// Sends a few bytes, which fit into a new connection's send buffer. Returns false if the connection does not accept
+/// all bytes.
 bool send_now(const TcpSocket& socket, const std::string& bytes) {
   return ::send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());
@@ -43,7 +44,8 @@ std::optional<Accepted> Acceptor::next(TcpClock::time_point end) {
       if (state == State::greeted)
         return Accepted{std::move(done.socket), *done.kind, done.received.substr(sizeof(uint64_t))};
     }
-    drop_late();  // only after reading everything that has arrived: this process may have been suspended
+    // Read first, then drop: after a suspension of this process, data of late connections may have arrived.
+    drop_late();
     take_new();
     if (TcpClock::now() >= end) return std::nullopt;
     const bool full = pending_.size() >= kMostPending;
@@ -66,7 +68,7 @@ void Acceptor::take_new() {
     TcpSocket socket;
     try {
       socket = listener_.accept(TcpClock::now());
-    } catch (const Error&) {  // no free descriptors: close connections that have not authenticated
+    } catch (const Error&) {  // No free descriptors: close the oldest unauthenticated connection.
       if (pending_.empty()) throw;
       pending_.pop_front();
       continue;

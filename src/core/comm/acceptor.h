@@ -1,4 +1,4 @@
-// Accepts connections of other processes of the job only.
+// Accepts connections only from other processes of the job.
 #pragma once
 
 #include <list>
@@ -11,24 +11,23 @@
 
 namespace hctr {
 
-/// A connection whose other end knows the secret, and its first text.
+/// An authenticated connection and its first message.
 struct Accepted {
   TcpSocket socket;
   ConnectionKind kind;
   std::string greeting;
 };
 
-/// Polls all connections together, each with its own time limit, so that idle ones do not delay others.
+/// Polls all pending connections together, each with its own time limit. An idle connection does not delay others.
 class Acceptor {
  public:
-  /// `listener` must outlive it. `keys`: the other end must know one of these. `kinds`: the expected connections;
-  /// others are closed.
+  /// `listener` must outlive the Acceptor. `keys`: accepted keys; the peer must know one of them. `kinds`: accepted
+  /// connection kinds; connections of other kinds are closed.
   Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds);
 
-  /// The next connection; none if there was none until `end`. Errors: Error(comm).
+  /// Returns the next authenticated connection, or nullopt if none arrives until `end`. Errors: Error(comm).
   std::optional<Accepted> next(TcpClock::time_point end);
-  /// The number of connections closed because they did not prove that they know the secret, and the address of the
-  /// first.
+  /// The number of connections that failed to authenticate, and the peer address of the first of these connections.
   int64_t refused() const { return refused_; }
   const std::string& first_refused() const { return first_refused_; }
 
@@ -38,20 +37,20 @@ class Acceptor {
     TcpClock::time_point since;
     Challenge challenge = {};
     std::string received = {};
-    std::optional<ConnectionKind> kind = {};  ///< set once it has proved that it knows the secret
+    std::optional<ConnectionKind> kind = {};  ///< set once the peer has authenticated
   };
   enum class State { waits, over, greeted };
 
   void take_new();
   void drop_late();
   State advance(Pending&);
-  /// Receives available bytes, up to `size` in all. False at the end of the connection.
+  /// Receives available bytes, up to `size` in total. Returns false if the connection ended.
   static bool fill(Pending&, size_t size);
 
   const TcpListener& listener_;
   std::vector<JobKey> keys_;
   std::string kinds_;
-  std::list<Pending> pending_;  // the oldest first
+  std::list<Pending> pending_;  // oldest first
   int64_t refused_ = 0;
   std::string first_refused_;
 };

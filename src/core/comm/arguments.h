@@ -1,17 +1,17 @@
-// The arguments of communicators: checks that all of them make, and addresses of elements.
+// Argument checks that all communicators share, and addresses of tensor elements.
 #pragma once
 
 #include "core/comm/communicator.h"
 
 namespace hctr {
 
-/// The address of an element of a dense tensor.
+/// The address of element `i` of a dense tensor.
 inline std::byte* element(const Tensor& tensor, int64_t i) {
   return tensor.bytes() + static_cast<size_t>(i) * size_of(tensor.dtype());
 }
 
-/// Throws Error(bug) unless there is one range per rank, all within their tensors, and the tensors are dense and have
-/// one dtype and device.
+/// Checks the arguments of an all-to-all: one range per rank, each range within its tensor, dense tensors of equal
+/// dtype and device. Errors: Error(bug).
 inline void expect_ranges(const Tensor& in, const RankRanges& send, const Tensor& out, const RankRanges& receive,
                           int ranks) {
   expect_alike("all_to_all", {in, out});
@@ -29,8 +29,8 @@ inline void expect_ranges(const Tensor& in, const RankRanges& send, const Tensor
   expect_within(receive, out);
 }
 
-/// Throws Error(bug) unless both are dense, of one dtype and device, and `large` holds `ranks` times the elements of
-/// `small`.
+/// Checks that both tensors are dense and have equal dtype and device, and that `large` has `ranks` times the elements
+/// of `small`. Errors: Error(bug).
 inline void expect_equal_ranges(const char* call, const Tensor& small, const Tensor& large, int ranks) {
   expect_alike(call, {small, large});
   HCTR_EXPECT(small.dense() && large.dense() && small.elements() * ranks == large.elements(), call, ": ",

@@ -1,4 +1,4 @@
-// Errors that every rank throws together.
+// Errors that all ranks throw together.
 #pragma once
 
 #include <optional>
@@ -8,21 +8,22 @@
 
 namespace hctr {
 
-/// Thrown by every rank from the same call of the same step. No rank is left waiting in a collective call, so the ranks
+/// Thrown by every rank from the same call of the same step. No rank is left blocked in a collective call, so the ranks
 /// can still communicate.
 class CollectiveError : public Error {
  public:
   explicit CollectiveError(const Error& error) : Error(error) {}
 };
 
-/// In a catch block: whether the other ranks have caught the same, or there are none.
+/// Call inside a catch block. Whether all ranks caught the same exception; true for a single rank.
 bool thrown_on_all_ranks(const Communicator&);
 
-/// Collective. If any rank passes an error, every rank throws a CollectiveError with the error of the lowest such rank
-/// and that rank's number. A single rank rethrows its own error unchanged. `doing`: the ranks' work, for the message.
+/// Collective. If any rank passes an error, every rank throws a CollectiveError. The CollectiveError contains the error
+/// and the number of the lowest failing rank. A single rank rethrows its own error unchanged. `doing`: what the ranks
+/// do, for the message.
 void throw_on_all_ranks(Communicator&, const std::optional<Error>& own, const char* doing = "training");
 
-/// Collective. Runs `body`, which makes no collective calls, on this rank, and throws the error of any rank on all.
+/// Collective. Runs `body` on each rank; `body` must not make collective calls. If any rank fails, every rank throws.
 template <class Body>
 void run_on_all_ranks(Communicator& comm, const Body& body, const char* doing = "training") {
   std::optional<Error> own;
@@ -34,7 +35,8 @@ void run_on_all_ranks(Communicator& comm, const Body& body, const char* doing = 
   throw_on_all_ranks(comm, own, doing);
 }
 
-/// Runs body(). An error that this rank throws alone wakes the others before anything that they share is destroyed.
+/// Runs body(). If this rank alone throws, calls comm.abort() first, which wakes the other ranks before shared objects
+/// are destroyed.
 template <class Body>
 auto or_abort(Communicator& comm, const Body& body) {
   try {

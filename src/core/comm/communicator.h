@@ -13,8 +13,8 @@ namespace hctr {
 
 enum class Reduce { sum, max };
 
-/// For each rank a range [begin, begin + count) of the elements of a dense tensor, to send to it or to receive from it.
-/// Fixed when a step is planned. Ranges to send may overlap: one range may go to every rank.
+/// For each rank, a range [begin, begin + count) of the elements of a dense tensor, to send to or to receive from that
+/// rank. Fixed when a step is planned. Ranges to send may overlap: one range may be sent to every rank.
 struct RankRanges {
   std::vector<int64_t> begin, count;
 
@@ -22,7 +22,7 @@ struct RankRanges {
     begin.push_back(first);
     count.push_back(elements);
   }
-  /// Contiguous ranges of one size.
+  /// Contiguous ranges of equal size.
   static RankRanges equal(int ranks, int64_t elements_of_each) {
     RankRanges ranges;
     for (int r = 0; r < ranks; ++r) ranges.add(r * elements_of_each, elements_of_each);
@@ -33,14 +33,14 @@ struct RankRanges {
 class PeerExchange;
 struct PeerExchangeSpec;
 
-/// One per rank. Calls are collective: every rank makes the same calls in the same order. Errors: Error(comm), on every
-/// rank when one fails.
+/// The communicator of one rank. Calls are collective: every rank makes the same calls in the same order. If a call
+/// fails on one rank, every rank throws Error(comm).
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The index of a rank's host: hosts are numbered by their first ranks.
+  /// The index of a rank's host. Hosts are numbered in the order of their first ranks.
   virtual int host_of(int /*rank*/) const { return 0; }
   bool several_hosts() const {
     for (int r = 1; r < size(); ++r)
@@ -48,39 +48,40 @@ class Communicator {
     return false;
   }
 
-  // Collectives on tensors, which are dense, of one dtype and on the context's device. The work is queued on the
-  // context's stream, and all sizes are fixed, so that a step can be recorded. All ranks get bitwise equal sums.
+  // Collectives on tensors. Tensors are dense, have one dtype, and lie on the context's device. The work is queued on
+  // the context's stream. All sizes are fixed, so a step can be recorded. All ranks get bitwise equal sums.
 
-  /// inout = the sum (or maximum) of inout over all ranks.
+  /// inout = the sum or maximum of `inout` over all ranks.
   virtual void all_reduce(Context&, Tensor inout, Reduce) = 0;
-  /// out = this rank's range, of size() equal ones, of the reduced `in`.
+  /// Reduces `in` over all ranks and splits the result into size() equal ranges; out = the range of this rank.
   virtual void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) = 0;
-  /// out = `in` of all ranks, in the order of ranks.
+  /// out = the `in` tensors of all ranks, concatenated in rank order.
   virtual void all_gather(Context&, Tensor in, Tensor out) = 0;
-  /// Sends range r of `in` to rank r, which receives it in range rank() of its `out`. Both have the same number of
-  /// elements, possibly 0. `in` and `out` do not overlap.
+  /// Sends range r of `in` to rank r. Rank r receives the data in range rank() of its `out`. Both ranges have equally
+  /// many elements, possibly 0. `in` and `out` must not overlap.
   virtual void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) = 0;
-  /// inout = inout of `root`.
+  /// inout = the `inout` tensor of `root`.
   virtual void broadcast(Context&, Tensor inout, int root) = 0;
 
   // Collectives on host values.
 
-  /// Whether the value is true on any rank. Called in every step: a rank that does not call it in time is an error.
+  /// Whether `mine` is true on any rank. Called in every step. A rank that does not call any() within the time limit is
+  /// an error.
   virtual bool any(bool mine) = 0;
 
-  // Collectives on host values between steps. They wait for other ranks without a time limit.
+  // Collectives on host values between steps. These calls wait for other ranks without a time limit.
 
-  /// Returns the texts of all ranks, in the order of ranks, on `root`, and nothing on the others.
+  /// Returns the texts of all ranks in rank order on `root`, and an empty list on other ranks.
   virtual std::vector<std::string> gather(std::string_view mine, int root) = 0;
   /// Returns the text of `root`.
   virtual std::string broadcast(std::string_view text, int root) = 0;
   virtual void barrier() = 0;
-  /// Prepares an all_to_all that is repeated in every step (core/comm/peer_exchange.h). Ranks write directly to each
-  /// other's memory if possible. If not, and the spec has no send buffer, the result is null on every rank. The
-  /// communicator and the buffers must outlive it.
+  /// Prepares an all-to-all that is repeated in every step (core/comm/peer_exchange.h). Ranks write directly to each
+  /// other's memory if possible. If direct writes are impossible and the spec has no send buffer, returns null on every
+  /// rank. The communicator and the buffers must outlive the exchange.
   virtual std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) = 0;
 
-  /// Wakes the peers: each throws this error from its current or next call.
+  /// Wakes all peers: each peer throws this error from its current or next call.
   virtual void abort(const Error&) noexcept = 0;
 };
 

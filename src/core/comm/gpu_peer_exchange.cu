@@ -1,6 +1,7 @@
-// In every round a rank signals that its receive buffer is free, and waits until all peers have signalled the same. Its
-// kernels then write directly to the peers' memory. Finally it signals that its data has arrived, and waits until all
-// peers have signalled the same. Rounds are counted on the device, so a recorded step needs no new arguments.
+// Peer exchange by direct writes between GPUs. In every round a rank signals that its receive buffer is free, and waits
+// for the same signal of all peers. Its kernels then write to the peers' memory. Finally the rank signals that its data
+// has arrived, and waits for the same signal of all peers. Rounds are counted on the device, so a recorded step needs
+// no new arguments.
 #include "core/comm/gpu_peer_exchange.h"
 
 #include <unistd.h>
@@ -23,15 +24,16 @@ using hctr::cuda::launch_lockstep_late;
 
 constexpr int kMostRanks = 64;
 
-/// One in each rank's memory, written by its peers. Rounds only count up, and wrap after 2^32 steps.
+/// Signal flags in each rank's memory. Peers write `free` and `arrived`. Each step increments the round number, which
+/// wraps around after 2^32 steps.
 struct Signals {
-  uint32_t rounds = 0;                // complete on this rank
-  uint32_t aborted = 0;               // 1 once this rank has stopped waiting for a peer
-  uint32_t free[kMostRanks] = {};     // rank r's last round for which r's receive buffer is free
-  uint32_t arrived[kMostRanks] = {};  // rank r's last round whose data from r is in this rank's receive buffer
+  uint32_t rounds = 0;                // complete rounds on this rank
+  uint32_t aborted = 0;               // 1 once this rank stopped waiting for a peer
+  uint32_t free[kMostRanks] = {};     // [r]: last round for which rank r's receive buffer is free
+  uint32_t arrived[kMostRanks] = {};  // [r]: last round whose data from rank r is in this rank's receive buffer
 };
 
-/// The signals of all ranks, as one of them addresses them.
+/// The addresses of all ranks' signals, as mapped on one rank.
 struct PeerSignals {
   Signals* of[kMostRanks];
   int rank, ranks;
@@ -41,7 +43,7 @@ using Flag = ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_system>;
 
 __device__ void raise_flag(uint32_t& flag, uint32_t round) { Flag(flag).store(round, ::cuda::memory_order_release); }
 
-/// Waits until a peer has signalled `round`. Returns false if the host aborted the exchange before.
+/// Spins until a peer has signalled `round`. Returns false if the host aborts the exchange first.
 __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t* aborted) {
   for (uint32_t tries = 1; static_cast<int32_t>(Flag(flag).load(::cuda::memory_order_acquire) - round) < 0; ++tries) {
     __nanosleep(20);
@@ -50,16 +52,16 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
   return true;
 }
 
-// In each of these kernels thread r serves rank r. Each has one block, or one per exchange. Kernels that signal arrived
-// data start after the kernels that wrote it have ended: a kernel already running sees their writes to this GPU's
-// memory, but is not guaranteed to wait for writes in transit to another GPU.
+// In each of these kernels thread r handles rank r. Each kernel has one block per exchange. A kernel that signals
+// arrived data must start after the writing kernels have ended. A kernel that already runs sees their writes to this
+// GPU's memory, but does not necessarily wait for writes in transit to another GPU.
 
 __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
-  raise_flag(all.of[r]->free[all.rank], round);  // by stream order, the data of the previous round has been read
+  raise_flag(all.of[r]->free[all.rank], round);  // stream order guarantees that the previous round's data has been read
   if (!wait_for(mine.free[r], round, aborted)) mine.aborted = 1;
 }
 
@@ -84,31 +86,32 @@ __device__ void end_peer_write_and_wait(BlockRange range, const PeerSignals& all
   wait_for_peers(range, all, aborted);
 }
 
-/// An address in an allocation that other processes can open, as handle and offset.
+/// An address that other processes can map: an IPC handle of the allocation and an offset.
 struct IpcAddress {
-  std::byte* address = nullptr;  // in the process that owns it
+  std::byte* address = nullptr;  // valid in the owning process
   cudaIpcMemHandle_t handle{};
   int64_t offset = 0;
 
   IpcAddress() = default;
   explicit IpcAddress(std::byte* at) : address(at) {
-    if (!at) return;  // the rank receives nothing
+    if (!at) return;  // null if the rank receives no data
     std::byte* begin = cuda::allocation_begin(at);
     offset = at - begin;
-    cudaIpcGetMemHandle(&handle, begin);  // if this fails, so does opening it
+    cudaIpcGetMemHandle(&handle, begin);  // if this fails, opening the handle fails too
   }
 };
 
-/// The information that every rank sends to the others.
+/// Data that every rank sends to the other ranks.
 struct PeerInfo {
   char host[64] = {};
   uint64_t process = 0;
   int32_t device = 0;
   IpcAddress receive_buffer, signals;
-  int64_t offset_bytes[kMostRanks] = {};  // offsets of each rank's data in the receive buffer
+  int64_t offset_bytes[kMostRanks] = {};  // [r]: byte offset of rank r's data in the receive buffer
 };
 
-/// A random number of this process. A process id is not enough: two containers of one host may use the same one.
+/// A random number that identifies this process. Process ids are not unique: two containers on one host may use the
+/// same id.
 uint64_t this_process() {
   static const uint64_t number = [] {
     std::random_device draw;
@@ -117,7 +120,7 @@ uint64_t this_process() {
   return number;
 }
 
-/// The values of all ranks, by rank, on every rank.
+/// Returns the values of all ranks, indexed by rank, on every rank.
 template <class T>
 std::vector<T> gather_on_all(Communicator& comm, const T& mine) {
   std::string all;
@@ -136,7 +139,7 @@ class GpuPeerExchange : public PeerExchange {
         signals_(spec.receive_buffer.device(), sizeof(Signals)),
         destinations_(static_cast<size_t>(comm.size())) {
     HCTR_CHECK(cudaSetDevice(spec.receive_buffer.device().index));
-    HCTR_CHECK(cudaDeviceSynchronize());  // the signals are zero before a peer writes to them
+    HCTR_CHECK(cudaDeviceSynchronize());  // the signals must be zero before a peer writes to them
     peers_.rank = comm.rank();
     peers_.ranks = comm.size();
     reach_all(comm, spec);
@@ -163,7 +166,7 @@ class GpuPeerExchange : public PeerExchange {
   }
 
  private:
-  /// Maps the memory of every peer, and checks whether that worked on every rank.
+  /// Maps the memory of every peer, and checks that the mapping succeeded on every rank.
   void reach_all(Communicator& comm, const PeerExchangeSpec& spec) {
     PeerInfo mine;
     gethostname(mine.host, sizeof mine.host - 1);
@@ -176,7 +179,7 @@ class GpuPeerExchange : public PeerExchange {
       mine.offset_bytes[r] = spec.receive.begin.at(r) * static_cast<int64_t>(size_of(spec.receive_buffer.dtype()));
     const std::vector<PeerInfo> peers = gather_on_all(comm, mine);
     for (int r = 0; r < comm.size() && all; ++r) all = reach(r, peers[static_cast<size_t>(r)], mine);
-    cudaGetLastError();  // clears the error of memory that could not be mapped
+    cudaGetLastError();  // clear the error of a failed mapping
     reached_ = true;
     for (const int32_t one : gather_on_all(comm, static_cast<int32_t>(all))) reached_ = reached_ && one != 0;
   }
@@ -197,7 +200,7 @@ class GpuPeerExchange : public PeerExchange {
     return true;
   }
 
-  /// Replaces `address`, valid in the other process, by its mapping in this process.
+  /// Replaces `address`, which is valid in the other process, by its mapping in this process.
   bool open(const IpcAddress& memory, std::byte*& address) {
     if (!address) return true;
     void* begin = nullptr;

@@ -1,4 +1,4 @@
-// A peer exchange whose GPUs write directly to each other's memory.
+// A peer exchange in which GPUs write directly to each other's memory.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// Returns null, on every rank, unless all GPUs can access each other's memory (they are in one host, in one or several
-/// processes) and it is `allowed` on each rank. The bytes written in a step may depend on its batch, and the step can
-/// still be recorded. `aborted`: host memory; kernels that wait for a peer end when it is not 0. Errors: Error(device),
+/// Returns null on every rank if some GPU cannot access another GPU's memory, or if a rank passes `allowed` = false.
+/// All GPUs must be in one host, in one or several processes. The number of bytes written may differ from step to step,
+/// also in a recorded step. `aborted`: host memory; waiting kernels end once it is nonzero. Errors: Error(device),
 /// Error(comm).
 std::unique_ptr<PeerExchange> make_gpu_peer_exchange(Communicator&, const PeerExchangeSpec&,
                                                      const volatile int32_t* aborted, bool allowed);

@@ -10,14 +10,14 @@
 namespace hctr {
 namespace {
 
-// the number is also the version of the texts in core/comm/join_text.h
+// the digit is also the version of the texts in core/comm/join_text.h
 constexpr std::string_view kProtocol = "HCTRJOB3";
 constexpr char kAccepted = '+', kRefused = '-';
 constexpr size_t kNonceBytes = 32;
 
 enum class Side : char { connecting = '>', accepting = '<' };
 
-/// The code by which one side proves that it knows the secret. The size of each variable-length field precedes it.
+/// The HMAC by which one side proves that it knows the secret. A variable-length field is preceded by its size.
 Digest proof_of(const JobKey& key, Side side, ConnectionKind kind, std::string_view nonce_of_accepting,
                 std::string_view nonce_of_connecting) {
   std::string text(kProtocol);
@@ -81,7 +81,8 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
       accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));
     } catch (const Error& error) {
       const bool over = TcpClock::now() >= end;
-      if (!over || why.empty()) why = error.what();  // an attempt cut short has a less useful error than earlier ones
+      // the last attempt was cut short, so an earlier error is more useful
+      if (!over || why.empty()) why = error.what();
       if (over) throw Error(Kind::comm, place() + why);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       continue;

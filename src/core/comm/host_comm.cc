@@ -14,7 +14,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSmall = 4096;  // elements: smaller tensors are sent whole, in one exchange instead of two
+// in elements; all-reduces up to this size send whole tensors in one exchange instead of two
+constexpr int64_t kSmall = 4096;
 
 Transfer::Piece piece(const Tensor& tensor, int64_t begin, int64_t count) {
   return {element(tensor, begin), static_cast<size_t>(count) * size_of(tensor.dtype())};
@@ -38,24 +39,25 @@ void dispatch_any(DType dtype, Body&& body) {
   }
 }
 
-/// The last round in which each rank has written all its data; UINT64_MAX for a rank that has left.
+/// [rank]: last round in which the rank has written all its data; UINT64_MAX once the rank has left.
 struct WrittenRounds {
   explicit WrittenRounds(int ranks) : of_rank(static_cast<size_t>(ranks)) {}
   std::vector<std::atomic<uint64_t>> of_rank;
 };
 
-/// An exchange between threads of one process.
+/// A peer exchange between threads of one process.
 class SharedMemoryExchange : public PeerExchange {
  public:
-  /// `destinations`: by rank. `group`: of all ranks; must outlive this.
+  /// `destinations`: indexed by rank. `group` must contain all ranks and outlive the exchange.
   SharedMemoryExchange(int rank, std::vector<std::byte*> destinations, std::shared_ptr<WrittenRounds> written,
                        RankGroup& group)
       : rank_(rank), destinations_(std::move(destinations)), written_(std::move(written)), group_(group) {
     nothing_.send.resize(destinations_.size());
     nothing_.receive.resize(destinations_.size());
   }
-  /// A failing rank leaves in the middle of a round. Its receive buffer must not be freed while others write to it, and
-  /// these may wait for the rank at a barrier of the group.
+  /// A failing rank may be destroyed in the middle of a round. Its receive buffer must stay valid while other ranks
+  /// write to it, so the destructor waits for their writes. The other ranks may wait for this rank at a group barrier,
+  /// so the rank leaves the group first.
   ~SharedMemoryExchange() override {
     if (std::uncaught_exceptions() > 0) group_.leave(rank_);
     set_written(UINT64_MAX);
@@ -84,10 +86,10 @@ class SharedMemoryExchange : public PeerExchange {
   std::shared_ptr<WrittenRounds> written_;
   RankGroup& group_;
   Transfer nothing_;
-  uint64_t round_ = 0;  // the last round that all ranks have begun
+  uint64_t round_ = 0;  // last round that all ranks have begun
 };
 
-/// out = the sum (or maximum) of the `ranks` arrays of `count` elements that `in` holds, added in their order.
+/// Reduces `ranks` consecutive arrays of `count` elements in `in` to `out`, in rank order.
 void reduce_in_order(DType dtype, const std::byte* in, int ranks, int64_t count, std::byte* out, Reduce how) {
   dispatch_any(dtype, [&]<class T, class A>() {
     constexpr int64_t kBlock = 512;
@@ -247,7 +249,7 @@ void HostComm::barrier() { group_.exchange(rank_, empty(), Wait::unlimited, "bar
 
 std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpec& spec) {
   if (group_.local_ranks().count < size()) return make_all_to_all_exchange(*this, spec);
-  // The addresses that each rank sends to the others: all are threads of this process.
+  // Data that each rank sends to the others. All ranks are threads of this process, so pointers are valid.
   struct Info {
     std::byte* destination;
     const std::shared_ptr<WrittenRounds>* written;
@@ -264,7 +266,7 @@ std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpe
   std::vector<std::byte*> destinations;
   for (const Info& info : theirs) destinations.push_back(info.destination);
   auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, group_);
-  barrier();  // rank 0's `own` lives until all have copied it
+  barrier();  // rank 0's `own` must live until all ranks have copied it
   return exchange;
 }
 

@@ -1,4 +1,4 @@
-// The communicator of CPU ranks: threads of one process or of several.
+// The communicator of CPU ranks, which are threads of one process or of several.
 #pragma once
 
 #include "core/comm/communicator.h"
@@ -6,10 +6,10 @@
 
 namespace hctr {
 
-/// Sums are added in the order of ranks, so they do not depend on which ranks share a process.
+/// Sums are added in rank order, so results do not depend on which ranks share a process.
 class HostComm : public Communicator {
  public:
-  /// `group` must outlive the communicator; `rank` is one of its local ranks.
+  /// `group` must outlive the communicator. `rank` is one of the group's local ranks.
   HostComm(RankGroup& group, int rank) : group_(group), rank_(rank) {}
 
   int rank() const override { return rank_; }
@@ -29,8 +29,8 @@ class HostComm : public Communicator {
 
  private:
   Transfer empty() const;
-  /// out = this rank's range of the reduced `in`. The ranges of all ranks are contiguous, with `each` elements, the
-  /// last ones fewer.
+  /// Reduces `in` over all ranks and stores this rank's range in `out`. The ranges of all ranks are contiguous with
+  /// `each` elements; the last ranges may be shorter.
   void reduce_range(Tensor in, int64_t each, std::byte* out, Reduce, const char* name);
 
   RankGroup& group_;

@@ -37,7 +37,7 @@ std::string secret_in(const std::string& path) {
   const auto failed = [&](Kind kind, const std::string& why) {
     return Error(kind, cat(kSecretFile, "=\"", path, "\": ", why));
   };
-  // O_NONBLOCK: a named pipe is rejected without waiting.
+  // O_NONBLOCK: opening a named pipe does not block, and the S_ISREG check rejects the pipe.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about {};
   if (file.number() < 0 || ::fstat(file.number(), &about) != 0) throw failed(Kind::io, std::strerror(errno));

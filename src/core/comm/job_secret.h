@@ -11,28 +11,29 @@
 namespace hctr {
 
 /// The value of HCTR_JOB_SECRET, or the content of the file named by HCTR_JOB_SECRET_FILE, without trailing blanks and
-/// line ends; empty if neither is set. Errors: Error(usage) if both are set, if it has fewer than 16 characters (so
-/// that an empty variable is not used as a secret), or if users other than the owner may read or write the file;
-/// Error(io) if it cannot be read.
+/// line ends. Empty if neither variable is set. Errors: Error(usage) if both are set, if the secret has fewer than 16
+/// characters (which rejects an empty variable), or if users other than the owner may read or write the file; Error(io)
+/// if the file cannot be read.
 std::string find_job_secret(const Environment&);
 
-/// The secret that processes generate at their first join if none was set, and that later joins require. It may be in
-/// memory shared by a process and its keeper: an interrupted write counts as no secret.
+/// The secret that processes generate at their first join if the user set none. Later joins require it. May lie in
+/// memory shared with the supervisor process that restarts workers: an interrupted write reads as "no secret".
 class AgreedSecret {
  public:
   static constexpr size_t kCharacters = 64;
 
-  std::string text() const;  ///< empty: none yet
+  std::string text() const;  ///< empty: no secret yet
   /// `text`: kCharacters characters.
   void set(std::string_view text);
-  /// Process 0 only: whether each process has acknowledged the secret. Before, a process that ended early may lack it.
+  /// Process 0 only: whether every process has acknowledged the secret. Until then, a process that ended early may lack
+  /// the secret.
   bool known_to_all() const { return known_to_all_; }
   void set_known_to_all() { known_to_all_ = true; }
 
  private:
   std::array<char, kCharacters> characters_{};
   std::atomic<bool> set_{false}, known_to_all_{false};
-  static_assert(std::atomic<bool>::is_always_lock_free);  // shared by two processes
+  static_assert(std::atomic<bool>::is_always_lock_free);  // the flags are shared by two processes
 };
 /// Generates a random secret. Errors: Error(device) with the system's reason.
 std::string make_job_secret();

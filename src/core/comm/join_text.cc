@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kTableTitle = "members", kSecretTitle = "secret ";
 constexpr size_t kMostName = 255, kMostVersion = 255;
 
-/// Names of hosts, and addresses: printable characters without blanks.
+/// Whether `text` is a valid host name or address: printable characters without blanks.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMostName &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
@@ -27,7 +27,7 @@ std::string as_name(const std::string& text) {
   return name;
 }
 
-/// The lines, without an empty one after the last line end.
+/// Splits the text into lines; a final line end does not start another line.
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

@@ -21,7 +21,7 @@ std::optional<Integer> number(const Environment& environment, const char* name) 
   return value;
 }
 
-/// The first of these variables that is set, and its number; null if none is.
+/// The first of `names` that is set, and its number. `name` is null if none of them is set.
 struct Found {
   const char* name = nullptr;
   int value = 0;
@@ -32,7 +32,7 @@ Found first_number(const Environment& environment, std::initializer_list<const c
   return {};
 }
 
-/// The same, if only the number matters.
+/// Like first_number(), but returns only the number.
 std::optional<int> any_number(const Environment& environment, std::initializer_list<const char*> names) {
   const Found found = first_number(environment, names);
   return found.name ? std::optional(found.value) : std::nullopt;
@@ -73,7 +73,7 @@ void set_meeting_point(const Environment& environment, Launch& launch) {
 
 std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
   Found size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;  // srun's variables then suffice
+  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;  // the variables of srun suffice
   if (!size.name && environment("PMIX_RANK")) {
     size = first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
     if (!size.name && !environment("WORLD_SIZE"))
@@ -99,7 +99,7 @@ std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
 
 std::optional<Launch> by_variables(const Environment& environment) {
   if (!environment("WORLD_SIZE")) {
-    // RANK alone may have another meaning.
+    // RANK without MASTER_ADDR may have another meaning.
     if (environment("RANK") && environment("MASTER_ADDR")) needed(environment, "WORLD_SIZE", "RANK and MASTER_ADDR");
     return std::nullopt;
   }
@@ -116,12 +116,12 @@ std::optional<Launch> by_variables(const Environment& environment) {
 }
 
 std::optional<Launch> by_srun(const Environment& environment) {
-  // Within sbatch and salloc SLURM_PROCID and SLURM_NTASKS are set too, but there is no step.
+  // Without SLURM_STEP_ID this is not a step: sbatch and salloc also set SLURM_PROCID and SLURM_NTASKS.
   const auto step = environment("SLURM_STEP_ID");
   const auto size = number(environment, "SLURM_STEP_NUM_TASKS");
   if (!step) return std::nullopt;
   if (!size) {
-    // The step of sbatch's own script has a number above these.
+    // Slurm numbers the step of an sbatch script above 4'000'000'000.
     const bool of_srun = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0) < int64_t{4'000'000'000};
     if (of_srun && number(environment, "SLURM_NTASKS").value_or(1) > 1)
       needed(environment, "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID");
@@ -136,7 +136,8 @@ std::optional<Launch> by_srun(const Environment& environment) {
   if (launch.processes == 1) return launch;
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
     if (const auto nodes = environment(name); nodes && launch.address.empty()) launch.address = first_host(*nodes);
-  // Jobs that share a host need different ports; all processes of a job need the same one.
+  // Derive the port from the job and step numbers: jobs that share a host get different ports, and all processes of a
+  // job get the same port.
   const int64_t job = number<int64_t>(environment, "SLURM_JOB_ID").value_or(0);
   const int64_t step_number = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0);
   launch.port = 20000 + static_cast<int>((job % 10000 * 7 + step_number % 10000) % 10000);

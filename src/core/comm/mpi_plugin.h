@@ -1,31 +1,33 @@
-// The interface of the MPI plug-in. Only plain types cross it.
+// The interface of the MPI plug-in. Only plain C types cross the interface.
 //
-// The plug-in (src/plugins/mpi) is a separate library, loaded if a launcher of MPI has started the program: everything
-// else works on a host without MPI's library.
+// The plug-in (src/plugins/mpi) is a separate library that is loaded only if an MPI launcher started the program. All
+// other features work on a host without an MPI library.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// Functions that can fail return an error text, or null; the text is valid until the next call. One thread at a time.
+/// Functions that can fail return an error text, or null for success. The text is valid until the next call. Only one
+/// thread may call at a time.
 struct MpiPlugin {
-  int64_t version;  ///< kMpiPlugin of the program that it was built with
+  int64_t version;  ///< kMpiPlugin of the program that the plug-in was built with
   struct Place {
-    int32_t process, count;          ///< number of this process, and of all
-    int32_t of_host, count_on_host;  ///< the same within its host
+    int32_t process, count;          ///< number of this process, and number of processes
+    int32_t of_host, count_on_host;  ///< the same two numbers within this process's host
   };
-  /// Initializes MPI, unless another part of the process has done so. finish() finalizes it only then.
+  /// Initializes MPI unless another part of the process has done so. finish() finalizes MPI only if start() initialized
+  /// MPI.
   const char* (*start)(Place*);
   void (*finish)();
-  /// Collective. `of_each` [count][bytes]: the `mine` [bytes] of each process.
+  /// Collective all-gather. Stores the `mine` [bytes] of each process in `of_each` [count][bytes].
   const char* (*gather)(const void* mine, int32_t bytes, void* of_each);
-  /// Start a message. The data must not change until it is done.
+  /// send() and receive() start a nonblocking message. `data` must stay valid and unchanged until the message is done.
   const char* (*send)(const void* data, int32_t bytes, int32_t to_process, int32_t tag);
   const char* (*receive)(void* data, int32_t bytes, int32_t from_process, int32_t tag);
-  /// Advances messages. `all`: whether all started messages are done; their list is then cleared.
+  /// Makes progress on all started messages. Sets `all` if all of them are done, and then clears the list of messages.
   const char* (*advance)(bool* all);
-  /// Whether a message is done; messages are numbered from 0, in the order in which they were started.
+  /// Whether a message is done. Messages are numbered from 0 in the order of their start.
   bool (*done)(int64_t message);
   /// Ends all processes.
   void (*abort)(int32_t exit_code);
@@ -33,7 +35,7 @@ struct MpiPlugin {
 
 inline constexpr int64_t kMpiPlugin = 2;
 inline constexpr const char* kMpiPluginFile = "libhuge_ctr_mpi.so";
-/// The plug-in's one symbol: const MpiPlugin* ().
+/// The plug-in's only exported symbol, of type const MpiPlugin* ().
 inline constexpr const char* kMpiPluginEntry = "hctr_mpi_plugin";
 
 }  // namespace hctr

@@ -1,8 +1,9 @@
-// Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
+// Joins processes through MPI. Each message has one sending and one receiving rank, so results do not depend on the
+// assignment of ranks to processes.
 //
-// MPI does not report a silent host, and its launcher reports it late. So processes watch each other like those joined
-// by TCP. The watch runs until MPI is finalized, which waits for all processes: if one is lost by then, the watch ends
-// this process, if the surroundings can.
+// MPI does not report a silent host, and its launcher reports such a host late. Processes therefore watch each other by
+// heartbeats over TCP, as in tcp_processes.cc. The watch runs until MPI is finalized. MPI_Finalize waits for all
+// processes. If a process is lost during that wait, the watch ends this process, if `Surroundings` allows it.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
@@ -34,19 +35,19 @@ namespace fs = std::filesystem;
 
 using std::chrono::seconds;
 
-constexpr size_t kMostBytes = size_t{1} << 30;  // maximum size of a message: MPI counts in int
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum message size: MPI counts bytes in int
 constexpr seconds kToConnect{10}, kToAbort{5};
 
 // Interval between polls of a message.
 constexpr std::chrono::microseconds kYielding{1000};
 constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
-constexpr uint64_t kWaitsAsleep = 1000;  // waits on a busy machine before a process tries to yield again
+constexpr uint64_t kWaitsAsleep = 1000;  // on a busy machine: waits before a process yields again
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
 }
 
-/// The plug-in, or the reason why it cannot be used.
+/// The plug-in, or the reason why the plug-in cannot be used.
 struct Loaded {
   const MpiPlugin* plugin = nullptr;
   std::string why_not = {};
@@ -60,7 +61,7 @@ Loaded load_mpi() {
       return {.why_not = "this build contains no MPI (configure with -DHCTR_MPI=ON to see why it is not found)"};
     return {.why_not = cat(kMpiPluginFile, ", expected next to the program, is missing")};
   }
-  // MPI loads parts of itself, which look for its symbols in the whole program.
+  // RTLD_GLOBAL: MPI loads components that look up MPI symbols in the whole program.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library) return {.why_not = cat("libmpi cannot be loaded: ", ::dlerror())};
   const auto entry = reinterpret_cast<const MpiPlugin* (*)()>(::dlsym(library, kMpiPluginEntry));
@@ -74,7 +75,7 @@ const Loaded& loaded_mpi() {
   return loaded;
 }
 
-/// The information that a process sends to the others when they join.
+/// Data that a process sends to the other processes at join().
 struct Member {
   int32_t ranks = 0;
   char host[256] = "";
@@ -122,7 +123,7 @@ class MpiProcesses : public Processes {
   }
 
   void exchange(const std::vector<const Transfer*>& transfers, Wait wait) override {
-    std::vector<int> peers;  // the other rank of each message
+    std::vector<int> peers;  // the remote rank of each message
     const auto start = [&](const Transfer::Piece& piece, int other, int tag, auto call) {
       for (size_t at = 0; at < piece.bytes; at += kMostBytes) {
         peers.push_back(other);
@@ -141,9 +142,9 @@ class MpiProcesses : public Processes {
     wait_for(peers, wait);
   }
 
-  /// A process that the watch has notified ends without calling MPI, which could wait for a lost host: the launcher
-  /// sees its exit code. MPI ends processes that the watch does not reach, together with this one, if this process may
-  /// be ended.
+  /// If the watch has notified all processes, this process ends without calling MPI, because MPI could block on a lost
+  /// host; the launcher sees the exit code. Otherwise MPI_Abort ends the processes that the watch does not reach, and
+  /// this process, if `end_process_` allows it.
   void abort(int exit_code) noexcept override {
     ended_ = true;
     if (watch_) watch_->tell_to_end(exit_code);
@@ -154,7 +155,7 @@ class MpiProcesses : public Processes {
         end(exit_code);
       }).detach();
       mpi_.abort(exit_code);
-    } catch (...) {  // no thread
+    } catch (...) {  // the thread failed to start
     }
   }
 
@@ -172,21 +173,21 @@ class MpiProcesses : public Processes {
                    "within a step (--comm-timeout)");
     watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
-  /// Throws the watch's error about a lost process.
+  /// Throws the watch's error if a process is lost.
   void throw_loss() const {
     if (!watch_) return;
     if (const auto failure = watch_->failure()) throw *failure;
   }
   void advance(bool& all) const {
     if (const char* problem = mpi_.advance(&all)) {
-      const Error broken(Kind::comm, problem);  // and why
+      const Error broken(Kind::comm, problem);  // the watch's error also gives the reason
       if (const auto failure = watch_ ? watch_->failure_soon() : std::nullopt) throw *failure;
       throw broken;
     }
   }
 
-  /// Polls, because MPI has no wait with a time limit: first without pauses, unless others compete for the core, then
-  /// with pauses of an eighth of the time waited so far, which bounds the additional delay.
+  /// Polls, because MPI has no wait with a time limit. Polls first without sleeping, unless other threads compete for
+  /// the core. Then sleeps between polls for an eighth of the time waited so far, which bounds the additional delay.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
@@ -231,8 +232,8 @@ class MpiProcesses : public Processes {
 
   seconds limit_;
   std::string limit_setting_;
-  std::function<void(int exit_code)> end_process_;  // null: this process continues
-  bool ended_ = false;                              // the others have been notified
+  std::function<void(int exit_code)> end_process_;  // null: this process must not be ended
+  bool ended_ = false;                              // whether abort() has notified the other processes
   OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;

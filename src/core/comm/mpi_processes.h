@@ -1,4 +1,4 @@
-// Processes joined by MPI, which the plug-in contains (core/comm/mpi_plugin.h).
+// Processes joined by MPI through the plug-in of core/comm/mpi_plugin.h.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace hctr {
 
-/// The reason why MPI cannot join processes: this build has no plug-in, or MPI's library cannot be loaded. Empty if it
-/// can. Loads both.
+/// Why MPI cannot join processes: this build has no plug-in, or the MPI library cannot be loaded. Empty if MPI can join
+/// processes. Loads both libraries.
 std::string why_no_mpi();
 
-/// Initializes MPI, unless another part of the process has done so. MPI is finalized with the object, except if the job
-/// has failed and this process does not end, because MPI waits for all processes. Processes send heartbeats over TCP,
-/// like those of start_tcp(); process 0 warns about those that cannot connect. Errors: Error(comm), also if
-/// why_no_mpi().
+/// Initializes MPI unless another part of the process has done so. The destructor finalizes MPI, except if the job has
+/// failed and this process continues, because MPI_Finalize waits for all processes. Processes send heartbeats over TCP,
+/// as in start_tcp(). Process 0 warns about processes whose heartbeat connection fails. Errors: Error(comm), also if
+/// why_no_mpi() is not empty.
 std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Surroundings&);
 
 }  // namespace hctr

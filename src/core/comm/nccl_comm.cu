@@ -1,6 +1,6 @@
-// Collectives of GPUs. The NCCL communicators are non-blocking: a call that cannot complete returns, so a rank that
-// waits for a failed one notices it and stops. A watcher thread looks for asynchronous errors and for failures of other
-// ranks.
+// Collectives between GPUs. The NCCL communicators are non-blocking: a call that cannot complete returns, so a rank
+// that waits for a failed rank notices the failure and stops. A watcher thread polls for asynchronous NCCL errors and
+// for failures of other ranks.
 #include "core/comm/nccl_comm.h"
 
 #include <nccl.h>
@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kToConnect{120};
-// longer than a call on connected ranks takes, and about as long as a sleep
+// spin time: longer than a call on connected ranks takes, and about as long as a sleep
 constexpr std::chrono::microseconds kToQueue{500};
 
 ncclDataType_t nccl_type(DType dtype) {
@@ -153,16 +153,17 @@ class NcclComm : public Communicator {
   }
   void abort(const Error& error) noexcept override {
     host_.abort(error);
-    abort_communicators();  // otherwise freeing memory would wait for kernels that wait for peers
+    abort_communicators();  // otherwise freeing memory blocks on kernels that wait for peers
   }
 
  private:
-  /// Whether NCCL_P2P_DISABLE lets GPUs write to each other's memory.
+  /// Whether GPUs may write to each other's memory; NCCL_P2P_DISABLE forbids this.
   bool peers_allowed() const {
     const std::optional<std::string> off = variable_of(group_.environment(), "NCCL_P2P_DISABLE");
     return !off || std::atoi(off->c_str()) == 0;
   }
-  /// One per stream. Streams run concurrently, and collectives of one must not wait for those of another.
+  /// An NCCL communicator for one stream. Streams run concurrently, and a collective on one stream must not wait for a
+  /// collective on another.
   struct Channel {
     ncclComm_t comm = nullptr;
     bool aborted = false;
@@ -185,12 +186,13 @@ class NcclComm : public Communicator {
     std::copy_n(text.data(), sizeof id, reinterpret_cast<char*>(&id));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    // Sets channel.comm, which is polled next.
+    // The call sets channel.comm and may return ncclInProgress; settle() then polls channel.comm.
     const ncclResult_t status = ncclCommInitRankConfig(&channel.comm, size(), id, rank(), &config);
     settle(status, "connecting", channel.comm);
   }
 
-  /// NCCL frees a non-blocking communicator in a thread that cannot be joined (threads_outlive_main).
+  /// Finalizes the communicator. NCCL frees a non-blocking communicator in a thread that cannot be joined (see
+  /// threads_outlive_main()).
   void disconnect(Channel& channel) noexcept {
     if (!channel.comm || channel.aborted) return;
     ncclResult_t state = ncclCommFinalize(channel.comm);
@@ -204,7 +206,7 @@ class NcclComm : public Communicator {
       ncclCommAbort(channel.comm);
   }
 
-  /// Makes every kind of call once. NCCL connects peers at the first use, which must not happen while a step is
+  /// Makes every kind of call once. NCCL connects peers at the first use, and cannot connect while a step is being
   /// recorded.
   void warm_up() {
     Runtime runtime(device_, {});
@@ -235,7 +237,7 @@ class NcclComm : public Communicator {
     settle(status, name, channel.comm);
   }
 
-  /// Waits until the call is complete on the host.
+  /// Waits until the host part of the call is complete.
   void settle(ncclResult_t status, const char* name, ncclComm_t comm) {
     const auto begin = std::chrono::steady_clock::now();
     while (status == ncclInProgress) {
@@ -273,12 +275,13 @@ class NcclComm : public Communicator {
     return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
   void note_progress() { last_progress_ = seconds_now(); }
-  /// Within a step the host waits for its own device, which waits for other devices. Only this timer detects a hang
-  /// there.
+  /// Whether a step exceeds longest_step(). Within a step the host waits for its own GPU, which waits for other GPUs.
+  /// Only this timer detects a hang of that chain.
   bool stuck() const {
     return in_step_ && group_.limit().count() > 0 && seconds_now() - last_progress_ > longest_step();
   }
-  /// Longer than the limit of waits on the host, so that a rank whose host hangs is reported by its name first.
+  /// Seconds. Longer than the limit of host waits: if the host of a rank hangs, the host wait fails first and names
+  /// that rank.
   int64_t longest_step() const { return group_.limit().count() + 3; }
 
   void end_watch() {
@@ -296,8 +299,8 @@ class NcclComm : public Communicator {
     }
   }
 
-  /// Kernels that wait for a peer end only when their communicator is aborted; the host, which waits for the kernels,
-  /// then continues.
+  /// The watcher thread. A kernel that waits for a peer ends only when its communicator is aborted. The host, which
+  /// waits for the kernel, can then continue.
   void watch() {
     cudaSetDevice(device_.index);
     StoppedTime stopped;
@@ -329,9 +332,9 @@ class NcclComm : public Communicator {
   RankGroup& group_;
   HostComm host_;
   Device device_;
-  HostBuffer host_aborted_;  // read by kernels of peer exchanges, which stop waiting once it is not 0
+  HostBuffer host_aborted_;  // read by peer-exchange kernels, which stop waiting once this is nonzero
   std::array<Channel, 3> channels_;
-  std::mutex mutex_;  // guards channels_, between this rank and its watcher
+  std::mutex mutex_;  // guards channels_ between the rank's thread and watcher_
   std::atomic<bool> stop_ = false, in_step_ = false;
   std::atomic<int64_t> last_progress_ = 0;
   std::thread watcher_;

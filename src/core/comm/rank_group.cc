@@ -18,7 +18,7 @@ namespace {
 
 using BarrierClock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kBarrierYielding{20};
-constexpr uint64_t kMeetingsAsleep = 1000;  // barriers on a busy machine before a rank tries to yield again
+constexpr uint64_t kMeetingsAsleep = 1000;  // on a busy machine: barriers before a rank yields again
 
 }  // namespace
 
@@ -38,7 +38,7 @@ std::vector<int> RankGroup::find_hosts() {
   using Name = std::array<char, 256>;
   Name mine{};
   host_id(environment_).copy(mine.data(), mine.size() - 1);
-  // Every rank receives the names, as in any exchange.
+  // Every local rank receives the host names, as in any exchange.
   const auto local = static_cast<size_t>(local_ranks_.count);
   std::vector<std::vector<Name>> received(local, std::vector<Name>(total, mine));
   std::vector<Transfer> transfers(local);
@@ -134,7 +134,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     return;
   }
   const uint64_t meeting = meetings_;
-  // The exchanging rank reads the others' data: they stay until it is done.
+  // The exchanging rank reads data of the waiting ranks, so a waiting rank must not leave before the exchange ends.
   const auto met = [&] { return meetings_ != meeting; };
   const auto over = [&] { return met() || (failed_ && !exchanging_); };
   lock.unlock();
@@ -149,7 +149,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     }
     change_.wait_for(lock, std::chrono::seconds(1), over);
     end += stopped.since_last();
-    // When all have arrived, the last one exchanges with other processes, which has its own time limit.
+    // When all ranks have arrived, the last one exchanges with other processes. That exchange has its own time limit.
     if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
@@ -159,7 +159,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
       throw late;
     }
   }
-  if (!met()) throw_failure(rank);  // if all have arrived, all continue: the next barrier fails
+  if (!met()) throw_failure(rank);  // if all ranks have arrived, all continue; the next barrier throws
 }
 
 std::string RankGroup::missing_ranks() const {

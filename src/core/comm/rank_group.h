@@ -1,5 +1,5 @@
-// The ranks of one process, which are its threads, and the barrier at which they exchange data. The last one to arrive
-// exchanges with the other processes of the job.
+// The ranks of one process, which are threads, and the barrier at which they exchange data. The last rank to arrive
+// exchanges data with the other processes of the job.
 #pragma once
 
 #include <atomic>
@@ -17,50 +17,52 @@ namespace hctr {
 
 class RankGroup {
  public:
-  /// `ranks`: the number of ranks of this process. `others`: the other processes, or null; must outlive the group.
-  /// `limit`: of a wait within a step; 0: none. `environment`: for NCCL_HOSTID, and for communicators of GPUs.
+  /// `ranks`: number of ranks in this process. `others`: the other processes, or null; must outlive the group. `limit`:
+  /// time limit of waits within a step; 0: no limit. `environment`: for NCCL_HOSTID and for GPU communicators.
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit, Environment environment = {});
 
   const LocalRanks& local_ranks() const { return local_ranks_; }
-  /// See Communicator::host_of; uses the host_id() of its process.
+  /// See Communicator::host_of(). Hosts are distinguished by host_id() of each process.
   int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
-  /// The option that raises the limit, for messages.
+  /// Name of the option that sets the limit, for messages.
   const std::string& limit_setting() const { return limit_setting_; }
   void set_limit_setting(std::string setting) { limit_setting_ = std::move(setting); }
   const Environment& environment() const { return environment_; }
 
-  /// Called by every rank of the job. Copies the piece that `rank` sends to r to the piece that r receives from `rank`;
-  /// both have the same size. `name`: of the call, for messages. Errors: Error(comm) with the reason if a rank has
-  /// failed or does not arrive in time.
+  /// Called by every rank of the job. Copies transfer.send[r] of `rank` to transfer.receive[rank] of rank r, for every
+  /// r. Both byte ranges have equal size. `name`: of the call, for messages. Errors: Error(comm) with the reason if a
+  /// rank has failed or does not arrive in time.
   void exchange(int rank, const Transfer&, Wait, const char* name);
-  /// From now on every rank of this process throws this error from its current or next call. Only the first failing
-  /// rank counts; it may call again with a more detailed error.
+  /// Makes every rank of this process throw this error from its current or next call. Only the first failing rank
+  /// counts. That rank may call fail() again with a more detailed error.
   void fail(int rank, const Error&) noexcept;
-  /// The rank ends by stack unwinding, and will call fail() with the reason: others do not wait for it.
+  /// Marks the rank as leaving by stack unwinding; other ranks stop waiting for it. The rank will call fail() later
+  /// with the reason.
   void leave(int rank) noexcept;
-  /// The first error, and the rank that reported it.
+  /// The first error and the rank that reported the error.
   struct Failure {
     int rank;
     Error error;
-    bool reason_follows = false;  ///< the rank has only left so far
+    bool reason_follows = false;  ///< leave() was called, but not yet fail()
   };
   std::optional<Failure> failure() const;
 
  private:
-  /// A barrier of the ranks of this process. The last one to arrive calls `last`.
+  /// Barrier for the ranks of this process. The last rank to arrive calls `last`.
   void meet(int rank, Wait, const char* name, const std::function<void()>& last);
-  /// Copies what the ranks of this process send to `rank`.
+  /// Copies the data that the ranks of this process send to `rank`.
   void copy_to(int rank, const Transfer&, const char* name) const;
-  /// After copy_to(): waits until all ranks of this process have copied, which they do even if one fails, so that no
-  /// memory is freed while another rank reads it.
+  /// Called after copy_to(): waits until all ranks of this process have called leave_copying(). Failing ranks call
+  /// leave_copying() too, so no memory is freed while another rank reads that memory.
   void leave_copying();
-  /// Yields until over() for as long as ranks usually need, which is less than a thread takes to sleep and wake.
+  /// Yields until over() returns true, for at most kBarrierYielding. Ranks usually arrive within that time, which is
+  /// shorter than the time a thread takes to sleep and wake up.
   template <class Over>
   void yield_for(const Over& over);
   void throw_failure(int rank) const;
   std::vector<int> find_hosts();
-  /// "rank 2 has" or "ranks 0, 3 have": the ranks that have not arrived.
+  /// "rank 2 has" or "ranks 0, 3 have": the ranks that have not arrived at the barrier.
   std::string missing_ranks() const;
 
   Processes* others_;
@@ -68,18 +70,18 @@ class RankGroup {
   std::string limit_setting_ = "--comm-timeout";
   Environment environment_;
   LocalRanks local_ranks_;
-  std::vector<int> hosts_;  // by rank of the job
+  std::vector<int> hosts_;  // [rank of the job]: index of its host
   mutable std::mutex mutex_;
   std::condition_variable change_;
-  std::atomic<uint64_t> meetings_ = 0;  // barriers that all ranks have left or may leave
+  std::atomic<uint64_t> meetings_ = 0;  // completed barriers
   std::atomic<uint64_t> sleeping_until_ =
-      0;  // until this barrier, waiting ranks sleep at once, because others compete for cores
+      0;  // waiting ranks do not yield before this barrier, because other threads compete for cores
   int arrived_ = 0;
-  std::atomic<bool> exchanging_ = false;    // all have arrived, and the last one exchanges with the other processes
+  std::atomic<bool> exchanging_ = false;    // all ranks have arrived, and the last one exchanges with other processes
   int copying_ = 0;                         // ranks that have not called leave_copying() yet
-  std::atomic<uint64_t> copied_ = 0;        // exchanges whose copies are complete
-  std::vector<char> here_;                  // at the current barrier, by local rank
-  std::vector<const Transfer*> transfers_;  // by local rank
+  std::atomic<uint64_t> copied_ = 0;        // exchanges with complete copies
+  std::vector<char> here_;                  // [local rank]: 1 if the rank has arrived at the current barrier
+  std::vector<const Transfer*> transfers_;  // [local rank]
   std::optional<Failure> failure_;
   std::atomic<bool> failed_ = false;  // whether failure_ is set
 };

@@ -1,4 +1,4 @@
-// Names of ranks and processes in messages.
+// Names of ranks and processes for messages.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// "process 1", "processes 0, 2", or the first ones and the number of others.
+/// "process 1" or "processes 0, 2". Names at most kMostNamed numbers, then the count of the remaining numbers.
 inline std::string number_list(const char* one, const char* several, const std::set<int>& numbers) {
   constexpr size_t kMostNamed = 32;
   std::string text;
@@ -32,8 +32,8 @@ inline std::string process_list(const std::set<int>& processes) {
 
 inline constexpr int64_t kMostRanksOfJob = int64_t{1} << 16;
 
-/// `of_each`, `hosts`: the number of ranks that each process reports, and its host. Errors: Error(comm) naming the
-/// process that reports less than one, or with which there are more than the maximum.
+/// Checks the numbers of ranks that the processes report. `of_each`, `hosts`: indexed by process. Errors: Error(comm)
+/// naming the process that reports less than one rank, or whose ranks raise the total above kMostRanksOfJob.
 inline void check_rank_counts(const std::vector<int>& of_each, const std::vector<std::string>& hosts) {
   int64_t total = 0;
   for (size_t p = 0; p < of_each.size(); ++p) {

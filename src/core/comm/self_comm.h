@@ -1,11 +1,11 @@
-// The communicator of a single rank, so that callers need no special case.
+// The communicator of a job with a single rank. Callers need no special case for one rank.
 #pragma once
 
 #include "core/comm/communicator.h"
 
 namespace hctr {
 
-/// Collectives are copies from `in` to `out`.
+/// Every collective copies `in` to `out`.
 class SelfComm : public Communicator {
  public:
   int rank() const override { return 0; }

@@ -1,4 +1,4 @@
-// Joins this process with the others that were started with it.
+// Joins this process with the processes that the launcher started together with it.
 #include "core/base/expect.h"
 #include "core/base/host_name.h"
 #include "core/comm/mpi_processes.h"
@@ -7,13 +7,13 @@
 namespace hctr {
 namespace {
 
-/// Errors name this host, since the output of all processes is often one file.
+/// Like find_launch(). Errors name this host, because the output of all processes often goes to one file.
 std::optional<Launch> launch_of_this_process(const Environment& environment, bool over_tcp) {
   return in_context([] { return cat("reading the launcher's variables on ", host_name()); },
                     [&] { return find_launch(environment, over_tcp); });
 }
 
-/// If MPI is not available, the processes started by its launcher join over TCP, if the environment has an address.
+/// Called if MPI cannot be loaded: returns a launch that joins over TCP, if the environment has an address.
 Launch without_mpi(const Launch& launch, const Environment& environment, const std::string& why) {
   if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
     if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;

@@ -29,14 +29,15 @@ JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
   return {made, launch.job, !made.empty()};
 }
 
-/// The reason why the job cannot start.
+/// Why the job cannot start.
 struct Refusal {
   Error error;
-  /// without a secret any program may ask: this text contains neither name nor version of process 0
+  /// Sent to other processes if there is no secret. Any program may then connect, so this text reveals neither the host
+  /// name nor the version of process 0.
   std::string to_others;
 };
 
-/// Process 0: waits for all others.
+/// Process 0: waits for all other processes.
 class Host {
  public:
   Host(const Launch& launch, std::string_view version, TcpClock::time_point end,
@@ -93,11 +94,12 @@ class Host {
     std::string host, address;
     int port = 0;
     TcpSocket data, control;
-    int launched = 0;  // its number from the launcher
+    int launched = 0;  // number assigned by the launcher
   };
 
-  /// If no secret was set: the generated one, and no secret until all have acknowledged it. It is stored here before it
-  /// is sent, so that any process that has it can return.
+  /// The accepted keys. If the user set no secret, generates one and stores the secret before it is sent, so that every
+  /// process that received the secret can join again. Also accepts an empty secret until all processes have
+  /// acknowledged the generated one.
   std::vector<JobKey> keys() const {
     if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
     std::vector<JobKey> keys{key_of(launch_, agreed_)};
@@ -133,8 +135,8 @@ class Host {
                      "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
                    : "or has another secret or none");
   }
-  /// The job cannot start: sends the reason to the connected processes, and to those that connect within a few seconds,
-  /// so that they do not wait for their own time limit.
+  /// The job cannot start: sends the reason to the connected processes, and for 10 s to processes that connect later.
+  /// These processes then fail before their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)
@@ -159,7 +161,7 @@ class Host {
                                 "). Have all been started, and does a firewall block the port?",
                                 acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
   }
-  /// After a restart: the others take the numbers of missing processes.
+  /// After a restart: removes lost processes and renumbers the remaining ones.
   void leave_out_missing(const Log& log) {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
@@ -171,7 +173,7 @@ class Host {
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Accepts a connection. Closes it if it sends no greeting.
+  /// Registers a connection. Closes a connection without a valid greeting.
   void take(Accepted accepted) {
     const auto greeting = greeting_from(accepted.greeting);
     if (!greeting) return;
@@ -202,18 +204,18 @@ class Host {
     TcpSocket& place = is_control ? member.control : member.data;
     if (place.connected()) refuse(cat("was started twice; the first is on ", member.host), "was started twice");
     member.host = greeting->host;
-    // Others cannot reach the loopback address of this host.
+    // Other hosts cannot reach a loopback address of this host.
     const std::string address = accepted.socket.peer_address();
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
     if (!is_control) member.port = greeting->port;
-    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason at once
+    try_to_send(accepted.socket, kWelcome);  // a refused process gets the reason instead of this message
     place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
       socket.send_text(text, TcpClock::now() + seconds(2));
-    } catch (const Error&) {  // it ends by its own time limit
+    } catch (const Error&) {  // the peer fails by its own time limit
     }
   }
 
@@ -248,14 +250,14 @@ class Host {
   TcpClock::time_point end_;
   std::optional<TcpClock::time_point> lost_after_;
   AgreedSecret& agreed_;
-  bool open_;  // accepts processes without a secret
+  bool open_;  // whether processes without a secret are accepted
   TcpListener listener_;
   Acceptor acceptor_;
   std::vector<Member> members_;
-  int refused_ = 0;  // the process that prevents the start
+  int refused_ = 0;  // the process whose greeting prevents the start
 };
 
-/// The other processes.
+/// Every process except process 0.
 class Guest {
  public:
   Guest(const Launch& launch, std::string_view version, TcpClock::time_point end, AgreedSecret& agreed)
@@ -267,7 +269,7 @@ class Guest {
     try {
       job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
-      next_message(job.data[0]);  // process 0 has given up, and sends the reason
+      next_message(job.data[0]);  // process 0 has given up and sends the reason
       throw;
     }
     if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));
@@ -282,7 +284,7 @@ class Guest {
     }
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
-      // It answers once it is connected with the processes before it.
+      // Process `p` answers once it is connected to the processes before it.
       job.data[p] = connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host),
                                       key_of(launch_, agreed_), ConnectionKind::peer, end_,
                                       std::chrono::ceil<seconds>(end_ - TcpClock::now()));
@@ -296,12 +298,12 @@ class Guest {
   TcpSocket to_host(ConnectionKind kind) {
     TcpSocket socket = connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_, agreed_), kind,
                                          end_, kHandshakeLimit);
-    // Others reach this process at the address that process 0 sees; if that is a loopback address, at process 0's
-    // address.
+    // Listen at the address that process 0 sees for this process. If that address is a loopback address, listen at the
+    // address of process 0.
     const std::string own = socket.own_address();
     if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
     socket.send_text(greeting(), end_);
-    next_message(socket);  // kWelcome
+    next_message(socket);  // the message is kWelcome
     return socket;
   }
   void keep_secret(const std::string& message) {
@@ -317,7 +319,7 @@ class Guest {
   std::string next_message(const TcpSocket& from) const {
     std::string text = in_context(
         [&] { return at_host(); },
-        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which sends its reason at `end`
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // process 0 sends its reason at `end`
     constexpr std::string_view kError = "error\n";
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;

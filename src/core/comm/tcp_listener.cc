@@ -71,7 +71,7 @@ void TcpListener::listen_at_all(int port) {
     any.sin6_family = AF_INET6;
     any.sin6_port = htons(static_cast<uint16_t>(port));
     size = sizeof any;
-  } else {  // a kernel without IPv6
+  } else {  // the kernel has no IPv6
     descriptor_ = open_listener(AF_INET);
     auto& any = reinterpret_cast<sockaddr_in&>(address);
     any.sin_family = AF_INET;

@@ -1,4 +1,4 @@
-// Listens for connections of other processes.
+// Listens for TCP connections from other processes.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@ namespace hctr {
 
 class TcpListener {
  public:
-  /// `address`: the address at which others reach this host; listens at the interface that has it. Listens at all
-  /// interfaces if it is empty, belongs to no interface (as behind NAT), or is a name that resolves to this host only
-  /// locally; all_because() then has the reason. Port 0: any free one. Errors: Error(comm).
+  /// `address`: the address at which other hosts reach this host. Listens only on the interface with that address.
+  /// Listens on all interfaces if `address` is empty, belongs to no interface (as behind NAT), or is a name that
+  /// resolves to a loopback address on this host; all_because() returns the reason. `port` 0: any free port. Errors:
+  /// Error(comm).
   explicit TcpListener(int port, const std::string& address = "");
   ~TcpListener();
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
 
   int port() const { return port_; }
-  /// poll() reports it readable when accept() has a connection.
+  /// The descriptor for poll(); readable when accept() has a connection.
   int descriptor() const { return descriptor_; }
   bool at_all_interfaces() const { return all_; }
-  /// The reason why it does not listen only at the interface of `address`; empty if it does, or without `address`.
+  /// Why the listener does not listen only on the interface of `address`. Empty if it does, or if `address` is empty.
   const std::string& all_because() const { return all_because_; }
-  /// The next connection; none if there was none until `end`.
+  /// Returns the next connection, or an unconnected socket if none arrives until `end`.
   TcpSocket accept(TcpClock::time_point end) const;
 
  private:

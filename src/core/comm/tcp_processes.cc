@@ -1,5 +1,6 @@
-// Two processes have one connection. In each exchange a process sends another one all pieces from its ranks to the
-// ranks there as one message, ordered by sending, then by receiving rank, so that pieces need no names.
+// Joins processes over TCP. Each pair of processes has one connection. In each exchange a process sends one message to
+// each peer. The message contains all byte ranges from local ranks to ranks of the peer, ordered by sending rank, then
+// by receiving rank. Both sides know this order, so the ranges need no names.
 #include "core/comm/tcp_processes.h"
 
 #include <poll.h>
@@ -22,13 +23,13 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Precedes the pieces of an exchange.
+/// The header of a message.
 struct MessageHead {
-  uint64_t exchange;  ///< its number
-  uint64_t bytes;     ///< of all pieces together
+  uint64_t exchange;  ///< number of the exchange
+  uint64_t bytes;     ///< total bytes of all ranges
 };
 
-/// One direction of a message in progress: the remaining bytes of head and pieces.
+/// One direction of a message in progress: the remaining bytes of the header and of the ranges.
 class Pieces {
  public:
   void start(MessageHead head) {
@@ -44,12 +45,12 @@ class Pieces {
   bool head_done() const { return at_ > 0; }
   const MessageHead& head() const { return head_; }
 
-  /// Calls transfer(iovec*, count), which returns the number of bytes, 0 at the end of the connection, or -1, until it
-  /// would block or nothing is left. Returns whether the connection is open.
+  /// Calls transfer(iovec*, count) until the call would block or the message is complete. transfer() returns the number
+  /// of bytes, 0 at the end of the connection, or -1. Returns whether the connection is still open.
   template <class Call>
   bool advance(const Call& transfer) {
     while (!done()) {
-      // The head of a received message is checked before its pieces are filled.
+      // Receive the header alone first: the caller checks it before the ranges are filled.
       const size_t count = std::min<size_t>(head_done() || sends_ ? left_.size() - at_ : 1, 256);
       const bool at_head = !head_done();
       const ssize_t moved = transfer(&left_[at_], count);
@@ -105,7 +106,7 @@ class TcpProcesses : public Processes {
   std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
-    // As if each process had one rank.
+    // For this exchange, each process counts as one rank.
     first_.resize(data_.size() + 1);
     for (size_t p = 0; p < first_.size(); ++p) first_[p] = static_cast<int>(p);
     std::vector<int> of_each(data_.size());
@@ -154,7 +155,7 @@ class TcpProcesses : public Processes {
     int process;
     Pieces send, receive;
     uint64_t expected = 0;
-    bool checked = false;  // the head of the received message
+    bool checked = false;  // whether check_head() has run for the received message
     bool done() const { return send.done() && receive.done(); }
   };
 
@@ -197,7 +198,7 @@ class TcpProcesses : public Processes {
     peer.checked = true;
   }
 
-  /// The error of a broken connection: from the watch, or that it is broken.
+  /// The error for a broken connection: the watch's error if available soon, otherwise a generic one.
   Error lost(const Peer& peer) const {
     if (const auto failure = watch_.failure_soon()) return *failure;
     return Error(Kind::comm, cat("the connection to ", name_of(peer.process), " has broken"));
@@ -241,9 +242,9 @@ class TcpProcesses : public Processes {
   std::string limit_setting_;
   std::vector<std::string> hosts_;
   OnHost on_host_;
-  std::vector<TcpSocket> data_;  // by process
+  std::vector<TcpSocket> data_;  // [process]
   std::vector<Peer> peers_;
-  std::vector<int> first_;  // first rank of each process, then the total
+  std::vector<int> first_;  // [process]: its first rank; the last element is the total
   uint64_t exchanges_ = 0;
   Watch watch_;
 };

@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// Joins the processes of a launch. While the job runs, each sends a heartbeat every second. If a process ends, or if
-/// it is silent for too long, the job ends, whatever the processes are doing, as the surroundings define
-/// (core/comm/watch.h). Errors: those of join_job().
+/// Joins the processes of a launch. While the job runs, each process sends a heartbeat every second. If a process ends
+/// or misses heartbeats for `limits.silence`, the job ends even if processes are blocked. `Surroundings` defines how
+/// this process ends (core/comm/watch.h). Errors: those of join_job().
 std::unique_ptr<Processes> start_tcp(const Launch&, const JoinLimits&, const Surroundings&);
 
 }  // namespace hctr

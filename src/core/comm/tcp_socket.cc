@@ -21,7 +21,7 @@ namespace {
 
 std::string reason_of(int error) { return std::strerror(error); }
 
-/// The text of an address; empty if the system has none.
+/// Formats an address; empty if the system cannot.
 std::string address_text(const sockaddr_storage& address, socklen_t size) {
   char text[NI_MAXHOST] = "";
   if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) !=
@@ -32,7 +32,7 @@ std::string address_text(const sockaddr_storage& address, socklen_t size) {
   return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
 }
 
-/// Sends or receives all bytes. `call`: send or recv.
+/// Sends or receives all bytes. `call` is send() or recv().
 template <class Byte, class Call>
 void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpClock::time_point end, const char* name,
                   Call call) {
@@ -51,15 +51,14 @@ void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpCloc
   }
 }
 
-/// Begins to connect. Returns 0 if connected, EINPROGRESS if the socket will become writable, or the errno of the
-/// failure.
+/// Starts to connect. Returns 0 if connected, EINPROGRESS if the socket will become writable, otherwise the errno.
 int begin_connect(const addrinfo& address, TcpSocket& socket) {
   socket = TcpSocket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.connected()) return errno;
   return ::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
 }
 
-/// The errno of a connection that has become writable; 0: connected.
+/// Returns the errno of a connection attempt after the socket became writable; 0: connected.
 int connect_result(const TcpSocket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -67,7 +66,7 @@ int connect_result(const TcpSocket& socket) {
   return error;
 }
 
-/// Tries one address. The errno of the failure, 0 for success.
+/// Tries one address. Returns 0 or the errno.
 int try_address(const addrinfo& address, TcpClock::time_point end, TcpSocket& socket) {
   const int begun = begin_connect(address, socket);
   if (begun != EINPROGRESS) return begun;
@@ -100,7 +99,8 @@ bool wait_until_ready(int descriptor, short events, TcpClock::time_point end) {
 
 void send_at_once(int descriptor) {
   const int on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages are answered one by one
+  // the protocol is request and response, which Nagle's algorithm delays
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 int milliseconds_until(TcpClock::time_point end) {
@@ -168,7 +168,7 @@ std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
   const TcpClock::time_point begin = TcpClock::now();
   const auto fail = [&](const std::string& why) {
-    // Rounded: `end` may have been set a moment earlier.
+    // Rounded, because the caller computed `end` slightly earlier than `begin`.
     const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
     throw Error(
         Kind::comm,
@@ -179,7 +179,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
   for (;;) {
     const auto list = addresses_of(host, port, why);
     for (const addrinfo* each = list.get(); each; each = each->ai_next) {
-      // A host that drops packets must not use up the time of its other addresses.
+      // Limit each address to 10 s: an address that drops packets must not consume the time of the other addresses.
       const auto until = std::min(end, TcpClock::now() + std::chrono::seconds(10));
       TcpSocket socket;
       const int error = try_address(*each, until, socket);

@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// With 20 s of silence all have ended after less than 30 s, even if a device or MPI waits for the lost peer. mpirun
-// gives a process a second to report.
+// Chosen so that with 20 s of silence all processes end within 30 s, even if a GPU or MPI blocks on the lost peer.
+// mpirun gives a process one second to report.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;
@@ -76,7 +76,7 @@ std::optional<Error> Watch::failure_soon() const {
 void Watch::tell_to_end(int exit_code) noexcept {
   try {
     send_to_all(cat(kAbort, exit_code));
-  } catch (...) {  // this process ends in any case; the others detect it
+  } catch (...) {  // this process ends anyway, and the peers detect that
   }
 }
 
@@ -109,13 +109,14 @@ void Watch::run() {
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
       if (failed || all_left() || now >= leave_by) return;
-      if (entries[0].revents != 0) {  // else poll() would return at once
+      if (entries[0].revents != 0) {  // otherwise poll() would return immediately
         uint64_t count = 0;
         (void)!::read(stop_, &count, sizeof count);
       }
       continue;
     }
-    // A thread that waits for the lost peer, in a kernel or in MPI, reports and ends nothing.
+    // A thread blocked on the lost peer, in a kernel or in MPI, cannot report the failure. This thread reports the
+    // failure and ends the process.
     if (failed && now - failed_at >= kToSayFailure) say_failure();
     if (failed && now - failed_at >= kToEndAfterFailure) end_if_possible(exit_code(Kind::comm));
     for (Peer& peer : peers_)
@@ -148,7 +149,7 @@ void Watch::read_from(Peer& peer) {
 }
 
 void Watch::has_left(Peer& peer) {
-  const std::lock_guard lock(sending_);  // the sending threads read it
+  const std::lock_guard lock(sending_);  // send_to_all() reads `left` in several threads
   peer.left = true;
 }
 
@@ -160,7 +161,7 @@ void Watch::fail(const Peer& peer, const std::string& why) {
     const std::lock_guard lock(mutex_);
     ending = ending_;
   }
-  if (ending) return;  // this process no longer needs it
+  if (ending) return;  // this process is shutting down and no longer needs the peer
   if (process_ == 0) send_to_all(kFailed + text, &peer);
   fail_with(text);
 }
@@ -188,7 +189,7 @@ void Watch::send_to_all(const std::string& text, const Peer* except) {
   const std::lock_guard lock(sending_);  // messages of two threads must not interleave
   for (const Peer& peer : peers_) try {
       if (&peer != except && !peer.left) peer.socket.send_text(text, TcpClock::now() + kToSend);
-    } catch (const Error&) {  // the receiving thread detects the loss
+    } catch (const Error&) {  // the watch thread detects the loss
     }
 }
 

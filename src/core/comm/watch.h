@@ -1,4 +1,4 @@
-// Detects the loss of another process of the job, whatever this process is doing.
+// Detects the loss of another process of the job, even while this process is blocked.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,27 @@
 
 namespace hctr {
 
-/// A thread that sends a heartbeat every second over the control connections and expects those of others: process 0 of
-/// all processes, the others of process 0, which notifies them of failures.
+/// A watchdog thread. Sends a heartbeat over each control connection every second and expects the peers' heartbeats.
+/// Process 0 watches all processes; other processes watch only process 0. Process 0 notifies them of failures.
 class Watch {
  public:
-  /// `control` and `hosts`: see JobConnections. `silence`: maximum time between heartbeats. on_lost_peer() of the
-  /// surroundings is called once with the failure(), if this process has not ended 0.2 s later; end_process() is called
-  /// 8 s later, and at once if another process ends this one.
+  /// `control` and `hosts`: see JobConnections. `silence`: maximum time between heartbeats. After a failure, calls
+  /// on_lost_peer() of the `Surroundings` once with failure(), unless this process ends within 0.2 s. Calls
+  /// end_process() 8 s after the failure, or immediately if another process ends this one.
   Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, std::chrono::seconds silence,
         const Surroundings&);
-  /// Sends a goodbye, and waits a moment for those of the others.
+  /// Sends a goodbye to the peers, and waits up to 5 s for their goodbyes.
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// A descriptor that poll() reports readable once there is a failure().
+  /// A descriptor for poll(); readable once failure() is set.
   int descriptor() const { return wake_; }
-  /// Error(comm) naming the lost process, or the one that has ended the others.
+  /// An Error(comm) that names the lost process, or the process that ended the others. nullopt before a failure.
   std::optional<Error> failure() const;
-  /// The same for a thread that has lost a connection and needs the reason: waits at most 2 s.
+  /// Like failure(), but waits up to 2 s. For a thread that lost a connection and needs the reason.
   std::optional<Error> failure_soon() const;
-  /// Ends all other processes at once with this exit code.
+  /// Ends all other processes immediately with this exit code.
   void tell_to_end(int exit_code) noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Watch {
     int process;
     TcpSocket socket;
     TcpClock::time_point heard;
-    bool left = false;  // has sent its goodbye
+    bool left = false;  // whether the peer has sent its goodbye or closed the connection
   };
   void run();
   void read_from(Peer&);
@@ -65,7 +65,7 @@ class Watch {
   std::mutex sending_;
   std::optional<Error> failure_;
   TcpClock::time_point failed_at_{};
-  bool ending_ = false, said_ = false, ended_ = false;  // said_ and ended_ belong to the thread
+  bool ending_ = false, said_ = false, ended_ = false;  // only thread_ uses said_ and ended_
   int stop_;
   std::thread thread_;
 };

@@ -24,16 +24,16 @@ using std::chrono::seconds;
 constexpr seconds kToGreet{2};
 constexpr const char* kWelcomeToWatch = "welcome";
 
-/// The information that a process sends to the others. Texts end with a zero.
+/// Data that a process sends to the other processes. Texts are null-terminated.
 struct Whereabouts {
   char host[256] = "";
-  // Of process 0:
+  // The next members are set by process 0 only.
   char addresses[1024] = "";  // separated by blanks
-  Digest secret{};            // distributed by MPI, so that only the processes have it
+  Digest secret{};            // distributed through MPI, so only the job's processes know the secret
   int32_t port = 0;
 };
 
-/// The reason why a process could not connect; empty if it is connected.
+/// Why a process could not connect; empty if it is connected.
 struct Verdict {
   char why[512] = "";
 };
@@ -43,7 +43,7 @@ void put(const std::string& text, char (&field)[N]) {
   text.copy(field, N - 1);
 }
 
-/// The addresses of this host's interfaces, including loopback for processes on this host.
+/// The addresses of this host's interfaces. Includes loopback, for processes on the same host.
 std::string own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return host_name();
@@ -57,7 +57,7 @@ std::string own_addresses() {
                                       sizeof name, nullptr, 0, NI_NUMERICHOST) != 0)
       continue;
     const std::string address = name;
-    if (address.find('%') != address.npos) continue;  // valid on one link only
+    if (address.find('%') != address.npos) continue;  // a link-local address with a zone
     if (text.size() + address.size() + 1 < sizeof(Whereabouts::addresses)) text += (text.empty() ? "" : " ") + address;
   }
   return text;
@@ -65,7 +65,7 @@ std::string own_addresses() {
 
 JobKey watch_key(const Whereabouts& first) { return {std::string(std::begin(first.secret), std::end(first.secret))}; }
 
-/// Process 0.
+/// Process 0: accepts the heartbeat connections of the other processes.
 std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key, int count, TcpClock::time_point end) {
   std::vector<TcpSocket> control(static_cast<size_t>(count));
   Acceptor acceptor(listener, {key}, std::string(1, static_cast<char>(ConnectionKind::watch)));
@@ -77,11 +77,11 @@ std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key
     try {
       accepted->socket.send_text(kWelcomeToWatch, TcpClock::now() + kToGreet);
     } catch (const Error&) {
-      continue;  // it has connected to another address
+      continue;  // the process has connected through another address
     }
     TcpSocket& place = control[static_cast<size_t>(*process)];
     if (!place.connected()) --missing;
-    place = std::move(accepted->socket);  // of two connections, the first was too late
+    place = std::move(accepted->socket);  // if the process connects twice, its first attempt had timed out
   }
   return control;
 }

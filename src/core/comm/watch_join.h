@@ -1,4 +1,4 @@
-// Connects the watches (core/comm/watch.h) of processes joined by MPI.
+// Connects the heartbeat watches (core/comm/watch.h) of processes joined by MPI.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,21 @@
 
 namespace hctr {
 
-/// Collective. `of_each` [processes][bytes]: the `mine` [bytes] of each process.
+/// Collective all-gather. Stores the `mine` [bytes] of each process in `of_each` [processes][bytes].
 using GatherBytes = std::function<void(const void* mine, int32_t bytes, void* of_each)>;
 
 struct WatchConnections {
-  std::vector<TcpSocket> control;  ///< process 0: by process; others: only the connection to process 0
-  std::vector<std::string> hosts;  ///< by process: the name of its host
-  std::string missing;             ///< processes that could not connect, and both ends; empty if all are connected
+  std::vector<TcpSocket> control;  ///< on process 0: [process]; on others: only the connection to process 0
+  std::vector<std::string> hosts;  ///< [process]: its host name
+  /// for messages: the processes without a connection and the first reason; empty if all are connected
+  std::string missing;
 };
 
-/// Collective. `process` of `count`: this process. `address`: where the others reach process 0, used only there; none:
-/// any interface of its host that is up. Process 0 listens at a port that the system chooses. A process that cannot
-/// connect within `limit` has no connection: MPI may use a network that TCP cannot. Errors: those of `gather`;
-/// Error(comm) if process 0 cannot listen.
+/// Collective. `process`, `count`: the number of this process, and of all processes. `address`: read on process 0 only;
+/// the address at which the other processes reach process 0. Without `address`, process 0 offers every interface that
+/// is up. Process 0 listens on a port chosen by the system. A process that cannot connect within `limit` gets no
+/// connection, because MPI may use a network without TCP. Errors: those of `gather`; Error(comm) if process 0 cannot
+/// listen.
 WatchConnections connect_watches(int process, int count, const std::optional<std::string>& address,
                                  std::chrono::seconds limit, const GatherBytes& gather);
 

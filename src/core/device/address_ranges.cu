@@ -19,12 +19,12 @@ CUmemAllocationProp pinned_on(int index) {
 }
 
 CUmemLocation host_near(int index) {
-  int node = 0;  // the memory nearest to the GPU
+  int node = 0;  // the NUMA node nearest to the GPU
   HCTR_CHECK(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, index));
   return {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
 }
 
-/// Maps physical memory to its addresses for these processors. Frees it if that fails.
+/// Maps physical memory at `at` with access for `users`. Frees the physical memory on failure.
 void map_for(void* at, size_t bytes, CUmemGenericAllocationHandle handle, std::span<const CUmemLocation> users) {
   static const auto map = driver<decltype(cuMemMap)>("cuMemMap");
   static const auto unmap_range = driver<decltype(cuMemUnmap)>("cuMemUnmap");
@@ -111,7 +111,7 @@ void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle) {
 uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
   const uint64_t handle = allocate_host_chunk(index, bytes);
   map_host_chunk(index, at, bytes, handle);
-  std::memset(at, 0, bytes);  // the runtime does not set such memory
+  std::memset(at, 0, bytes);  // cudaMemset does not support this memory
   return handle;
 }
 

@@ -1,4 +1,4 @@
-// Address ranges for ReservedBuffer, and the memory mapped to them, as plain functions. Only CUDA builds define
+// Address ranges for ReservedBuffer and the memory mapped to them, as plain functions. Only CUDA builds define
 // (address_ranges.cu) and call them.
 #pragma once
 
@@ -10,9 +10,10 @@ namespace hctr::cuda {
 size_t granularity(int index);
 void* reserve(int index, size_t bytes);
 void unreserve(void* address, size_t bytes) noexcept;
-uint64_t map_zeroed(int index, void* at, size_t bytes);       // returns the handle of the physical allocation
-uint64_t map_host_zeroed(int index, void* at, size_t bytes);  // the same with memory of the host, also for the CPU
-// The same in two steps, of which the first fails if there is no memory. The memory is not zeroed.
+uint64_t map_zeroed(int index, void* at, size_t bytes);  // returns the handle of the physical allocation
+// like map_zeroed(), but maps host memory, which the CPU can access too
+uint64_t map_host_zeroed(int index, void* at, size_t bytes);
+// map_host_zeroed() in two steps without zeroing. Only the first step can run out of memory.
 uint64_t allocate_host_chunk(int index, size_t bytes);
 void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle);
 void unmap(void* at, size_t bytes, uint64_t handle) noexcept;

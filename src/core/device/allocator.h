@@ -1,4 +1,4 @@
-// Device memory from the caller's allocator instead of the driver.
+// Device memory from an allocator of the library's caller instead of the CUDA driver.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,25 @@
 
 namespace hctr {
 
-/// Shared by all memory that came from it. For the thread of its owner.
+/// An allocator of the library's caller. All buffers allocated from it share this object. Used only by the thread of
+/// its owner.
 struct DeviceAllocator {
   Device device;
-  /// Null: there is no more. Aligned to 256 bytes; with any content.
+  /// Returns memory aligned to 256 bytes with undefined content, or null if the allocator has no more memory.
   std::function<std::byte*(size_t bytes, void* stream)> allocate;
   std::function<void(std::byte* memory, size_t bytes, void* stream)> free;
-  void* stream = nullptr;  ///< whose work uses the memory
-  int64_t bytes = 0;       ///< that it has given and not got back
+  void* stream = nullptr;  ///< stream whose work uses the memory
+  int64_t bytes = 0;       ///< bytes allocated and not yet freed
 
-  /// Zeros, in the order of the stream. Errors: Error(device) with the bytes; Error(usage) for memory that is not
-  /// aligned.
+  /// Allocates memory and zeroes it in stream order. Errors: Error(device) with the number of bytes; Error(usage) for
+  /// misaligned memory.
   std::byte* take(size_t bytes);
   void give_back(std::byte* memory, size_t bytes) noexcept;
 };
 
-/// While it lives, this thread takes memory of the allocator's device from it; from the driver, where it is null.
-/// `rows`: also for rows of tables, whose arrays then have their whole size at once.
+/// While this object exists, buffers that this thread creates on the allocator's device use the allocator. A null
+/// allocator selects the driver. `rows`: table rows use the allocator too; row arrays then allocate their maximum size
+/// in advance.
 class AllocatorScope {
  public:
   explicit AllocatorScope(std::shared_ptr<DeviceAllocator>, bool rows = false);
@@ -34,7 +36,7 @@ class AllocatorScope {
   AllocatorScope(const AllocatorScope&) = delete;
   AllocatorScope& operator=(const AllocatorScope&) = delete;
 
-  /// Null: the driver.
+  /// Returns null for the driver.
   static std::shared_ptr<DeviceAllocator> of(Device);
   static std::shared_ptr<DeviceAllocator> of_rows(Device);
 

@@ -10,23 +10,22 @@
 
 namespace hctr {
 
-/// First add() every tensor, then build() allocates one zeroed buffer for all of them, then get() returns each.
-/// Addresses do not change. Every tensor starts at a multiple of 256 bytes (128 if add_alike halved the size of
-/// elements).
+/// Call add() for every tensor, then build(), which allocates one zeroed buffer for all tensors, then get() for each
+/// tensor. Addresses do not change. Every tensor is aligned to 256 bytes, or to 128 bytes if add_alike() halved the
+/// element size.
 class Arena {
  public:
-  /// Returns the ticket that get() takes.
+  /// Returns the ticket to pass to get().
   size_t add(const TensorSpec&);
-  /// Adds the tensors of another arena, with the same tickets and in the same order, but of another dtype. This arena
-  /// must be empty.
+  /// Adds the tensors of another arena with another dtype. Order and tickets are the same. This arena must be empty.
   void add_alike(const Arena&, DType);
   void build(Device);
-  /// Instead of build(): assigns nonzero addresses without memory, which must not be read or written. For plans of a
-  /// device that need not exist.
+  /// Replaces build() when planning for a device that may not exist: assigns nonzero addresses without memory. The
+  /// addresses must not be accessed.
   void place(Device);
   Tensor get(size_t ticket) const;
   size_t bytes() const { return bytes_; }
-  /// The whole buffer as one tensor of one dimension, padding included. Padding is zero and stays so under element-wise
+  /// The whole buffer, including padding, as one tensor of rank 1. Padding is zero and stays zero under element-wise
   /// operators that map zero to zero.
   Tensor flat(DType dtype = DType::f32) const;
 
@@ -39,7 +38,7 @@ class Arena {
   size_t bytes_ = 0;
   std::optional<Buffer> buffer_;
   std::byte* data_ = nullptr;
-  bool built_ = false;  // or placed
+  bool built_ = false;  // true after build() or place()
   Device device_;
 };
 

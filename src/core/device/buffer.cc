@@ -24,7 +24,7 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = nullptr;
-  // As operator new does: the program may have reserved memory for this moment.
+  // Calls the new-handler on failure, as operator new does: the handler may release reserved memory (MemoryReserve).
   while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
       std::get_new_handler()();
     } catch (const std::bad_alloc&) {
@@ -113,11 +113,11 @@ constexpr size_t kBlockAlignment = 256;
 
 size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
-/// The host parts of all reserved buffers of the process: their ends by their begins.
+/// The host parts of all ReservedBuffers of the process. Maps the begin of each part to its end.
 struct HostParts {
   std::mutex mutex;
   std::map<const std::byte*, const std::byte*> ends;
-  std::atomic<int64_t> count{0};  // a process without such parts does not lock
+  std::atomic<int64_t> count{0};  // skips the lock if there are no host parts
 
   void set(const std::byte* begin, size_t bytes) {
     const std::lock_guard lock(mutex);
@@ -221,7 +221,8 @@ void ReservedBuffer::grow(size_t wanted) {
   if (::mprotect(data_ + before, wanted - before, PROT_READ | PROT_WRITE) != 0)
     throw Error(Kind::device,
                 cat("out of memory: ", wanted - before, " more bytes requested on the CPU: ", std::strerror(errno)));
-  // Embedding rows are read at random: huge pages halve the time of a lookup. Only a hint, so its failure is ignored.
+  // Embedding rows are read in random order, and huge pages halve the lookup time. The call is only a hint; errors are
+  // ignored.
   ::madvise(data_, wanted, MADV_HUGEPAGE);
   bytes_ = device_bytes_ = wanted;
   if (budget_) budget_->take_device(static_cast<int64_t>(wanted - before));
@@ -229,7 +230,7 @@ void ReservedBuffer::grow(size_t wanted) {
 
 void ReservedBuffer::grow_on_host(size_t wanted) {
   HCTR_EXPECT(!allocator_, "memory of the caller's allocator, and rows on the host");
-  constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger pieces of page-locked memory are harder to find
+  constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger page-locked allocations fail more often
   wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted > bytes_) expect_growth(wanted);
   while (bytes_ < wanted) {
@@ -274,7 +275,7 @@ void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
     std::vector<std::byte> values;
     for (size_t c = chunks_->mapped.size(); c > 0 && device_bytes_ > first; --c) {
       Chunks::Chunk& chunk = chunks_->mapped[c - 1];
-      if (chunk.offset >= device_bytes_) continue;  // host memory
+      if (chunk.offset >= device_bytes_) continue;  // already host memory
       std::byte* const at = data_ + chunk.offset;
       const uint64_t on_host = cuda::allocate_host_chunk(device_.index, chunk.bytes);
       values.resize(chunk.bytes);
@@ -305,7 +306,7 @@ void ReservedBuffer::release() {
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
     chunks_->mapped.clear();
   } else if (bytes_ > 0) {
-    // A new mapping drops the pages, and later ones are zero.
+    // A new mapping over the range frees the pages; later pages are zero.
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (::mmap(data_, bytes_, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) std::memset(data_, 0, bytes_);
   }

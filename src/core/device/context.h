@@ -1,4 +1,4 @@
-// Resources of an operator: device, stream, threads, random numbers and the scalars of the step.
+// Resources that operators use: device, stream, threads, random numbers and the step state.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace hctr {
 struct RuntimeOptions {
   int threads = 1;             ///< CPU threads for operators of this rank
   uint64_t seed = 0;           ///< seed of all random numbers
-  bool tf32 = false;           ///< GPU: f32 GEMMs may round their operands to TF32
-  bool tf32x3 = false;         ///< GPU: large f32 GEMMs as three TF32 GEMMs (ops/gemm/tf32_split.h)
-  bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
-  /// One of several ranks: work that other ranks wait for precedes the rest of the step, and that precedes preparation.
+  bool tf32 = false;           ///< GPU: f32 GEMMs may round operands to TF32
+  bool tf32x3 = false;         ///< GPU: large f32 GEMMs run as three TF32 GEMMs (ops/gemm/tf32_split.h)
+  bool sync_launches = false;  ///< synchronize after every kernel, to locate a faulting kernel
+  /// Whether the job has several ranks. Then stream priorities are: exchange between ranks first, compute second,
+  /// preparation last.
   bool several_ranks = false;
-  RowMemoryLimits row_memory{};  ///< limits for the rows of tables
+  RowMemoryLimits row_memory{};  ///< limits for table rows
 };
 
 class Profiler;
 
-/// The resources of one rank other than tensors: streams and library handles of its device, and its threads. Outlives
-/// its Contexts.
+/// The resources of one rank except tensors: streams, library handles and threads. Must outlive its Contexts.
 class Runtime {
  public:
   Runtime(Device, RuntimeOptions);
@@ -42,22 +42,22 @@ class Runtime {
   RowMemory& row_memory() { return row_memory_; }
   const RowMemory& row_memory() const { return row_memory_; }
   StreamRef compute_stream() const { return adopted_ ? *adopted_ : compute_.ref(); }  ///< forward, backward, update
-  /// Lookup and sort of the next batch, concurrently with the compute stream.
+  /// For lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return adopted_ ? *adopted_ : prepare_.ref(); }
-  /// Upload of the batch after that, and on several ranks the exchange of its keys.
+  /// For the upload of the batch after the next one, and on several ranks the exchange of its keys.
   StreamRef key_stream() const { return keys_; }
-  /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
-  /// compute stream.
+  /// On several ranks: exchanges between ranks. On one rank: gradient sums and updates of tables. Both run concurrently
+  /// with the dense layers on the compute stream.
   StreamRef exchange_stream() const { return exchange_; }
-  /// From now on the compute stream and the prepare stream are this stream of a caller. Its work follows all work
-  /// queued on the previous one.
+  /// Replaces the compute stream and the prepare stream by a stream of the library's caller. Work on the new stream
+  /// starts after the work queued on the previous compute stream.
   void adopt_stream(void* handle);
-  /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: no profiler.
+  /// The profiler of the steps that are being queued (core/device/profiler.h); null: none.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
-  /// For work that must not fail if the device has no more memory.
+  /// Reserved memory for work that must not fail when the device is out of memory.
   HeldMemory& held_memory() { return held_memory_; }
-  /// Handles of CUDA libraries; null on the CPU. The type is defined for .cu files only
+  /// Handles of CUDA libraries; null on the CPU. The type is defined only for .cu files
   /// (core/device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
@@ -72,7 +72,7 @@ class Runtime {
   RowMemory row_memory_;
   HeldMemory held_memory_;
   Stream compute_, prepare_, keys_, exchange_;
-  std::optional<StreamRef> adopted_;  // none: compute_ and prepare_
+  std::optional<StreamRef> adopted_;  // nullopt: compute_ and prepare_ are used
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };
@@ -80,7 +80,7 @@ class Runtime {
 class LaunchQueue;
 class Lockstep;
 
-/// A Runtime and one of its streams. Cheap to copy. `state` is in memory of the device.
+/// A Runtime and one of its streams. Cheap to copy. `state` points to device memory.
 class Context {
  public:
   Context(Runtime& runtime, StreamRef stream, const StepState* state = nullptr)
@@ -92,30 +92,30 @@ class Context {
   ThreadPool& threads() { return runtime_->threads(); }
   uint64_t seed() const { return runtime_->options().seed; }
   const StepState* state() const { return state_; }
-  /// The queue that collects kernels instead of starting them (core/device/lockstep.h), or null.
+  /// The queue that collects kernel launches instead of starting them (core/device/lockstep.h), or null.
   LaunchQueue* queue() const { return queue_; }
   Context with_queue(LaunchQueue* queue) const {
     Context context = *this;
     context.queue_ = queue;
     return context;
   }
-  /// Collects launches whose results are read only after the backward pass, such as bias gradients, to start them as
-  /// one; null: they start at once.
+  /// Collects launches whose results are read only after the backward pass, such as bias gradients, to merge them into
+  /// one launch. Null: such kernels start immediately.
   Lockstep* last_launches() const { return last_launches_; }
   Context with_last_launches(Lockstep* launches) const {
     Context context = *this;
     context.last_launches_ = launches;
     return context;
   }
-  /// Maximum multiprocessors for kernels that can be limited, because kernels of another stream run on the others; 0:
-  /// all. Results do not depend on it.
+  /// Limit on multiprocessors for kernels that support a limit, while kernels of another stream use the remaining
+  /// multiprocessors. 0: no limit. Results do not depend on the limit.
   int multiprocessors() const { return multiprocessors_; }
   Context with_multiprocessors(int multiprocessors) const {
     Context context = *this;
     context.multiprocessors_ = multiprocessors;
     return context;
   }
-  /// Whether rows of CPU GEMMs have the same bits in batches of any size (ops/gemm/ordered_product.h).
+  /// Whether CPU GEMMs compute bitwise equal rows for any batch size (ops/gemm/ordered_product.h).
   bool ordered_products() const { return ordered_products_; }
   Context with_ordered_products() const {
     Context context = *this;

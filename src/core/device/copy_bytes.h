@@ -1,4 +1,4 @@
-// Copying between host and device, and setting memory to zero.
+// Copies between host and device, and zeroing of memory.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace hctr {
 
-/// Copies bytes in stream order, from and to the host or the stream's device. Host memory must not change until the
-/// copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer). Neither end may be
-/// in the host part of a ReservedBuffer.
+/// Copies bytes in stream order between or within the host and the stream's device. Host memory must stay unchanged
+/// until the copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer). Neither
+/// range may lie in the host part of a ReservedBuffer.
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
-/// Whether host memory of anybody is page-locked, so that a copy to or from this device needs no other memory on its
-/// way. On the CPU: no.
+/// Whether host memory from any owner is page-locked, so that copies to or from `Device` need no staging buffer. Always
+/// false on the CPU.
 bool is_page_locked(Device, const void* at);
 /// Sets bytes to zero in stream order.
 void zero_bytes(StreamRef, void* at, size_t bytes);
 /// Zeroes a dense tensor.
 void zero(StreamRef, Tensor);
 
-/// Copies the elements of a tensor to the host, in order, and synchronizes the stream. For files, metrics and tests.
+/// Copies the elements of a tensor to the host in order, and synchronizes the stream. For files, metrics and tests.
 template <class T>
 std::vector<T> to_host(StreamRef stream, Tensor tensor) {
   std::vector<T> out(static_cast<size_t>(tensor.elements()));

@@ -1,4 +1,4 @@
-// Copying rows between the host and a device, and on a device.
+// Copies rows between host and device, and within a device.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,22 @@
 
 namespace hctr {
 
-/// Rows in memory of the host or of a device, `stride` bytes from one to the next.
+/// Rows in host or device memory. `stride`: bytes between the starts of adjacent rows.
 template <class Byte>
 struct RowsAt {
   Byte* first = nullptr;
   size_t stride = 0;
 };
 
-/// Copies `rows` rows of `bytes` each in stream order. As copy_bytes(): either end may be on the host.
+/// Copies `rows` rows of `bytes` bytes each in stream order. Source and destination may each be on the host, as in
+/// copy_bytes().
 void copy_rows(StreamRef, RowsAt<std::byte> to, RowsAt<const std::byte> from, int64_t rows, size_t bytes);
 
-/// What a caller queued on a stream of its own: work of other streams can wait for it.
+/// A point in the work that the library's caller queued on its own stream. Other streams can wait for that point.
 class CallerStream {
  public:
   CallerStream(Device, void* stream);
-  /// Work that is queued on `stream` from now on starts after what the caller had queued until the constructor.
+  /// Work queued on `stream` after this call starts after the caller's work that was queued before the constructor.
   void make_wait(StreamRef stream) const { event_.make_wait(stream); }
 
  private:

@@ -1,5 +1,5 @@
-// The functions of cuBLASLt. The first call loads the library: a program linked with it would need 0.1 s of a processor
-// to start, on machines without a GPU too.
+// Replaces the functions of cuBLASLt by wrappers. The first call loads the library. A program that links the library
+// would need 0.1 s of CPU time to start, even on machines without a GPU.
 #include <cublasLt.h>
 #include <dlfcn.h>
 
@@ -31,7 +31,7 @@ Function* cublas_lt_function(const char* name) {
 
 }  // namespace
 
-// Looks up the function of this name once, and calls it.
+// Looks up the function `name` once, then calls it.
 #define HCTR_OF_CUBLAS_LT(name, ...)                                         \
   do {                                                                       \
     static auto* const function = cublas_lt_function<decltype(name)>(#name); \

@@ -1,4 +1,4 @@
-// HCTR_CHECK(call): every call of CUDA and its libraries goes through it.
+// Defines HCTR_CHECK, which checks every call of CUDA and its libraries.
 #pragma once
 
 #include <cublasLt.h>
@@ -28,5 +28,5 @@ inline cudaStream_t stream_of(StreamRef stream) { return static_cast<cudaStream_
 
 }  // namespace hctr::cuda
 
-/// Evaluates the call once. Errors: Error(device) with the call and the reason.
+/// Evaluates the call once and checks its status. Errors: Error(device) with the call and the reason.
 #define HCTR_CHECK(...) ::hctr::cuda::check((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)

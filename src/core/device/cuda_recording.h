@@ -1,14 +1,15 @@
-// Recordings in pieces, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
+// CUDA graph recording in several graphs, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call
+// them.
 #pragma once
 
 #include "core/device/stream.h"
 
 namespace hctr::cuda {
 
-/// In the body of record_graph: ends the graph that is recorded, and begins the one that record_graph returns. Both are
-/// null if nothing was recorded.
+/// Call in the body of record_graph(): ends the current graph, returns it, and begins the next graph. record_graph()
+/// returns the last graph. An empty graph is returned as null.
 void* cut_graph(StreamRef);
-// The two sides of an event between a recorded stream and an unrecorded one, or one of another graph.
+// Record and wait for an event between a recorded stream and an unrecorded stream, or between two graphs.
 void record_crossing(void* event, StreamRef);
 void make_wait_crossing(void* event, StreamRef);
 

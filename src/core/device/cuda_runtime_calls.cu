@@ -28,7 +28,7 @@ Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
 namespace cuda {
 namespace {
 
-/// Sets the current device of this thread. Every function that depends on the current device calls it first.
+/// Sets the current device of this thread. Called by every function that depends on the current device.
 void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
 
 std::string location_of(const char* call, const char* file, int line) {
@@ -38,7 +38,7 @@ std::string location_of(const char* call, const char* file, int line) {
 }  // namespace
 
 void fail(cudaError_t status, const char* call, const char* file, int line) {
-  (void)cudaGetLastError();  // clears an error that is not sticky, else the next check would report it again
+  (void)cudaGetLastError();  // Clear a non-sticky error; the next check would report it again.
   std::string hint;
   if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
     hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
@@ -80,7 +80,7 @@ void restore_current(int index) noexcept {
   try {
     static const auto state = driver<decltype(cuDevicePrimaryCtxGetState)>("cuDevicePrimaryCtxGetState");
     if (state(index, &flags, &active) == CUDA_SUCCESS && active != 0) cudaSetDevice(index);
-  } catch (...) {  // a driver without this call
+  } catch (...) {  // the driver does not have this function
   }
 }
 
@@ -115,13 +115,13 @@ int64_t used_memory(int index) {
 
 namespace {
 
-/// Asks each device once. The answer is not negative.
+/// Calls ask(index) once per device and caches the result, which must not be negative.
 template <class Ask>
 int of_current_device(std::array<std::atomic<int>, 64>& known, Ask ask) {
   int index = 0;
   HCTR_CHECK(cudaGetDevice(&index));
   HCTR_EXPECT(static_cast<size_t>(index) < known.size(), "device number ", index);
-  std::atomic<int>& answer = known[static_cast<size_t>(index)];  // 0: not asked yet
+  std::atomic<int>& answer = known[static_cast<size_t>(index)];  // ask() + 1; 0: not asked yet
   if (answer == 0) answer = ask(index) + 1;
   return answer - 1;
 }
@@ -169,7 +169,7 @@ void* allocate(int index, size_t bytes) {
   }
   HCTR_CHECK(status);
   HCTR_CHECK(cudaMemset(data, 0, bytes));
-  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our streams do not synchronize with the default stream
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our non-blocking streams do not synchronize with the default stream
   return data;
 }
 void free(int index, void* data) noexcept {
@@ -198,7 +198,7 @@ void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
 void* create_stream(int index, StreamPriority priority) {
   use(index);
-  int lowest = 0, highest = 0;  // numbers fall as priorities rise
+  int lowest = 0, highest = 0;  // a lower number is a higher priority
   HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t stream = nullptr;
   HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
@@ -218,11 +218,11 @@ namespace {
 
 bool is_recorded(StreamRef stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaStreamIsCapturing(stream_of(stream), &status);  // its error is that of the next call
+  cudaStreamIsCapturing(stream_of(stream), &status);  // the next call reports an error
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// In a recorded stream, the event is reached each time the graph runs.
+/// Records an event on any stream. On a recorded stream the event is recorded each time the graph runs.
 cudaError_t record_in_any(void* event, StreamRef stream) noexcept {
   return cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
                                   is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault);
@@ -256,7 +256,7 @@ std::optional<double> seconds_between(void* first, void* second) {
   float milliseconds = 0;
   const cudaError_t status =
       cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second));
-  if (status == cudaErrorInvalidResourceHandle) {  // no stream has come to one of them yet
+  if (status == cudaErrorInvalidResourceHandle) {  // one of the events has never been recorded
     (void)cudaGetLastError();
     return std::nullopt;
   }
@@ -292,7 +292,8 @@ void* end_graph(StreamRef stream) {
   HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   if (nodes == 0) return nullptr;
   set_memory_by_kernels(graph);
-  int priority = 0;  // 0: all streams have the same. Else each kernel keeps that of the stream it was recorded on
+  // 0: all streams have equal priority; otherwise each kernel keeps the priority of its recorded stream
+  int priority = 0;
   HCTR_CHECK(cudaStreamGetPriority(stream_of(stream), &priority));
   HCTR_CHECK(cudaGraphInstantiate(&executable, graph, priority == 0 ? 0 : cudaGraphInstantiateFlagUseNodePriority));
   return executable;
@@ -307,7 +308,7 @@ void* record_graph(StreamRef stream, const std::function<void()>& body) {
     body();
   } catch (...) {
     cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream_of(stream), &graph);  // the error of the body is the one to report
+    cudaStreamEndCapture(stream_of(stream), &graph);  // ignore this status: the error of body() is reported
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;

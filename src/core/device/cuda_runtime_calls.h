@@ -1,4 +1,4 @@
-// The CUDA side of src/core/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
+// The CUDA part of src/core/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 namespace hctr::cuda {
 
 GpuSearch find_gpus();
-/// The current device of the calling thread; -1: no GPU or driver.
+/// The current device of the calling thread; -1 without a GPU or driver.
 int current_device() noexcept;
 void make_current(int index);
-/// Where it has a context.
+/// Makes the device current if it has a primary context.
 void restore_current(int index) noexcept;
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);
-// Property of the current device; queried once for each.
+// Properties of the current device, queried once per device.
 int multiprocessors();
 int compute_capability();  // 90 for 9.0
-/// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
-/// of core/device/launch.cuh), and the device can do it.
+/// Whether a kernel may start before the previous kernel ends: the kernels were compiled for programmatic dependent
+/// launch (start_early() in core/device/launch.cuh), and the device supports that launch.
 bool can_start_early();
 
 void* allocate(int index, size_t bytes);  // zeroed
@@ -41,19 +41,19 @@ void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);
 void* create_timing_event(int index);
-void mark(void* timing_event, StreamRef) noexcept;  // its error is that of the next call
+void mark(void* timing_event, StreamRef) noexcept;  // the next call reports an error
 void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);
 void synchronize_event(void* event);
-/// Time between two events; none: one of them has not been reached since it was made.
+/// Time between two events; nullopt if one of them has never been recorded.
 std::optional<double> seconds_between(void* first, void* second);
 
-/// A range of the calling thread on the time line of a profiler (NVTX).
+/// Opens an NVTX range of the calling thread on a profiler's time line.
 void push_range(const char* name);
 void pop_range();
 
-/// Whether work of the stream is being recorded.
+/// Whether the stream is being captured into a graph.
 bool is_capturing(StreamRef);
 void copy(StreamRef, void* to, const void* from, size_t bytes);
 void copy_rows(StreamRef, void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, int64_t rows);

@@ -1,5 +1,6 @@
-// The library is loaded, not linked: programs start where it is missing. Nodes of a graph are marked when a capture
-// creates them; an executable graph has clones of them, and the records of its work name the clones.
+// Traces kernels with CUPTI. The library is loaded at run time, so programs also start without the library. Graph nodes
+// are marked when a capture creates them. An executable graph has clones of these nodes, and trace records name the
+// clones.
 #include "core/device/cupti_trace.h"
 
 #include <cuda_runtime.h>
@@ -18,7 +19,7 @@
 namespace hctr::cuda {
 namespace {
 
-constexpr size_t kRecordBytes = size_t{4} << 20;  // size of a buffer: about twenty thousand records
+constexpr size_t kRecordBytes = size_t{4} << 20;  // buffer size: about twenty thousand records
 
 struct CuptiFunctions {
   decltype(&::cuptiSubscribe) subscribe;
@@ -34,7 +35,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetResultString) text_of;
 };
 
-/// Searched next to the CUDA runtime, as toolkits and wheels place it, then wherever the system looks.
+/// Searches next to the CUDA runtime, as toolkits and wheels install CUPTI, then in the system's search path.
 void* find_cupti(std::string& reason) {
   const std::string name = cat("libcupti.so.", CUDART_VERSION / 1000);
   std::vector<std::string> files;
@@ -47,7 +48,7 @@ void* find_cupti(std::string& reason) {
   }
   for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"})
     files.push_back((std::filesystem::path(folder) / name).string());
-  files.push_back(name);  // LD_LIBRARY_PATH
+  files.push_back(name);  // searched in LD_LIBRARY_PATH
   for (const std::string& file : files)
     if (void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   reason = cat(name, " was not found next to the CUDA runtime (", runtime.dli_fname ? runtime.dli_fname : "",
@@ -55,7 +56,7 @@ void* find_cupti(std::string& reason) {
   return nullptr;
 }
 
-/// Loaded once; null with a reason where that failed.
+/// Loads CUPTI once. Returns null and sets `reason` if loading fails.
 const CuptiFunctions* load_cupti(std::string& reason) {
   static std::mutex mutex;
   static std::optional<CuptiFunctions> loaded;
@@ -89,7 +90,7 @@ constexpr CUpti_ActivityKind kTracedKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KE
 constexpr std::pair<CUpti_CallbackDomain, uint32_t> kTracedCalls[] = {
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
-    // Calls that queue work, by this program and its libraries.
+    // Calls that queue work, made by this program and its libraries.
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000},
@@ -99,12 +100,12 @@ constexpr std::pair<CUpti_CallbackDomain, uint32_t> kTracedCalls[] = {
 };
 
 struct ActivityRecord {
-  uint64_t node;  // 0: queued
+  uint64_t node;  // 0: queued outside a graph
   uint32_t launch;
   uint64_t begin_ns, end_ns;
 };
 
-/// CUPTI passes buffers to functions without an object: this holds their destination.
+/// Records of all buffers. Global, because CUPTI's buffer callbacks have no user data argument.
 struct ActivityRecords {
   std::mutex guard;
   const CuptiFunctions* cupti = nullptr;
@@ -117,11 +118,11 @@ ActivityRecords& activity_records() {
 
 void CUPTIAPI give_buffer(uint8_t** buffer, size_t* bytes, size_t* most_records) {
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(64, kRecordBytes));
-  *bytes = *buffer ? kRecordBytes : 0;  // 0: CUPTI drops records
+  *bytes = *buffer ? kRecordBytes : 0;  // 0 makes CUPTI drop records
   *most_records = 0;
 }
 
-/// These fields lie at the same place in all later versions of a record.
+/// Reads fields whose offsets are equal in all later versions of the record.
 template <class Record>
 ActivityRecord read_record(const CUpti_Activity* any) {
   const auto* const record = reinterpret_cast<const Record*>(any);
@@ -149,14 +150,14 @@ class CuptiTrace : public KernelTrace {
   CuptiTrace(const CuptiTrace&) = delete;
   CuptiTrace& operator=(const CuptiTrace&) = delete;
   ~CuptiTrace() override {
-    if (!subscriber_) return;  // another one traces
+    if (!subscriber_) return;  // begin() failed, because another tool traces the process
     current = nullptr;
     for (const CUpti_ActivityKind kind : kTracedKinds) cupti_.disable(kind);
     cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     cupti_.unsubscribe(subscriber_);
   }
 
-  /// Returns why it cannot trace; "" if it does.
+  /// Starts tracing. Returns "" or the reason of the failure.
   std::string begin() {
     std::string reason;
     const auto call = [&](CUptiResult result, const char* what) {
@@ -199,7 +200,7 @@ class CuptiTrace : public KernelTrace {
     const std::lock_guard lock(records.guard);
     std::vector<TracedWork> out;
     for (const ActivityRecord& record : std::exchange(records.all, {})) {
-      if (record.end_ns == 0) continue;  // its times could not be had
+      if (record.end_ns == 0) continue;  // CUPTI has no timestamps for this record
       out.push_back({record.node != 0 ? find(nodes_, record.node) : find(calls_, record.launch), record.launch,
                      seconds_of(record.begin_ns), seconds_of(record.end_ns)});
     }
@@ -207,13 +208,14 @@ class CuptiTrace : public KernelTrace {
     return out;
   }
 
-  /// That of this thread, which records with it.
+  /// The trace with which this thread records graphs.
   static inline thread_local CuptiTrace* current = nullptr;
 
  private:
   using Marks = std::map<uint64_t, PartMark>;
   static double seconds_of(uint64_t nanoseconds) {
-    static const uint64_t first = nanoseconds;  // a double holds the nanoseconds of a few days, not of decades
+    // a double represents nanoseconds of a few days exactly, but not of decades
+    static const uint64_t first = nanoseconds;
     return 1e-9 * static_cast<double>(static_cast<int64_t>(nanoseconds - first));
   }
   static std::optional<PartMark> find(const Marks& marks, uint64_t id) {
@@ -246,8 +248,8 @@ class CuptiTrace : public KernelTrace {
   const std::thread::id thread_ = std::this_thread::get_id();
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::optional<PartMark> mark_;
-  Marks nodes_;  // marks of graphs, also of executable ones
-  Marks calls_;  // marks of queued work
+  Marks nodes_;  // [graph node id], including nodes of executable graphs
+  Marks calls_;  // [correlation id] of queued work
 };
 
 }  // namespace

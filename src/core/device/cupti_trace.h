@@ -1,4 +1,4 @@
-// KernelTrace by CUPTI. Only builds that found its header define it (cupti_trace.cu).
+// KernelTrace with CUPTI. Defined (cupti_trace.cu) only in builds that found CUPTI's header.
 #pragma once
 
 #include <memory>

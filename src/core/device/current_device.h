@@ -1,18 +1,18 @@
-// The current device of a thread that belongs to somebody else.
+// Saves and restores the current CUDA device of a caller's thread.
 #pragma once
 
 #include "core/device/device.h"
 
 namespace hctr {
 
-/// GPU calls set the current device of their thread. This object allows that and restores the previous device at its
-/// end. If the previous device has no context because it was never used, the thread keeps the last one, since setting
-/// it would allocate memory there. Without a GPU it does nothing.
+/// GPU calls set the current device of their thread. The destructor restores the device that was current before. If
+/// that device has no context, the thread keeps the last device, because restoring would allocate device memory.
+/// Without a GPU, this object does nothing.
 class CurrentDevice {
  public:
-  /// `gpu`: whether there can be such calls; else it does nothing.
+  /// `gpu`: whether GPU calls can follow. If false, this object does nothing.
   explicit CurrentDevice(bool gpu);
-  /// Also makes the device current now. For a CPU it does nothing.
+  /// Also makes the device current. Does nothing for a CPU.
   explicit CurrentDevice(Device);
   ~CurrentDevice();
   CurrentDevice(const CurrentDevice&) = delete;

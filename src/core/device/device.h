@@ -1,4 +1,4 @@
-// A device: the CPU, or one of the GPUs.
+// A device: the CPU or one GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// "cpu", "cuda:0".
+/// Returns "cpu" or, for example, "cuda:0".
 std::string to_string(Device);
 
-/// The GPUs found. `why_none`: the reason if there are none (no CUDA in this build, no driver, ...).
+/// The number of GPUs found. `why_none`: the reason if there are none (no CUDA in this build, no driver, ...).
 struct GpuSearch {
   int count = 0;
   std::string why_none;
 };
 GpuSearch find_gpus();
 
-/// Throws Error(device) for a CUDA device in a build without CUDA code.
+/// Throws Error(device) for a CUDA device if the build has no CUDA code.
 void expect_built(Device);
 
-/// "NVIDIA H100 80GB HBM3, compute capability 9.0, 79.2 GiB", or the processor's name and the cores in use.
-/// Errors: Error(device) if a CUDA device does not exist or is too old (compute capability below 7.5).
+/// Describes the device: "NVIDIA H100 80GB HBM3, compute capability 9.0, 79.2 GiB", or the processor's name and the
+/// number of usable cores. Errors: Error(device) if a CUDA device does not exist or has a compute capability below 7.5.
 std::string describe(Device);
 
 /// Free memory of the device in bytes. Errors: Error(device).
 int64_t free_memory(Device);
-/// Used memory in bytes: of a GPU by all programs, of the CPU by this process. Errors: Error(device).
+/// Used memory in bytes. GPU: used by all programs. CPU: used by this process. Errors: Error(device).
 int64_t used_memory(Device);
 
 }  // namespace hctr

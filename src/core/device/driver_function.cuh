@@ -1,11 +1,12 @@
-// Functions of the NVIDIA driver.
+// Access to functions of the CUDA driver.
 #pragma once
 
 #include "core/device/cuda_check.cuh"
 
 namespace hctr::cuda {
 
-/// Looks up a driver function at run time: a program that links the driver would not start on a machine without one.
+/// Looks up a driver function at run time. A program that links the driver would not start on a machine without the
+/// driver.
 template <class Function>
 Function* driver(const char* name) {
   void* found = nullptr;

@@ -1,4 +1,4 @@
-// Which GPUs of a host can access each other's memory.
+// Finds which GPUs of a host can access each other's memory.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace hctr {
 
-/// GPUs are given by their UUIDs, which are the same in all processes of a host.
+/// The connections of one GPU. GPUs are identified by UUID, which is the same in all processes of a host.
 struct GpuLinks {
-  std::string id;  ///< UUID of the GPU itself
-  /// GPUs visible to this process whose memory the GPU cannot access, or that cannot access its memory.
+  std::string id;  ///< UUID of the described GPU
+  /// Visible GPUs without mutual memory access to the described GPU.
   std::vector<std::string> unreachable;
-  /// GPUs visible to this process that NVLink joins with it: their memory takes atomic operations from each other,
-  /// which PCIe does not pass on.
+  /// Visible GPUs connected to the described GPU by NVLink: each supports atomic operations on the other's memory,
+  /// which PCIe does not.
   std::vector<std::string> nvlink = {};
 };
 

@@ -1,4 +1,4 @@
-// The properties of a GPU that rules depend on, so that plans for a GPU can be made without one.
+// The GPU properties that planning rules depend on. Plans for a GPU can then be made on a machine without that GPU.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 namespace hctr {
 
 struct GpuTraits {
-  int multiprocessors = 132, compute_capability = 90;  ///< the default: an H200 or H100 (SXM)
+  int multiprocessors = 132, compute_capability = 90;  ///< default: H100 or H200 (SXM)
   bool is_hopper() const { return compute_capability == 90; }
 };
 
-/// The traits of this device, which must be current in the calling thread; none: a CPU.
+/// The traits of this device, which must be current in the calling thread; nullopt for a CPU.
 std::optional<GpuTraits> gpu_traits(Device);
 
 }  // namespace hctr

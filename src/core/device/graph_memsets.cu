@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostElements = 16384;
 constexpr unsigned kSetThreads = 256;
 
-/// Elements of 1, 2 or 4 bytes.
+/// Sets `count` elements of `bytes` bytes (1, 2 or 4) to `value`.
 __global__ void set_elements_kernel(void* to, unsigned bytes, unsigned value, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -32,8 +32,9 @@ Nodes nodes_of(cudaGraph_t graph) {
   return nodes;
 }
 
-/// get(nodes, count) or, from CUDA 13 on, get(nodes, edges, count): writes up to `count` nodes adjacent to a node, and
-/// their number. Edges state which part of a node another waits for; here it is always the whole node.
+/// Returns the nodes adjacent to a node. `get` is a CUDA call that writes up to `count` nodes: get(nodes, count), or
+/// get(nodes, edges, count) from CUDA 13 on. Edge data state which part of a node another node waits for; here that is
+/// always the whole node.
 template <class Get>
 Nodes nodes_beside(Get get) {
   size_t count = 0;

@@ -1,4 +1,4 @@
-// Device memory reserved for work that must not fail once the device has no more, such as saving a model.
+// Device memory reserved for work that must not fail when the device is out of memory, such as saving a model.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace hctr {
 
-/// Used by one thread.
+/// Not thread-safe.
 class HeldMemory {
  public:
-  /// Reserves this much. Errors: those of Buffer.
+  /// Replaces the reserve by one of `bytes` bytes. No HeldBuffer may exist. Errors: those of Buffer.
   void hold(Device, size_t bytes);
   size_t bytes() const { return memory_.bytes(); }
 
@@ -24,7 +24,7 @@ class HeldMemory {
   int takers_ = 0;
 };
 
-/// A buffer in reserved memory if that has capacity, else in memory of its own. It is not zeroed. Reserved memory is
+/// A buffer in reserved memory if the reserve has capacity, otherwise in its own memory. Not zeroed. The reserve is
 /// free again when no HeldBuffer exists.
 class HeldBuffer {
  public:
@@ -37,7 +37,7 @@ class HeldBuffer {
   Device device() const { return device_; }
 
  private:
-  HeldMemory* from_ = nullptr;  // null: own_
+  HeldMemory* from_ = nullptr;  // null: own_ is used
   Buffer own_;
   Device device_;
   std::byte* data_ = nullptr;

@@ -5,7 +5,7 @@
 namespace hctr {
 
 std::unique_ptr<KernelTrace> KernelTrace::start(std::string& reason) {
-  if constexpr (HCTR_WITH_CUPTI) {  // 0 or 1, which CMake sets for this folder
+  if constexpr (HCTR_WITH_CUPTI) {  // 0 or 1, set by CMake for this folder
     return cuda::start_cupti_trace(reason);
   } else {
     reason = "this program was built without CUPTI";

@@ -1,4 +1,4 @@
-// Starting kernels: every launch of the program goes through this file.
+// Kernel launches: every launch of the program goes through this file.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,42 +24,42 @@ struct Grid {
   int64_t blocks = 0;
   int threads = 256;
   size_t shared_bytes = 0;
-  bool early = false;  ///< the kernel begins with start_early()
+  bool early = false;  ///< whether the kernel begins with start_early()
 };
 
-/// First statement of a kernel that is started with Grid::early: its blocks may run before the previous kernel in the
-/// stream has ended, and wait here for its end and its writes. The next kernel may start likewise once all blocks of
-/// this one have passed it. So the GPU starts kernels while others run (programmatic dependent launch, from compute
-/// capability 9.0 on).
+/// First statement of a kernel launched with Grid::early (programmatic dependent launch, compute capability 9.0 and
+/// newer). The kernel's blocks may start before the previous kernel in the stream has ended. Each block waits here for
+/// the end and the writes of that kernel. The next kernel may start once all blocks of this kernel have passed this
+/// statement. The GPU thereby overlaps launch latency with running kernels.
 __device__ inline void start_early() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion();))
 }
 
-/// For a kernel that begins with start_early().
+/// Sets Grid::early, for a kernel that begins with start_early().
 inline Grid early(Grid grid) {
   grid.early = true;
   return grid;
 }
 
-/// This many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
-/// number of blocks.
+/// A block count of `per_multiprocessor` blocks per multiprocessor of the current device. Only for kernels whose result
+/// does not depend on the number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 
-/// One thread per item, but at most `most_blocks` blocks: the kernel has a grid-stride loop.
+/// One thread per item, limited to `most_blocks` blocks: the kernel must have a grid-stride loop.
 inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
   return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
 }
 inline Grid grid_for(int64_t items, int threads = 256) { return grid_for(items, threads, blocks_of_device(32)); }
 
-/// Calls `work(context)`, or puts it into the context's launch queue if there is one. For work that is not one kernel,
-/// such as a call of CUB.
+/// Calls `work(context)`, or adds `work` to the context's launch queue if there is one. For work that is not a single
+/// kernel, such as a CUB call.
 template <class Work>
 void enqueue(Context& ctx, const char* name, Work work) {
   if (!ctx.queue()) return work(ctx);
   ctx.queue()->add({.start_single = std::move(work), .name = name});
 }
 
-/// Starts a kernel on the context's stream. Does nothing if the grid has no blocks. Errors: Error(device) naming the
+/// Launches a kernel on the context's stream. Does nothing if the grid has no blocks. Errors: Error(device) naming the
 /// kernel.
 template <class... Parameters, class... Arguments>
 void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
@@ -84,7 +84,8 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               config.dynamicSmemBytes = grid.shared_bytes;
               config.stream = stream_of(now.stream());
               config.attrs = &attribute;
-              // Many waiting blocks would keep kernels of other streams from multiprocessors.
+              // Launch early only with few blocks: many waiting blocks would block multiprocessors for kernels of other
+              // streams.
               const bool few = grid.blocks <= multiprocessors();
               if (grid.early && few && can_start_early()) {
                 attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -98,18 +99,19 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
       });
 }
 
-/// The blocks of a lockstep launch that work on one of its jobs: their number, and the index of this one. A kernel body
-/// uses it in place of blockIdx and gridDim.
+/// The blocks of a lockstep launch that work on one job: their number, and the index of this block. A kernel body uses
+/// BlockRange in place of blockIdx and gridDim.
 struct BlockRange {
   int64_t block, blocks;
   __device__ int64_t thread_index() const { return block * blockDim.x + threadIdx.x; }
   __device__ int64_t thread_count() const { return blocks * blockDim.x; }
 };
 
-/// The jobs of one launch, each the arguments of the kernel's body. Job j has the blocks from first_block[j] on.
+/// The jobs of one launch. A job holds the arguments of the kernel body. Job j has the blocks from first_block[j] to
+/// first_block[j + 1].
 template <class Job>
 struct JobList {
-  static constexpr size_t kParameterBytes = 4096 - 64;  // the size of parameters that every GPU and driver accepts
+  static constexpr size_t kParameterBytes = 4096 - 64;  // parameter size that every GPU and driver accepts
   static constexpr int kMost = std::max<int>(1, (kParameterBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
   int count = 0;
   int32_t first_block[kMost + 1] = {};
@@ -131,7 +133,7 @@ __global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
   run_jobs<kBody>(list);
 }
 
-/// The same, compiled to few enough registers that `kBlocks` blocks fit on a multiprocessor.
+/// Like jobs_kernel(), but with registers limited so that `kBlocks` blocks fit on a multiprocessor.
 template <auto kBody, class Job, int kThreads, int kBlocks>
 __global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const __grid_constant__ JobList<Job> list) {
   run_jobs<kBody>(list);
@@ -140,9 +142,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const _
 template <class... Parameters>
 ::cuda::std::tuple<std::remove_cvref_t<Parameters>...> job_of(void (*)(BlockRange, Parameters...));
 
-/// A launch of kBody, a device function whose first parameter is a BlockRange (it may take the others by reference),
-/// that a Lockstep can merge with those of other contexts. kThreads: threads per block. kBlocks: blocks per
-/// multiprocessor that registers must leave room for; 0: no requirement. kSharedBytes: dynamic shared memory of a
+/// A launch of the device function kBody that a Lockstep can merge with launches of other contexts. The first parameter
+/// of kBody is a BlockRange; the other parameters may be references. kThreads: threads per block. kBlocks: limits
+/// registers so that this many blocks fit on a multiprocessor; 0: no limit. kSharedBytes: dynamic shared memory per
 /// block. kEarly: Grid::early.
 template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes, bool kEarly = true>
 struct LockstepLaunch {
@@ -187,14 +189,15 @@ void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&
                                                                   std::forward<Arguments>(arguments)...);
 }
 
-/// The same for a kernel that starts after the previous one has ended.
+/// Like launch_lockstep(), but the kernel starts after the previous kernel has ended.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// A launch of kBody on as many multiprocessors as the context is limited to, with one block on each that fills it: the
-/// GPU spreads smaller blocks over all multiprocessors. For bodies that work with any number of blocks.
+/// Launches kBody on ctx.multiprocessors() multiprocessors, one block on each. A block fills its multiprocessor,
+/// because the GPU would spread smaller blocks over all multiprocessors. For bodies that work with any number of
+/// blocks.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
   using Job = decltype(job_of(kBody));
@@ -210,13 +213,14 @@ __global__ void single_kernel(Parameters... parameters) {
   kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
 }
 
-/// The same, never merged: for bodies that need many registers, since reading the arguments from a list takes more.
+/// Launches kBody without a job list, so the launch is never merged. For bodies that need many registers, because
+/// arguments read from a job list occupy more registers.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
   launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);
 }
 
-/// The largest dynamic shared memory of a block on the current device.
+/// The maximum dynamic shared memory of a block on the current device.
 inline size_t most_shared_bytes() {
   int device = 0, bytes = 0;
   HCTR_CHECK(cudaGetDevice(&device));
@@ -224,7 +228,7 @@ inline size_t most_shared_bytes() {
   return static_cast<size_t>(bytes);
 }
 
-/// The index of this thread in the grid, and the number of threads in it: for grid-stride loops.
+/// The index of this thread in the grid, and the number of threads in the grid: for grid-stride loops.
 __device__ inline int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t thread_count() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 

@@ -1,4 +1,4 @@
-// Runs the same operators on several independent things, such as the tables of a model, with one kernel launch for all.
+// Runs the same operators on several independent objects, such as the tables of a model, with merged kernel launches.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,19 @@
 
 namespace hctr {
 
-/// The launches of one context that have not been started yet, in order.
+/// The pending launches of one context, in order.
 class LaunchQueue {
  public:
   struct Launch;
-  /// Starts several launches as one.
+  /// Starts several launches as one kernel.
   using StartMerged = void (*)(Context&, std::span<const Launch* const>);
   struct Launch {
-    std::function<void(Context&)> start_single;  ///< set for a launch that is never merged with others
-    StartMerged start_merged = nullptr;          ///< set for others; launches with the same function are merged
+    std::function<void(Context&)> start_single;  ///< set for a launch that is never merged
+    /// set for all other launches; launches with equal start_merged can be merged
+    StartMerged start_merged = nullptr;
     const char* name = "";
     int64_t blocks = 0;
-    std::vector<std::byte> arguments;  ///< read by start_merged
+    std::vector<std::byte> arguments;  ///< kernel arguments, read by start_merged
   };
 
   void add(Launch launch) { launches_.push_back(std::move(launch)); }
@@ -33,14 +34,15 @@ class LaunchQueue {
   std::deque<Launch> launches_;
 };
 
-/// Collects the launches of several contexts, one for each thing, and starts them in run(). Each context keeps its
-/// order. Launches that can be merged and are next in several contexts become one: a lockstep launch. Only operators
-/// that start kernels by core/device/launch.cuh may be called with these contexts. On the CPU operators run
+/// Collects the launches of several contexts, one context per object, and starts them in run(). The launches of one
+/// context keep their order. If several contexts have mergeable launches next, these become one lockstep launch. These
+/// contexts are only for operators that launch kernels through core/device/launch.cuh. On the CPU operators run
 /// immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may start after all others. It is finite if its operands are f16 and finite: sums in
-  /// f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator checks for overflow.
+  /// The result of a launch that may start after all others. A result with f16 operands is finite if its operands are
+  /// finite, because f32 sums of f16 products do not overflow. `unsearched`: operands that no other operator checks for
+  /// overflow.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -49,18 +51,18 @@ class Lockstep {
 
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
-  /// The context for one more thing. Valid as long as this object.
+  /// Returns the context for one more object. Valid as long as this Lockstep.
   Context next();
-  /// The same for a launch that may be started after those of next(), by run_late().
+  /// Returns a context whose launches run_late() starts, after the launches of next().
   Context next_late(LateResult);
-  /// Starts all, the late ones last.
+  /// Starts all launches, the late ones last.
   void run();
-  /// Starts the launches of next(), or those of next_late(), on the stream of a context.
+  /// Start the launches of next() (run_first) or of next_late() (run_late) on the stream of a context.
   void run_first(Context&);
   void run_late(Context&);
-  /// Callers of next_late(), until their launch starts.
+  /// The results passed to next_late() whose launches have not started.
   std::span<const LateResult> late() const { return late_; }
-  /// Whether launches wait for run().
+  /// Whether launches are collected until run().
   bool collects() const { return collect_; }
 
  private:

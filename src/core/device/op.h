@@ -1,4 +1,4 @@
-// Declares operators for all devices, and dispatches to the right one.
+// Declares operators for all devices, and dispatches to the implementation for a device.
 #pragma once
 
 #include "core/base/platform.h"
@@ -15,8 +15,8 @@
   __VA_ARGS__;       \
   }
 
-/// Calls cuda::call or cpu::call. In a CPU build the CUDA call is in a discarded branch, so no stubs are needed. In a
-/// CUDA build a missing implementation is a link error. There is no fallback.
+/// Calls cuda::call or cpu::call by the context's device. In a CPU build the CUDA call is in a discarded branch, so no
+/// stubs are needed. In a CUDA build a missing implementation is a link error; there is no fallback.
 #define HCTR_ON_DEVICE(ctx, ...)          \
   do {                                    \
     if ((ctx).device().is_cuda()) {       \

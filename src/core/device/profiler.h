@@ -1,4 +1,4 @@
-// Where the time of steps goes: time spans on streams, and the work queued in them.
+// Measures where the time of steps goes: time spans on streams, and the work queued in each span.
 #pragma once
 
 #include <chrono>
@@ -15,19 +15,19 @@
 
 namespace hctr {
 
-/// The work of a part of a step.
+/// The amount of work in a part of a step.
 struct Work {
-  double flops = 0;      ///< operations of GEMMs and dot products: two for each multiplication
-  double bytes = 0;      ///< bytes of the tensors read or written, each once
-  double fp8_flops = 0;  ///< the part of flops that GEMMs with FP8 operands compute
-  double launches = 0;   ///< number of kernels and copies, if recorded
+  double flops = 0;      ///< floating-point operations of GEMMs and dot products: two per multiply-add
+  double bytes = 0;      ///< bytes of the tensors read or written, each tensor counted once
+  double fp8_flops = 0;  ///< share of `flops` in GEMMs with FP8 operands
+  double launches = 0;   ///< kernels and copies, if the part is recorded
 };
 
 /// One part of one step.
 struct Span {
-  enum class On { host, compute, prepare, exchange, other };  ///< the host's thread, or a stream of the Runtime
+  enum class On { host, compute, prepare, exchange, other };  ///< the host thread or a stream of the Runtime
   std::string_view part;                                      ///< "forward"
-  std::string_view type;                                      ///< type of the layer, or of other work
+  std::string_view type;                                      ///< layer type, or the kind of other work
   std::string_view name;                                      ///< name of the layer or table
   On on = On::host;
   Work work{};
@@ -36,54 +36,56 @@ struct Span {
 };
 std::string_view word(Span::On);
 
-/// Seconds of a GPU that the two events of a part cost in recorded work, if they follow each other ...
+/// GPU seconds that the two events of a part cost in recorded work.
 struct EventCost {
-  double between = 0;  ///< time with nothing between them
-  double around = 0;   ///< cost of events around a kernel, beyond the kernel's own cost to its stream
+  double between = 0;  ///< between two events without work in between
+  double around = 0;   ///< two events around a kernel, minus the kernel's own time
 };
 
-/// Measures spans between start() and stop(), while the Runtime points to it. Used by the thread that queues work. On a
-/// GPU, events time the streams, and the spans are NVTX ranges too. On a CPU, where all work is done when its call
-/// returns, the clock times them.
+/// Measures spans between start() and stop(). The Runtime points to the Profiler during that time. Used by the thread
+/// that queues work. On a GPU, events time the streams, and spans are also NVTX ranges. On a CPU, the clock times
+/// spans, because work is complete when its call returns.
 ///
-/// Events lengthen a part. For work queued in each step, their cost is subtracted. Recorded work (Program) is timed
-/// when it runs, if it was recorded between begin_recording() and end_recording(); a few parts of each recording can
-/// have events at a time (time_parts), and their spans include the events. Parts in which nothing is recorded are
+/// Events lengthen a part. For work queued in each step, stop() subtracts their cost. Recorded work (Program) is timed
+/// when it runs, if it was recorded between begin_recording() and end_recording(). time_parts() selects the parts of a
+/// recording that have events; their spans include the cost of the events. Parts in which nothing is recorded are
 /// skipped.
 ///
-/// During a trace there are no events on a GPU: spans of its parts have no times, and traced() has their kernels.
+/// During a trace the GPU has no events: spans of GPU parts have no times, and traced() returns their kernels.
 class Profiler {
  public:
-  /// The Runtime outlives it.
+  /// `runtime` must outlive the Profiler.
   explicit Profiler(Runtime& runtime) : runtime_(runtime) {}
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// Waits for queued work first.
+  /// Starts a measurement after queued work is complete.
   void start();
-  /// Waits for queued work, and returns the seconds since start().
+  /// Waits for queued work and returns the seconds since start().
   double stop();
-  /// The spans between the last start() and stop(), in the order of their begin on the host, without recorded ones.
+  /// The spans between the last start() and stop(), in the order of their begin on the host. Does not include recorded
+  /// work.
   const std::vector<Span>& spans() const { return queued_.spans; }
 
-  /// Work recorded until end_recording() is recording `id` and replaces its previous content. The Runtime calls this
-  /// Profiler meanwhile.
+  /// Spans until end_recording() belong to recording `id` and replace its previous spans. The Runtime must point to
+  /// this Profiler during that time.
   void begin_recording(size_t id);
   void end_recording();
-  /// In recordings that begin later, these parts have events, given by their index in recorded(), and so has the first
-  /// part on the compute stream. Empty: all parts.
+  /// Selects the parts that have events in later recordings, by their index in recorded(). The first part on the
+  /// compute stream always has events. Empty: all parts.
   void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
-  /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
+  /// After stop(): the parts of recording `id` with the times of their last run. No part is timed if the recording was
+  /// made after start().
   const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
-  /// Traces kernels on the GPU up to end_trace(), for work recorded or queued from now on. Returns the reason if that
-  /// is impossible; else "".
+  /// Traces GPU kernels that are recorded or queued until end_trace(). Returns "" or the reason why tracing is
+  /// impossible.
   std::string begin_trace();
   void end_trace() { trace_.reset(); }
-  /// Kernels that ran on the GPU between the last start() and stop(), in seconds since start(), ordered by begin. Their
-  /// marks index recorded() and spans().
+  /// Kernels that ran on the GPU between the last start() and stop(), ordered by begin, with times in seconds since
+  /// start(). Marks index recorded() and spans().
   const std::vector<TracedWork>& traced() const { return traced_; }
-  /// On a GPU, by work of its own. Waits for queued work.
+  /// Measures EventCost on a GPU with empty kernels. Waits for queued work.
   EventCost cost_of_recorded_events();
 
  private:
@@ -95,53 +97,53 @@ class Profiler {
   };
   struct Parts {
     std::vector<Span> spans;
-    std::vector<Events> events;  // events of each span
-    std::vector<void*> made;     // all events; the first `used` of them belong to spans
+    std::vector<Events> events;  // [span]
+    std::vector<void*> made;     // all created events; spans use the first `used` of them
     size_t used = 0;
-    bool runs = true;  // since start() as they are
+    bool runs = true;  // false if recorded after start(), so the parts have not run
     void clear();
   };
 
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
-  /// The additional time of a small piece of work as a part of its own compared to within others of its kind, on the
-  /// idle compute stream of a GPU.
+  /// The additional time of a small memset as a part of its own, compared with the same memset inside a larger part.
+  /// Measured on the idle compute stream of a GPU.
   double seconds_added_to_a_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
-  /// An event for the stream; null where spans are timed by the clock.
+  /// Returns an event for the stream, or null if the clock times spans.
   void* new_event(const StreamRef*, Parts&);
-  /// Whether the next span of the recording has events.
+  /// Whether the next span of the recording gets events.
   bool times_next(const Span&) const;
   void read_times(Parts&, double added) const;
-  /// For the trace: following kernels belong to the open part.
+  /// Assigns later kernels to the open part in the trace.
   void mark_open_part(bool on_stream) const;
 
   Runtime& runtime_;
   Clock::time_point start_;
   Parts queued_;
   std::map<size_t, Parts> recordings_;
-  Parts* into_ = &queued_;                  // where spans go
-  std::vector<size_t> parts_to_time_;       // empty: all
-  std::optional<size_t> recorded_before_;   // nodes, when the open part began
-  void* first_ = nullptr;                   // recorded by start()
-  bool open_ = false;                       // the last span has not ended
-  uint32_t recording_ = PartMark::kQueued;  // recording whose parts are in `into_`
+  Parts* into_ = &queued_;                  // destination of new spans
+  std::vector<size_t> parts_to_time_;       // empty: all parts
+  std::optional<size_t> recorded_before_;   // graph nodes at the begin of the open part
+  void* first_ = nullptr;                   // event recorded by start()
+  bool open_ = false;                       // whether the last span has not ended
+  uint32_t recording_ = PartMark::kQueued;  // the recording that `into_` belongs to
   std::unique_ptr<KernelTrace> trace_;
   double trace_start_ = 0;
   std::vector<TracedWork> traced_;
 };
 
-/// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it
-/// does nothing. The texts outlive the Profiler.
+/// Measures a part of a step from construction to destruction. Parts must not nest. Does nothing without a Profiler.
+/// The texts must outlive the Profiler.
 class ProfiledPart {
  public:
-  /// Marks a part on the stream of `ctx`. Does nothing while launches are collected (Lockstep): starting them is a part
-  /// of its own.
+  /// A part on the stream of `ctx`. Does nothing while a Lockstep collects launches, because starting these launches is
+  /// a separate part.
   ProfiledPart(Context& ctx, std::string_view part, std::string_view type, std::string_view name, Work work = {})
       : ProfiledPart(ctx.queue() ? nullptr : ctx.runtime().profiler(), ctx.stream(), true, {part, type, name}, work) {}
-  /// On the host.
+  /// A part on the host.
   ProfiledPart(Runtime& runtime, std::string_view part, std::string_view type)
       : ProfiledPart(runtime.profiler(), {}, false, {part, type, {}}, {}) {}
   ~ProfiledPart() {
@@ -161,7 +163,7 @@ class ProfiledPart {
   bool on_stream_;
 };
 
-/// Adds to the work of the open part. For operators, which know the sizes of their GEMMs.
+/// Adds to the work of the open part. Called by operators, which know the sizes of their GEMMs.
 void count_flops(Context&, double flops, bool fp8 = false);
 
 }  // namespace hctr

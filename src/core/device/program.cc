@@ -10,8 +10,8 @@
 namespace hctr {
 namespace {
 
-/// A body that runs again in each run. On the CPU, outside work runs where a recorded program would run it, at the end
-/// of its piece, so that the order is the same.
+/// Calls the body in each run. If `at_the_end_`, work outside the recording runs at the end of its piece, as in a
+/// recorded program. The order of work on the CPU then equals the order on a GPU.
 class CalledEachTime : public Recording {
  public:
   explicit CalledEachTime(bool at_the_end) : at_the_end_(at_the_end) {}
@@ -30,7 +30,7 @@ class CalledEachTime : public Recording {
 
 }  // namespace
 
-/// The graphs, and the calls after each.
+/// The recorded graphs, and the calls after each graph.
 class Program::Pieces : public Recording {
  public:
   explicit Pieces(StreamRef stream) : stream_(stream) {}
@@ -65,7 +65,7 @@ class Program::Pieces : public Recording {
 
  private:
   struct Piece {
-    void* graph = nullptr;  // cudaGraphExec_t; null: nothing is recorded
+    void* graph = nullptr;  // cudaGraphExec_t; null: the piece has no recorded work
     std::vector<std::function<void()>> after{};
   };
   static void destroy(const Piece& piece) {

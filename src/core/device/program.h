@@ -1,4 +1,4 @@
-// A part of a step that is recorded once as CUDA graphs and replayed, or called each time. Results are equal.
+// A part of a step that is recorded once as CUDA graphs and replayed, or called in each step. Results are equal.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@ namespace hctr {
 
 class Program {
  public:
-  /// `body` enqueues work on `stream`, or on streams that wait for it and that it waits for (Event). It must not
-  /// allocate (but under relaxed capture, see ops/gemm/tf32_operands.cu), synchronize or read from the device. With
-  /// `record`, on a GPU, the constructor calls it once while it captures the stream; otherwise each run() calls it.
-  /// Errors: Error(device) if a call cannot be captured.
+  /// `body` queues work on `stream`, or on streams that fork from `stream` and join it again (Event). `body` must not
+  /// synchronize, read from the device, or allocate (except under relaxed capture, see ops/gemm/tf32_operands.cu). If
+  /// `record` is true on a GPU, the constructor calls `body` once while capturing the stream. Otherwise each run()
+  /// calls `body`. Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
-  /// The same for a body with work that is not recorded.
+  /// For a body that includes work outside the recording.
   Program(StreamRef stream, bool record, std::function<void(Recording&)> body);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) = delete;
 
-  /// `recorded` false: calls the body although it has been recorded, to measure its parts.
+  /// Runs the part. `recorded` = false calls the body even if it was recorded, to measure its parts.
   void run(bool recorded = true);
-  /// Graphs that it has been recorded as.
+  /// The number of graphs in the recording.
   size_t pieces() const;
 
  private:

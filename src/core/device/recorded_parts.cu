@@ -7,7 +7,7 @@ namespace {
 
 __global__ void empty_kernel() {}
 
-/// Null where nothing is recorded.
+/// The graph into which the stream is being captured; null without a capture.
 cudaGraph_t graph_under_way(StreamRef stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
@@ -16,7 +16,7 @@ cudaGraph_t graph_under_way(StreamRef stream) {
   return status == cudaStreamCaptureStatusActive ? graph : nullptr;
 }
 
-/// From CUDA 13 on edges say what of a node another waits for, too.
+/// Calls cudaGraphGetEdges. From CUDA 13 on the call also returns which part of a node each edge waits for.
 template <class Graph>
 size_t get_edges(Graph graph, cudaGraphNode_t* from, cudaGraphNode_t* to, size_t count) {
   std::vector<cudaGraphEdgeData> data(count);
@@ -56,7 +56,7 @@ std::optional<size_t> recorded_so_far(StreamRef stream) noexcept {
   if (cudaStreamGetCaptureInfo(stream_of(stream), &status, &id, &graph) == cudaSuccess &&
       status == cudaStreamCaptureStatusActive && cudaGraphGetNodes(graph, nullptr, &nodes) == cudaSuccess)
     return nodes;
-  (void)cudaGetLastError();  // a profile without these numbers is not an error
+  (void)cudaGetLastError();  // a profile without node counts is not an error
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// The interface of a Profiler, or a test, to work that is being recorded.
+// Queries about work that is being recorded, for a Profiler or a test.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,13 @@
 
 namespace hctr::cuda {
 
-/// Nodes of the graph that the stream is recorded into; none if it is not recorded, or if they are unknown.
+/// The number of nodes in the graph into which the stream is captured. nullopt if the stream is not captured, or if the
+/// number is unknown.
 std::optional<size_t> recorded_so_far(StreamRef) noexcept;
-/// The same nodes, by their handles, and which of them wait for which: (first, then). Empty where nothing is recorded.
+/// The handles of these nodes, and the edges between them as pairs (first, then). Empty if the stream is not captured.
 std::vector<const void*> recorded_nodes(StreamRef);
 std::vector<std::pair<const void*, const void*>> recorded_edges(StreamRef);
-/// Starts a kernel of one block that does nothing.
+/// Launches a kernel of one block that does nothing.
 void start_empty_kernel(Context&);
 
 }  // namespace hctr::cuda

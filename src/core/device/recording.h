@@ -1,4 +1,4 @@
-// How the body of a Program excludes work from the recording: calls whose sizes are known only with the batch.
+// Lets the body of a Program exclude work from its recording: calls whose sizes depend on the batch.
 #pragma once
 
 #include <functional>
@@ -8,20 +8,20 @@
 
 namespace hctr {
 
-/// A recorded body is a sequence of pieces with calls between them. At the end of a piece, its streams must have joined
-/// the program's stream. A piece waits for work queued before it; outside work may wait for any point of the previous
-/// piece (CrossingEvent).
+/// A recorded body is a sequence of pieces (one CUDA graph each) with calls between them. At the end of a piece, its
+/// streams must have joined the program's stream. A piece waits for work queued before it. Work outside may wait for
+/// any point of the previous piece (CrossingEvent).
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not during
-  /// recording. `work` is copied, and objects it refers to must outlive the program.
+  /// In each run, calls `work` after the current piece has been queued, in the order of the outside() calls. Does not
+  /// call `work` during recording. `work` is copied; objects that `work` refers to must outlive the program.
   virtual void outside(std::function<void()> work) = 0;
-  /// Ends the piece. Later work is queued after the outside work so far.
+  /// Ends the current piece. Later work is queued after the outside work so far.
   virtual void cut() = 0;
 };
 
-/// Calls body(context) outside the recording; at once if there is no recording. The body copies its data.
+/// Calls body(context) outside the recording, or immediately without a recording. `body` must own copies of its data.
 template <class Body>
 void outside(Recording* recording, Context& ctx, Body body) {
   if (!recording) return body(ctx);
@@ -31,7 +31,7 @@ void outside(Recording* recording, Context& ctx, Body body) {
   });
 }
 
-/// An Event between a piece and work outside, or between two pieces. Nothing else in a step records it.
+/// An event between a piece and work outside, or between two pieces. Recorded at one point of a step only.
 class CrossingEvent {
  public:
   explicit CrossingEvent(Device);
@@ -40,7 +40,8 @@ class CrossingEvent {
       : device_(other.device_), crosses_(other.crosses_), handle_(std::exchange(other.handle_, nullptr)) {}
   CrossingEvent& operator=(CrossingEvent&&) = delete;
 
-  /// From now on it does not cross: it is recorded and waited for in one piece, or outside.
+  /// Declares that the event is recorded and waited for within one piece, or outside pieces. A normal event then
+  /// suffices.
   void stay_inside() { crosses_ = false; }
   void record(StreamRef stream);
   void make_wait(StreamRef stream) const;

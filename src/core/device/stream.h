@@ -1,22 +1,22 @@
-// Streams and events. On the CPU all work is synchronous, and both do nothing.
+// Streams and events. On the CPU all work is synchronous, so streams and events do nothing.
 #pragma once
 
 #include "core/device/device.h"
 
 namespace hctr {
 
-/// A stream that is owned elsewhere. `handle` is a cudaStream_t.
+/// A reference to a stream owned elsewhere. `handle` is a cudaStream_t.
 struct StreamRef {
   Device device;
   void* handle = nullptr;
-  /// Blocks the host until all work enqueued so far is complete. Errors: Error(device) of that work.
+  /// Blocks the host until all work queued so far is complete. Errors: Error(device) of that work.
   void synchronize() const;
-  /// Whether work that is enqueued now is recorded instead of done.
+  /// Whether the stream is being captured into a graph.
   bool is_capturing() const;
 };
 
-/// Which of several ready kernels get multiprocessors first, also in recorded work. A device may have fewer priorities:
-/// then the highest ones are the same.
+/// Stream priority, also for recorded work: ready kernels of higher priority get multiprocessors first. On a device
+/// with fewer priorities, the highest ones are equal.
 enum class StreamPriority { lowest, step, sums, exchange };
 
 class Stream {
@@ -39,10 +39,10 @@ class Event {
   Event(Event&& other) noexcept : device_(other.device_), handle_(other.handle_) { other.handle_ = nullptr; }
   Event& operator=(Event&&) = delete;
 
-  /// Captures the work enqueued on `stream` so far.
+  /// Captures the work queued on `stream` so far.
   void record(StreamRef stream);
-  /// Work enqueued on `stream` from now on starts after the captured work is complete. Does nothing if the event was
-  /// never recorded.
+  /// Work queued on `stream` later starts after the captured work is complete. Does nothing if the event was never
+  /// recorded.
   void make_wait(StreamRef stream) const;
   /// Blocks the host until the captured work is complete. Errors: Error(device).
   void synchronize() const;

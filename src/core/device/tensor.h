@@ -1,4 +1,5 @@
-// TensorSpec: type and shape, for planning. Tensor: with data, for operators. View: what a kernel receives by value.
+// Tensor types: TensorSpec has dtype and shape, for planning; Tensor adds data, for operators; View is passed to
+// kernels by value.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace hctr {
 
-/// Sizes of up to four dimensions.
+/// The sizes of up to four dimensions.
 class Shape {
  public:
   static constexpr int kMostDims = 4;
@@ -31,15 +32,15 @@ class Shape {
 std::string to_string(const Shape&);  ///< "[64,26,16]"
 
 /// Dtype, shape and row stride of a tensor that may not exist yet. Rows are the items of dimension 0. The elements of a
-/// row are contiguous; rows are `row_stride` elements apart. Padding after each row and after the last row may be
-/// declared to hold zeros permanently: GEMMs use it to reach widths that the hardware is fast at. Other operators
-/// neither read nor write it.
+/// row are contiguous; rows are `row_stride` elements apart. Padding after each row and after the last row can be
+/// declared to be permanently zero. GEMMs include zero padding to get sizes that run fast on the hardware. Other
+/// operators neither read nor write padding.
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
   int64_t row_stride = 0;
-  int64_t zero_columns = 0;  ///< elements after each row that hold zero
-  int64_t zero_rows = 0;     ///< rows after the last that hold zero
+  int64_t zero_columns = 0;  ///< zero elements after each row
+  int64_t zero_rows = 0;     ///< zero rows after the last row
 
   TensorSpec() = default;
   TensorSpec(DType, Shape);  // dense
@@ -47,11 +48,11 @@ struct TensorSpec {
   int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   int64_t row_elements() const { return rows() == 0 ? 0 : shape.elements() / rows(); }
   bool dense() const { return row_stride == row_elements() || rows() <= 1; }
-  size_t bytes() const;  ///< from the first element to the end of the last row's stride, zero_rows included
+  size_t bytes() const;  ///< from the first element to the end of the last row's stride, including zero_rows
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// Pointer, sizes and row stride. Passed to kernels by value.
+/// Pointer, sizes and row stride of a tensor. Passed to kernels by value.
 template <class T, int Rank>
 struct View {
   T* data;
@@ -75,7 +76,7 @@ struct View {
   }
 };
 
-/// A tensor whose memory is owned elsewhere. Always has data, unless it has no elements. Cheap to copy.
+/// A tensor whose memory is owned elsewhere. `data` is null only if the tensor has no elements. Cheap to copy.
 class Tensor {
  public:
   Tensor(void* data, TensorSpec spec, Device device)
@@ -107,7 +108,7 @@ class Tensor {
     for (int i = 0; i < Rank; ++i) v.sizes[i] = dim(i);
     return v;
   }
-  /// Any tensor as [rows, elements per row].
+  /// Views any tensor as a matrix [rows, elements per row].
   template <class T>
   View<T, 2> matrix() const {
     return {data<T>(), {rows(), row_elements()}, spec_.row_stride};
@@ -117,7 +118,7 @@ class Tensor {
   Tensor columns(int64_t begin, int64_t end) const;
   /// Rows [begin, end).
   Tensor row_range(int64_t begin, int64_t end) const;
-  /// The same elements in another shape. A tensor that is not dense keeps its dimension 0.
+  /// The same elements with another shape. A tensor that is not dense must keep its dimension 0.
   Tensor reshaped(Shape) const;
 
  private:
@@ -127,11 +128,11 @@ class Tensor {
   Device device_;
 };
 
-/// Throws Error(bug) "<what>: shape ..., expected ..." if the shape differs.
+/// Throws Error(bug) "<what>: shape ..., expected ..." if the shape is not `expected`.
 void expect_shape(const char* what, const Tensor&, Shape expected);
-/// Throws Error(bug) unless the tensor is on `device`.
+/// Throws Error(bug) if the tensor is not on `device`.
 void expect_on(const char* what, Device device, const Tensor&);
-/// Throws Error(bug) unless the tensors have one dtype and device.
+/// Throws Error(bug) if the tensors differ in dtype or device.
 void expect_alike(const char* what, std::initializer_list<Tensor> tensors);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// TMA maps of tensors, for GPUs from compute capability 9.0 on.
+// TMA descriptors (tensor maps) of tensors, for compute capability 9.0 and newer.
 #pragma once
 
 #include <cuda.h>
@@ -7,12 +7,12 @@
 
 namespace hctr::cuda {
 
-/// How the rows of a box lie in shared memory: one after the other, or at 128 bytes each with their units of 16 bytes
-/// exchanged, so that units of adjacent rows are in different banks.
+/// Layout of a box's rows in shared memory. none: rows are contiguous. bytes_128: rows of 128 bytes, with their 16-byte
+/// units permuted so that units of adjacent rows are in different banks.
 enum class Swizzle { none, bytes_128 };
 
-/// Describes a matrix for TMA copies of boxes of `box_rows` rows, at most 256, of `box_columns` columns, of at most 128
-/// bytes, to and from shared memory. Elements outside the matrix are read as zero and not written.
+/// Describes a matrix for TMA copies to and from shared memory. A copied box has `box_rows` rows (at most 256) of
+/// `box_columns` columns (at most 128 bytes). Elements outside the matrix are read as zero and not written.
 CUtensorMap tensor_map(const Tensor&, int box_columns, int box_rows, Swizzle swizzle = Swizzle::bytes_128);
 
 }  // namespace hctr::cuda

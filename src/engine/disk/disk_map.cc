@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kFirstEntries = 1024;  // a power of two
+constexpr size_t kFirstEntries = 1024;  // must be a power of two
 
 constexpr size_t most_rows_of(size_t entries) { return entries / 4 * 3; }
 
@@ -73,7 +73,7 @@ uint32_t DiskMap::erase(int64_t key, int32_t slot) {
   size_t hole = position(key, slot);
   const uint32_t place = entries_[hole].place;
   HCTR_EXPECT(place != kNoPlace, "key ", key, " is not on the disk");
-  // Entries after the hole move up unless their search begins after it.
+  // Backward-shift deletion: move each following entry into the hole unless its home position is after the hole.
   for (size_t at = (hole + 1) & mask; entries_[at].place != kNoPlace; at = (at + 1) & mask) {
     const size_t from_home = (at - home(entries_[at].key, entries_[at].slot)) & mask;
     if (from_home < ((at - hole) & mask)) continue;

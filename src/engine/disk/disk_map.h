@@ -1,4 +1,4 @@
-// The map of a table's rows on disk: from keys to places in a file.
+// The map of a table's rows on disk, from keys to record numbers in a file.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@
 
 namespace hctr {
 
-/// A row on disk.
+/// A row on disk: `place` is its record number in the file.
 struct DiskRow {
   int64_t key = 0;
-  int32_t slot = 0;  ///< 0 if rows belong to keys alone
+  int32_t slot = 0;  ///< 0 if the table's rows do not depend on slots
   uint32_t place = 0, crc = 0;
   uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
-  uint32_t base : 30 = 0;                   ///< its place in the last full checkpoint; 0: not in it
-  uint32_t marks : 2 = 0;                   ///< kChangedSince... of ops/embedding/access_stats.h
+  uint32_t base : 30 = 0;                   ///< record number in the last full checkpoint; 0: not in it
+  uint32_t marks : 2 = 0;                   ///< flags kChangedSince... of ops/embedding/access_stats.h
 };
 
-/// A hash table of rows by (key, slot): open addressing, linear probing, at most 3/4 full. It is in memory, or in a
-/// file if memory has no room for it. For one thread at a time.
+/// A hash table of rows by (key, slot): open addressing, linear probing, load factor at most 3/4. Stored in memory, or
+/// in a file if the host budget is exhausted. Not thread-safe.
 class DiskMap {
  public:
-  static constexpr uint32_t kNoPlace = UINT32_MAX;  ///< never the place of a row
+  static constexpr uint32_t kNoPlace = UINT32_MAX;  ///< marks a free entry
   DiskMap();
 
   int64_t rows() const { return rows_; }
@@ -36,23 +36,23 @@ class DiskMap {
   static constexpr int64_t bytes_of(size_t entries) { return static_cast<int64_t>(entries * sizeof(DiskRow)); }
   int64_t bytes() const { return bytes_of(entries()); }
   bool in_file() const { return file_ != nullptr; }
-  /// The entries needed for this many more rows: the current number, or a multiple of it.
+  /// The number of entries needed for `more_rows` more rows: the current number times a power of two.
   size_t entries_for(int64_t more_rows) const;
-  /// Moves the rows to a table of this many entries, a power of two; it is in a file in `folder` unless that is empty.
-  /// Errors: those of ScratchMemory; std::bad_alloc; nothing has changed then.
+  /// Rehashes to `entries` entries, a power of two. The new table is a file in `folder`, or in memory if `folder` is
+  /// empty. Errors: those of ScratchMemory; std::bad_alloc. After an error the map is unchanged.
   void resize(size_t entries, const fs::path& folder);
 
-  /// Null: not found.
+  /// Returns null if the row is not on disk.
   const DiskRow* find(int64_t key, int32_t slot) const;
-  /// Errors: a bug of the caller if the row does not exist.
+  /// Errors: Error(bug) if the row is not on disk.
   DiskRow& at(int64_t key, int32_t slot);
-  /// Adds a row that does not exist yet; entries_for(1) must equal entries().
+  /// Inserts a new row. entries_for(1) must equal entries().
   void insert(const DiskRow&);
-  /// Removes an existing row and returns its place.
+  /// Removes an existing row and returns its record number.
   uint32_t erase(int64_t key, int32_t slot);
 
   [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { hctr::prefetch(&entries_[home(key, slot)]); }
-  /// Calls visit(row) for all rows, in no particular order. visit() may not change keys and slots.
+  /// Calls visit(row) for all rows in unspecified order. visit() must not change key or slot.
   template <class Visit>
   void for_each(const Visit& visit) {
     for (DiskRow& row : entries_)
@@ -65,14 +65,14 @@ class DiskMap {
   }
 
  private:
-  size_t home(int64_t key, int32_t slot) const {  // where searches for the row begin
+  size_t home(int64_t key, int32_t slot) const {  // where the probe sequence of the row begins
     return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
   }
-  size_t position(int64_t key, int32_t slot) const;  // the entry of the row, or the free entry for it
+  size_t position(int64_t key, int32_t slot) const;  // the row's entry, or the free entry for it
 
   std::vector<DiskRow> memory_;
   std::unique_ptr<ScratchMemory> file_;
-  std::span<DiskRow> entries_;  // in memory_ or file_; kNoPlace: free
+  std::span<DiskRow> entries_;  // in memory_ or file_; place kNoPlace marks a free entry
   int64_t rows_ = 0;
 };
 

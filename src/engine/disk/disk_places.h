@@ -1,4 +1,4 @@
-// The free and used places of a file of fixed-size records.
+// Allocates record numbers ("places") in a file of fixed-size records.
 #pragma once
 
 #include <cstdint>
@@ -7,34 +7,34 @@
 
 namespace hctr {
 
-/// Places are assigned in order, segment by segment, so that records written together are adjacent and a disk gets long
-/// writes. A segment is reused once all of its places are free; nearly empty segments can be emptied.
+/// Places are allocated in order, segment by segment: records written together are adjacent, so the disk gets long
+/// writes. A segment is reused once all its places are free. emptiest() finds segments worth emptying.
 class DiskPlaces {
  public:
-  /// `segment`: the number of adjacent places in a segment.
+  /// `segment`: number of adjacent places per segment.
   explicit DiskPlaces(uint32_t segment) : segment_(segment) {}
 
   uint32_t segment() const { return segment_; }
-  /// The places of the file so far, and the free ones among them.
+  /// total(): places in the file so far. free(): the free places among them.
   int64_t total() const { return static_cast<int64_t>(used_.size()); }
   int64_t free() const { return free_; }
-  /// The number of places that take_in_order() can return before the file grows.
+  /// The number of places that take_in_order() can return without growing the file.
   int64_t in_order() const;
 
-  /// Takes at most `count` places: in empty segments, then at most `more` after the end of the file.
+  /// Allocates up to `count` places: first in empty segments, then up to `more` places at the end of the file.
   std::vector<uint32_t> take_in_order(int64_t count, int64_t more);
-  /// Takes `count` free places anywhere, and appends them to `to`. At least this many must be free.
+  /// Allocates `count` free places anywhere and appends them to `to`. free() must be at least `count`.
   void take_any(int64_t count, std::vector<uint32_t>& to);
-  /// Takes `count` free places before `end`. At least this many must be free.
+  /// Allocates `count` free places below `end`. At least `count` such places must be free.
   std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
-  /// From now on, places that are in use now are not free before release(), even if they are returned.
+  /// Until release(), places in use now are not reused, even if they are freed.
   void hold() { held_ = used_; }
   void release();
-  /// Removes the free places at the end of the file, and returns their number.
+  /// Removes the free places at the end of the file and returns how many were removed.
   int64_t drop_end();
-  /// The segments with the fewest used places that together have this many free ones; only segments that are at least a
-  /// quarter free and not being filled.
+  /// The segments with the fewest used places, until they have `free` free places in total. Includes only segments that
+  /// are at least a quarter free and not being filled.
   std::vector<uint32_t> emptiest(int64_t free) const;
 
  private:
@@ -45,12 +45,12 @@ class DiskPlaces {
   uint32_t segment_;
   int64_t free_ = 0;
   std::vector<bool> used_;
-  std::vector<bool> held_;            // by place; empty: none is held
-  std::vector<uint32_t> given_back_;  // of these
-  std::vector<uint32_t> taken_;       // used places of each segment
+  std::vector<bool> held_;            // [place]; empty without hold()
+  std::vector<uint32_t> given_back_;  // held places that were freed
+  std::vector<uint32_t> taken_;       // [segment]: number of used places
   std::set<uint32_t> empty_;          // segments without used places
-  uint32_t next_ = 0, end_ = 0;       // the rest of the segment that is being filled
-  uint32_t last_hole_ = 0;            // where take_any() continues
+  uint32_t next_ = 0, end_ = 0;       // the unallocated end of the segment that is being filled
+  uint32_t last_hole_ = 0;            // position from which take_any() continues
 };
 
 }  // namespace hctr

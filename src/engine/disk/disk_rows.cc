@@ -14,11 +14,11 @@
 namespace hctr {
 namespace {
 
-constexpr int kDiskThreads = 16;              // concurrent requests to a disk
-constexpr size_t kMostRunBytes = 256 * 1024;  // per request
+constexpr int kDiskThreads = 16;              // concurrent disk requests
+constexpr size_t kMostRunBytes = 256 * 1024;  // maximum bytes of a request
 constexpr int64_t kSegmentBytes = 256 * 1024;
-constexpr int64_t kFreeShare = 2;      // rows are moved together if more than half of the file is free
-constexpr int64_t kRoomForOthers = 4;  // with less than a quarter of the budget left, free places are used first
+constexpr int64_t kFreeShare = 2;      // rows are compacted if more than 1/kFreeShare of the file is free
+constexpr int64_t kRoomForOthers = 4;  // free places are reused first if at most 1/kRoomForOthers of the budget is left
 constexpr int64_t kChecksumsAtATime = 64;
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
@@ -93,7 +93,7 @@ std::vector<DiskRows::Run> DiskRows::runs_of(std::span<const Row> rows, const st
 void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
   const auto bytes = static_cast<size_t>(record_bytes_);
   const std::vector<uint32_t> order = by_place(rows);
-  // One thread writes: file systems serialize writes to a file, so others would only wait.
+  // A single thread writes, because file systems serialize writes to a file.
   for (const Run& run : runs_of(rows, order)) {
     const auto apart = run.in_memory ? nullptr : std::make_unique_for_overwrite<std::byte[]>(run.count * bytes);
     for (size_t i = 0; apart && i < run.count; ++i)
@@ -148,7 +148,7 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       rows[i].crc = checksum(rows[i], records + i * bytes);
   });
-  // Moving rows frees nothing while a snapshot holds their places.
+  // Compaction frees nothing while a snapshot holds the places.
   if (!snapshot_ && places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
 }
 
@@ -164,7 +164,7 @@ void DiskRows::enter(std::span<const Row> rows) {
 
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
-  settle_all();  // it writes to places that have become free
+  settle_all();  // pending writes may go to free places
   prepare_to_add(rows, records);
   const auto count = static_cast<int64_t>(rows.size());
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
@@ -180,7 +180,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                } catch (const Error&) {
                  undo(places);
                  if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
-                 places = take_places(count, false);  // the disk is full, but the file has free places
+                 places = take_places(count, false);  // the disk is full: reuse free places of the file
                  try {
                    write_to(places);
                  } catch (const Error&) {

@@ -1,4 +1,4 @@
-// Requests rows on disk, and reads them into memory, before the step that needs them.
+// Requests records from disk, and reads them into memory, before the step that needs them.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,8 +10,8 @@ namespace hctr {
 namespace {
 
 constexpr int kMostFetchThreads = 8;
-constexpr size_t kFoundAtATime = 256;    // keys searched while the map is locked
-constexpr size_t kFetchedAtATime = 512;  // so that the first ones can be used before all are read
+constexpr size_t kFoundAtATime = 256;    // keys searched per lock of the map
+constexpr size_t kFetchedAtATime = 512;  // small groups: the first records are usable before all are read
 constexpr int64_t kFetchedByAThread = 16;
 constexpr int64_t kCopiedAtATime = 32;
 
@@ -73,7 +73,7 @@ void DiskRows::fetch(std::span<const Row> rows) const {
       if (std::exchange(begins, false)) fetched_.begin_batch();
       for (const Row& row : rows.subspan(first, std::min(kFetchedAtATime, rows.size() - first))) {
         const Row* const now = find(row.key, row.slot);
-        // Unwritten records are read from their block.
+        // Unwritten records are copied from their block.
         if (!now || fetched_.has(now->place) || writes_.is_unwritten(now->place)) continue;
         if (const uint32_t slot = fetched_.reserve(now->place); slot != FetchedRecords::kNone)
           reading.push_back({*now, slot, fetched_.memory(slot)});
@@ -85,7 +85,7 @@ void DiskRows::fetch(std::span<const Row> rows) const {
         try {
           file_.read(offset(each.row.place), {each.memory, static_cast<size_t>(record_bytes_)});
           each.good = checksum(each.row, each.memory) == each.row.crc;
-        } catch (const Error&) {  // the thread that needs the row gets the error
+        } catch (const Error&) {  // read() of the row will report the error
         }
       }
     });

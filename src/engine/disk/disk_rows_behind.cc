@@ -1,4 +1,4 @@
-// Rows that a thread writes to their file while training continues.
+// Writes rows to their file in a writer thread while training continues.
 #include <algorithm>
 
 #include "core/base/expect.h"
@@ -41,11 +41,11 @@ void DiskRows::settle() {
 }
 
 void DiskRows::write_elsewhere() {
-  // After all blocks, which may write to the same places. All failed blocks are handled together: the places of one are
-  // not free for another.
+  // Wait for all blocks, which may write to the same places. Handle all failed blocks together, because the places of
+  // one failed block must not be given to another.
   writes_.wait_for_all();
   const std::vector<DiskWrites::Failed> failed = writes_.failed();
-  std::vector<Row> rows;  // rows that have not returned since
+  std::vector<Row> rows;  // rows that are still on disk according to the map
   std::vector<std::byte> records;
   const auto bytes = static_cast<size_t>(record_bytes_);
   for (const DiskWrites::Failed& each : failed) {
@@ -67,7 +67,7 @@ void DiskRows::write_elsewhere() {
                if (places_.free() < count) std::rethrow_exception(failed.front().error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);
-               // the disk is full, but the file has free places
+               // the disk is full: reuse free places of the file
                const std::vector<uint32_t> places = take_places(count, false);
                try {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];

@@ -1,4 +1,4 @@
-// Moves rows within their file: to put them together, or to shorten the file for other tables.
+// Moves rows within their file, to compact the file or to shorten it for other tables.
 #include <algorithm>
 #include <cstring>
 
@@ -8,9 +8,9 @@
 namespace hctr {
 namespace {
 
-// at least this share of the file is freed at a time, because the whole map is searched
+// A compaction frees at least 1/kShareMovedTogether of the file, because it scans the whole map.
 constexpr int64_t kShareMovedTogether = 16;
-constexpr int64_t kMovedBytes = int64_t{16} << 20;  // at a time
+constexpr int64_t kMovedBytes = int64_t{16} << 20;  // bytes per move
 
 size_t moved_at_a_time(int64_t record_bytes) {
   return static_cast<size_t>(std::max<int64_t>(1, kMovedBytes / record_bytes));
@@ -37,7 +37,7 @@ void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) cons
 void DiskRows::move_together(int64_t wanted) {
   settle_all();
   const auto room = [&] { return places_.in_order() + disk_room() / record_bytes_; };
-  if (room() < places_.segment()) return;  // no segment would become empty: do not search the map in vain
+  if (room() < places_.segment()) return;  // no segment can become empty: skip the scan of the map
   const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
   std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
   for (const uint32_t segment : segments) moves[segment] = true;

@@ -15,8 +15,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kMostRequestBytes = 256 * 1024;
-constexpr uint32_t kMostGap = 3;            // unneeded records that are read to join two requests
-constexpr uint32_t kSortedTogether = 4096;  // places
+constexpr uint32_t kMostGap = 3;            // maximum unneeded records to read in order to join two requests
+constexpr uint32_t kSortedTogether = 4096;  // places per sorting bucket
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rows[a].place < rows[b].place; });
   const auto place = [&](size_t i) { return int64_t{rows[order[i]].place}; };
-  std::vector<size_t> begins;  // of requests, in `order`
+  std::vector<size_t> begins;  // begin of each request, an index of `order`
   for (size_t i = 0; i < order.size(); ++i)
     if (begins.empty() || place(i) - place(i - 1) > 1 + int64_t{kMostGap} ||
         (place(i) + 1 - place(begins.back())) * record_bytes_ > kMostRequestBytes)
@@ -70,7 +70,7 @@ void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records)
   };
   in_context([&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
              [&] {
-               // All requests are submitted at once, although one thread waits for them.
+               // Submit all requests first; one thread then waits for each in turn.
                for (size_t request = 0; request + 1 < begins.size(); ++request)
                  file_->read_ahead(place(begins[request]) * record_bytes_, length(request));
                std::vector<std::byte> together;
@@ -95,7 +95,7 @@ void expect_record(const DiskRows::Row& row, std::span<const std::byte> record, 
 }
 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
-  // By segments first, so that the rest of the sort stays in a cache.
+  // Bucket by segment first, then sort each bucket, which fits in a CPU cache.
   std::vector<size_t> begins(static_cast<size_t>(places_.total() / kSortedTogether) + 2);
   map_.for_each([&](const Row& row) { ++begins[row.place / kSortedTogether + 1]; });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -135,7 +135,7 @@ void DiskRows::count_places(int64_t before) {
 }
 
 void DiskRows::count_promises() {
-  // While a map grows, the old one exists, too.
+  // During growth the old map also exists.
   const int64_t map = map_.entries() < entries_for_snapshot_ ? DiskMap::bytes_of(entries_for_snapshot_) : 0;
   const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_ +
                        (map_.in_file() ? map : 0),
@@ -147,14 +147,14 @@ void DiskRows::count_promises() {
 std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_waits, std::string& why_not) {
   end_snapshot(false);
   try {
-    settle_all();  // it reads the file
+    settle_all();  // the snapshot reads the file
   } catch (const Error& error) {
     why_not = error.what();
     return nullptr;
   }
   const int64_t bytes =
       map_.rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
-  // At most as many as all rows: then all have left their places.
+  // Upper bound: every row needs a new place once, because the snapshot holds the old places.
   const int64_t more_on_disk = disk_growth(map_.rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
@@ -194,7 +194,7 @@ bool DiskRows::end_snapshot(bool wait) {
   entries_for_snapshot_ = 0;
   places_.release();
   const int64_t before = places_.total();
-  places_.drop_end();  // for other tables
+  places_.drop_end();  // frees disk space for other tables
   count_places(before);
   return true;
 }

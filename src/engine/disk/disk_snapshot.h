@@ -1,4 +1,4 @@
-// The rows on disk at one moment, for a thread that reads them later.
+// A snapshot of the rows on disk, for a thread that reads the rows later.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@
 
 namespace hctr {
 
-/// Whether a snapshot still exists. Any thread.
+/// Whether a snapshot still exists. Thread-safe.
 class SnapshotUse {
  public:
   void end();
   bool ended() const;
-  /// Waits for its end.
+  /// Waits for the snapshot's end.
   void wait();
-  /// Seconds spent in wait().
+  /// Total seconds spent in wait().
   double waited() const;
 
  private:
@@ -31,7 +31,8 @@ class SnapshotUse {
   double waited_ = 0;
 };
 
-/// During its life DiskRows does not overwrite its rows.
+/// The rows on disk at the time of DiskRows::snapshot(). DiskRows does not overwrite their records while this object
+/// exists.
 class DiskSnapshot {
  public:
   DiskSnapshot(std::vector<DiskRows::Row> rows, std::shared_ptr<const ScratchFile> file, std::string label,
@@ -40,10 +41,10 @@ class DiskSnapshot {
   DiskSnapshot(const DiskSnapshot&) = delete;
   DiskSnapshot& operator=(const DiskSnapshot&) = delete;
 
-  /// In file order.
+  /// The rows in file order.
   std::span<DiskRows::Row> rows() { return rows_; }
-  /// Reads the record of each of `rows`, some of rows(), to `records`. Any one thread. Errors: those of
-  /// DiskRows::read().
+  /// Reads the records of `rows`, a subset of rows(), to `records`. May be called by any thread, but only one at a
+  /// time. Errors: those of DiskRows::read().
   void read(std::span<const DiskRows::Row> rows, std::byte* records) const;
   int64_t record_bytes() const { return record_bytes_; }
   const std::shared_ptr<SnapshotUse>& use() const { return use_; }
@@ -56,7 +57,7 @@ class DiskSnapshot {
   std::shared_ptr<SnapshotUse> use_;
 };
 
-/// Errors: Error(io) naming the row and its first byte in the file, unless its checksum matches.
+/// Checks the checksum of a record. Errors: Error(io) naming the row and its byte offset in the file on a mismatch.
 void expect_record(const DiskRows::Row&, std::span<const std::byte> record, int64_t byte, const ScratchFile&);
 
 }  // namespace hctr

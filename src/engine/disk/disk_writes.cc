@@ -48,7 +48,7 @@ void DiskWrites::wait_for_all() {
 }
 
 bool DiskWrites::any_left() {
-  // In order: if an older record has failed, the later one of its place must be found.
+  // Drop in order: if the write of an older record has failed, find() must still return a later record of its place.
   const std::lock_guard lock(mutex_);
   while (!blocks_.empty() && blocks_.front()->state == State::written) blocks_.pop_front();
   return !blocks_.empty();
@@ -60,7 +60,7 @@ bool DiskWrites::has_unwritten() const {
 
 const std::byte* DiskWrites::find(uint32_t place) const {
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    // Also if it has been written since: its memory does not change before wait().
+    // The block may have been written by now; its memory stays valid until wait().
     if (const auto* const at = (*block)->find(place)) return (*block)->records + at->second * record_bytes_;
   }
   return nullptr;

@@ -1,4 +1,4 @@
-// Records being written to a file by a thread while training continues.
+// Writes records to a file in a thread while training continues.
 #pragma once
 
 #include <atomic>
@@ -18,52 +18,52 @@
 
 namespace hctr {
 
-/// Blocks of records, each with a place in the file, are written in order, so that the later one of two records with
-/// one place wins. Until then records are in the memory of their block; records that could not be written stay there.
-/// For one thread, except for find().
+/// Blocks of records are written in order, so the later of two records with the same place wins. Until a block is
+/// written, its records are read from the block's memory; records whose write failed stay there. Not thread-safe,
+/// except is_unwritten() and, under its conditions, find().
 class DiskWrites {
  public:
-  /// `most_run_bytes`: maximum size of a request. `file` must outlive this.
+  /// `most_run_bytes`: maximum bytes of a write. `file` must outlive this object.
   DiskWrites(ScratchFile& file, int64_t record_bytes, size_t most_run_bytes)
       : file_(file),
         record_bytes_(static_cast<size_t>(record_bytes)),
         most_run_bytes_(most_run_bytes),
         thread_([this] { run(); }) {}
-  /// Waits for the block that is being written. Later blocks are not written.
+  /// Waits for the block that is being written. Does not write later blocks.
   ~DiskWrites();
   DiskWrites(const DiskWrites&) = delete;
   DiskWrites& operator=(const DiskWrites&) = delete;
 
-  /// Writes record i to places[i]. `records` must not change until they are written, see wait().
+  /// Starts to write record i to places[i]. `records` must not change until wait() returns.
   void start(std::span<const uint32_t> places, const std::byte* records);
-  /// Waits until the block with these records is written or has failed; returns at once if there is none.
+  /// Waits until the block with these records is written or has failed. Returns immediately if there is no such block.
   void wait(const std::byte* records);
   void wait_for_all();
-  /// Drops written blocks, except those after a failed one. Returns whether any block is left.
+  /// Drops written blocks, except those after a failed block. Returns whether any block is left.
   bool any_left();
   bool has_unwritten() const;
-  /// Any thread: whether the record of this place may be only in memory.
+  /// Whether the record of this place may be only in memory. Thread-safe.
   bool is_unwritten(uint32_t place) const;
-  /// The latest record of this place, if it is only in memory. Several threads may call it concurrently, as long as no
-  /// other member is called.
+  /// Returns the latest record of this place if a block still holds it, else null. Several threads may call find()
+  /// concurrently while no other member is called.
   const std::byte* find(uint32_t place) const;
 
-  /// A block that could not be written, and the reason.
+  /// A block whose write failed, and the reason.
   struct Failed {
     const std::byte* records = nullptr;
     size_t count = 0;
     std::exception_ptr error;
   };
-  /// The oldest first.
+  /// The failed blocks, oldest first.
   std::vector<Failed> failed() const;
-  /// Drops the failed block with these records, after they have been saved elsewhere.
+  /// Drops the failed block with these records, after its records have been written elsewhere.
   void forget(const std::byte* records);
 
  private:
   enum class State { waits, written, failed };
   struct Block {
     const std::byte* records;
-    std::vector<std::pair<uint32_t, uint32_t>> places;  // ascending, with the index of the record
+    std::vector<std::pair<uint32_t, uint32_t>> places;  // (place, index of the record), sorted by place
     std::atomic<State> state = State::waits;
     std::exception_ptr error;
 
@@ -74,12 +74,12 @@ class DiskWrites {
 
   ScratchFile& file_;
   size_t record_bytes_, most_run_bytes_;
-  std::deque<std::unique_ptr<Block>> blocks_;  // the oldest first; guarded by mutex_
+  std::deque<std::unique_ptr<Block>> blocks_;  // oldest first; guarded by mutex_
   mutable std::mutex mutex_;
   std::condition_variable change_;
-  std::deque<Block*> waiting_;  // behind mutex_
-  bool stopped_ = false;        // likewise
-  std::thread thread_;          // last: it uses the other members
+  std::deque<Block*> waiting_;  // guarded by mutex_
+  bool stopped_ = false;        // guarded by mutex_
+  std::thread thread_;          // declared last, because the thread uses the other members
 };
 
 }  // namespace hctr

@@ -49,7 +49,7 @@ void FetchedRecords::drop(uint32_t place) {
   if (found == at_.end()) return;
   Slot& slot = slots_[found->second];
   slot.dropped = true;
-  if (slot.ready) release(found->second);  // otherwise publish() releases it
+  if (slot.ready) release(found->second);  // otherwise publish() will release the slot
   at_.erase(found);
 }
 

@@ -1,4 +1,4 @@
-// Records of a file, read before the step that needs them.
+// A buffer of records that are read before the step that needs them.
 #pragma once
 
 #include <cstddef>
@@ -9,32 +9,33 @@
 
 namespace hctr {
 
-/// Memory for records, each found by its place in the file. A reader reserves a slot, reads the record and publishes
-/// it. Any change of a record, or of a place's owner, drops the record here, even while it is being read. One thread at
-/// a time calls members; the memory of slots is accessed in between.
+/// Maps a record's place in the file to a buffer slot. A reader reserves a slot, reads the record into its memory and
+/// publishes the slot. If the record changes or its place gets another record, the buffered record is dropped, even
+/// during the read. Not thread-safe, but threads may access the memory of reserved and taken slots without a lock.
 class FetchedRecords {
  public:
   explicit FetchedRecords(int64_t record_bytes) : record_bytes_(static_cast<size_t>(record_bytes)) {}
 
-  /// Grows to this many records; never shrinks.
+  /// Grows the buffer to `records` slots; never shrinks.
   void grow(int64_t records);
   int64_t room() const { return static_cast<int64_t>(slots_.size()); }
   static constexpr int64_t bytes_beside_record() { return kBytesOfEntry; }
 
-  /// Starts the records of another batch. If room is needed, the oldest unused ones are dropped.
+  /// Starts a new batch. If the buffer is full, reserve() drops records of batches at least kOldBatches old.
   void begin_batch() { ++batch_; }
-  /// Whether the record is here or being read.
+  /// Whether the record is in the buffer or being read.
   bool has(uint32_t place) const { return at_.contains(place); }
   static constexpr uint32_t kNone = UINT32_MAX;
-  /// A slot for a new record; kNone: no room.
+  /// Reserves a slot for a new record. Returns kNone if the buffer is full.
   uint32_t reserve(uint32_t place);
   std::byte* memory(uint32_t slot) const { return slots_[slot].memory; }
-  /// The record has been read. `good`: keep it.
+  /// Marks a record as read. `good` = false drops the record.
   void publish(uint32_t slot, bool good);
-  /// The slot of a record, owned by the caller until release(); kNone: not here.
+  /// Returns the slot of a record; the caller owns the slot until release(). Returns kNone if the record is not in the
+  /// buffer.
   uint32_t take(uint32_t place);
   void release(uint32_t slot) { free_.push_back(slot); }
-  /// The place has another record from now on, or none.
+  /// Drops the record of a place that now has another record, or none.
   void drop(uint32_t place);
 
  private:
@@ -51,8 +52,8 @@ class FetchedRecords {
   std::vector<std::unique_ptr<std::byte[]>> pieces_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
-  std::unordered_map<uint32_t, uint32_t> at_;  // from places to slots
-  uint32_t batch_ = 0, emptied_ = 0;           // emptied_: the batch in which old records were last dropped
+  std::unordered_map<uint32_t, uint32_t> at_;  // place -> slot
+  uint32_t batch_ = 0, emptied_ = 0;           // emptied_: the batch in which drop_old() ran last
 };
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ void MissingKeys::start(Context& ctx, const ops::HashIndex& index, const ops::Ke
   if (scratch_.bytes() < scratch) scratch_ = Buffer(ctx.device(), scratch);
   if (!list_ || list_->bytes() < bytes) list_.emplace(ctx.device(), bytes);
   auto* const keys = reinterpret_cast<ops::MissingKey*>(list_->data());
-  // Includes rows of earlier batches whose steps are still running.
+  // Use a state that includes rows of earlier batches whose steps are still running.
   if (!all_) all_.emplace(ctx.device(), sizeof(ops::IndexState));
   ops::HashIndex all = index;
   all.state = reinterpret_cast<ops::IndexState*>(all_->data());

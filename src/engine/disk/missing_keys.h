@@ -1,4 +1,4 @@
-// Lists the keys of a batch without a row in memory, on the host.
+// Lists on the host the keys of a batch that have no row in memory.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@ namespace hctr {
 
 class MissingKeys {
  public:
-  /// Looks up the batch and queues the list of keys without a row, on the stream that inserts keys, or if nothing
-  /// inserts any. `rows`: [key_capacity] becomes the row of each key; 0: none.
+  /// Looks up the batch and queues the list of keys without a row. Call on the stream that inserts keys, or while no
+  /// stream inserts keys. `rows` [key_capacity]: receives the row of each key; 0: none.
   void start(Context&, const ops::HashIndex&, const ops::KeyBatch&, int32_t* rows);
-  /// After the stream of start() has been waited for: the distinct keys of the list, sorted by slot and key, each with
-  /// its first occurrence. Sorts in place: call it once; valid until the next start().
+  /// Returns the distinct keys of the list, sorted by slot and key, each with its first occurrence. The stream of
+  /// start() must have been synchronized. Sorts in place: call once. Valid until the next start().
   std::span<const ops::MissingKey> different(const ops::HashIndex&);
 
  private:
-  std::optional<Buffer> all_;       // the state of an index that shows all its rows
-  std::optional<HostBuffer> list_;  // the count comes first, in the place of a key
+  std::optional<Buffer> all_;       // a copy of the index state that includes all rows
+  std::optional<HostBuffer> list_;  // the first element stores the count of keys
   Buffer scratch_;
 };
 

@@ -1,4 +1,4 @@
-// Host memory for the records of rows in transit between a table and its disk.
+// Host buffers for the records of rows that move between a table and its disk.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,31 @@
 
 namespace hctr {
 
-/// Blocks of records: one for incoming rows, and several for evicted rows, which are written while training continues;
-/// their number depends on the rows in memory.
+/// Blocks of records: one block for incoming rows, and several for evicted rows, which are written while training
+/// continues. The number of blocks depends on the rows in memory.
 class RecordBlocks {
  public:
-  /// `most_rows_at_a_time`: the rows that one lookup may need.
+  /// `most_rows_at_a_time`: maximum rows that one lookup needs.
   RecordBlocks(Device, int64_t record_bytes, int64_t most_rows_at_a_time);
 
-  /// Rows in transit, with their row numbers in memory.
+  /// Rows in transit: `numbers` are their row numbers in memory.
   struct Block {
     DiskRows::Row* entries;
     std::byte* records;
     int32_t* numbers;
   };
-  /// Of a block.
+  /// Rows per block.
   size_t rows() const { return static_cast<size_t>(block_rows_); }
-  /// Records that may be read ahead with this many rows in memory.
+  /// Maximum records to read ahead if `rows_in_memory` rows are in memory.
   int64_t most_ahead(int64_t rows_in_memory) const;
   /// Bytes of all blocks.
   int64_t bytes(int64_t rows_in_memory) const { return blocks(rows_in_memory) * block_rows_ * record_bytes_; }
 
   Block coming() { return on_host(0); }
-  /// The least recently used block, of as many as there may be.
+  /// The least recently used block for evicted rows. Their number depends on `rows_in_memory`.
   Block next_leaving(int64_t rows_in_memory);
 
-  /// A block of this many rows in this memory, and the maximum number of rows in this many bytes.
+  /// in(): lays out a block of `rows` rows in `memory`. rows_in(): the maximum rows of a block in `bytes` bytes.
   Block in(std::byte* memory, size_t rows) const;
   size_t rows_in(size_t bytes) const;
 

@@ -1,4 +1,4 @@
-// Detects torn, altered and outdated records.
+// Checksums that detect torn, altered and outdated records.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace hctr {
 
-/// A checksum of a record and its owner, valid in this process: the processor's CRC-32C if available, several times as
-/// fast as zlib's CRC-32, which is used otherwise. Detects every changed burst of up to 32 bits; misses other damage
-/// once in four billion.
+/// A checksum of a record and its (key, slot), valid in this process only. Uses the processor's CRC-32C instruction if
+/// available, which is several times faster than zlib's CRC-32; otherwise CRC-32. Detects every changed burst of up to
+/// 32 bits. Misses other damage with probability 2^-32.
 uint32_t record_checksum(int64_t key, int32_t slot, std::span<const std::byte> record);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The values of rows on disk, for checkpoints and model files: read from disk without moving rows to memory.
+// Reads column values of rows on disk for checkpoints and model files, without moving rows to memory.
 #include <algorithm>
 #include <cstring>
 
@@ -68,7 +68,7 @@ void RowDiskTier::load(const StateReader& from, int64_t first, int64_t last,
       if (!column.saved) continue;
       const auto bytes = static_cast<size_t>(column.bytes_per_row);
       values.resize(some.size() * bytes);
-      from.read(from.at(column.name), (row - 1) * column.bytes_per_row, values);  // arrays start with row 1
+      from.read(from.at(column.name), (row - 1) * column.bytes_per_row, values);  // saved arrays start with row 1
       const StridedBytes to = values_of(column, some.data(), records.data());
       for (size_t i = 0; i < some.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
     }

@@ -1,12 +1,13 @@
-// Evicts rows to disk. Incoming rows reuse their places, so that no other row moves.
+// Evicts rows to disk. Incoming rows reuse the row numbers of evicted rows, so no other row moves.
 //
-// A place is free as soon as its row is evicted. No queued step uses it: rows of the steps that may be queued stay, or
-// all steps have been waited for. No key leads to it, because the entry of its key has become a mark.
+// A row number is free as soon as its row is evicted. No queued step uses the row: either the rows of all queued steps
+// stay in memory, or the host has waited for all steps. No key maps to the row, because index_remove() has replaced its
+// index entry by a mark.
 //
-// Rows are evicted on the prepare stream, concurrently with queued steps: that of the previous batch, and as many
-// before it as there are buffers. Rows of older batches have their final values, because the stream has waited for the
-// step that used the buffer before. Running steps neither read nor write them, nor the index, statistics and marks,
-// which only preparations write.
+// Rows are evicted on the prepare stream, concurrently with queued steps: the step of the previous batch, and earlier
+// steps within the ring of buffers. Rows of older batches have their final values, because the prepare stream has
+// waited for the step that last used the buffer. Running steps do not access these rows. Running steps do not access
+// the index, access statistics and change marks either, which only prepare() writes.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -19,11 +20,12 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kShareThatLeaves = 16;  // share of the rows in memory evicted at a time
+constexpr int64_t kShareThatLeaves = 16;  // an eviction evicts at least 1/kShareThatLeaves of the rows in memory
 
-/// Rows with the lowest last step + steps * log2(1 + uses) are evicted: each doubling of its uses lets a row stay so
-/// many steps longer. These are the steps in which all of memory would be replaced: with fewer, rows used once displace
-/// frequent ones; with more, formerly frequent rows stay too long.
+/// The row score is: last step + steps_per_doubling * log2(1 + uses). Rows with the lowest score are evicted. Each
+/// doubling of a row's uses keeps the row for steps_per_doubling more steps. steps_per_doubling is the replacement
+/// period: the number of steps in which all rows in memory would be replaced. With a smaller value, rows used once
+/// displace frequent rows. With a larger value, formerly frequent rows stay too long.
 uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
 }  // namespace
@@ -49,7 +51,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   }
   HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
               " rows, capacity ", arrays_.capacity());
-  // The host waits each time it chooses rows, so it evicts many at once. Only the writing of blocks that are in memory
+  // The host waits for each choice of rows, so many rows are evicted at a time. Only the writing of blocks in memory
   // overlaps the next steps.
   const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
@@ -64,7 +66,7 @@ bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, 
   size_t left = 0;
   try {
     put_out(numbers, left);
-  } catch (const Error&) {  // all of them stay in memory
+  } catch (const Error&) {  // on an error all rows stay in memory
     arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t several) {
       ops::set_fates(own, some, several, ops::Fate::open, arrays_.left());
     });
@@ -80,7 +82,7 @@ std::vector<int32_t> RowDiskTier::rows_that_leave(int64_t rows) const {
   copy_bytes(runtime_.prepare_stream(), fates.data(), arrays_.left(), fates.size());
   runtime_.prepare_stream().synchronize();
   std::vector<int32_t> numbers, leaving;
-  const void* at = fates.data();  // few of them are evicted
+  const void* at = fates.data();  // memchr, because few rows are evicted
   while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
                            static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
     numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));
@@ -109,8 +111,8 @@ void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
-    // Rows assigned later expect zeros. All numbers of rows, and their marks, are written when they get a key: nothing
-    // reads those of a free place.
+    // A new row expects zeros in these columns. Vectors, optimizer states, keys and slots are written when a row number
+    // gets a key; no code reads them for a free row number.
     for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
@@ -130,7 +132,7 @@ int64_t RowDiskTier::remove_lowest(Context& ctx, const ops::RowRanks& ranks, int
                                    const ops::RemovalMemory& memory) {
   struct Ranked {
     ops::RowRanks::Rank rank;
-    int64_t at;  // index in `on_disk`; -1: in memory
+    int64_t at;  // index in `on_disk`; -1: the row is in memory
   };
   const auto size = static_cast<size_t>(rows) + 1;
   std::vector<ops::Fate> fates(size);

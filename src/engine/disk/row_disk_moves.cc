@@ -1,4 +1,4 @@
-// Moves rows to and from disk, block by block: a kernel packs or unpacks the records of a block, which is copied as a
+// Moves rows to and from disk in blocks. A kernel packs or unpacks the records of a block, and the block is copied as a
 // whole.
 #include <algorithm>
 #include <cstddef>
@@ -11,15 +11,16 @@
 namespace hctr {
 namespace {
 
-/// On a CPU a piece is the block itself.
+/// Does nothing on a CPU, where the piece is the block itself.
 void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (to != from) copy_bytes(stream, to, from, bytes);
 }
 
-/// Stores places in the base checkpoint and marks with evicted rows. The row numbers ascend.
+/// Stores with each evicted row its record number in the base checkpoint and its change marks. `rows` is sorted.
 void keep_changes(const RowArrays& arrays, std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
   if (!arrays.base_places() || rows.empty()) return;
-  // A sixteenth of all rows leaves at a time: what lies between is read along.
+  // Copies the whole range in one copy, including rows that stay. An eviction removes at least a sixteenth of all rows
+  // in memory.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
@@ -54,7 +55,7 @@ ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, 
   parts.add({reinterpret_cast<std::byte*>(arrays_.base_places()), entry + offsetof(DiskRows::Row, place),
              sizeof(int32_t), kStride});
   parts.add({reinterpret_cast<std::byte*>(arrays_.marks()), entry + offsetof(DiskRows::Row, crc), 1,
-             kStride});  // its lowest byte
+             kStride});  // the lowest byte of crc
   return parts;
 }
 
@@ -91,7 +92,7 @@ void RowDiskTier::put_out(std::span<const int32_t> rows, size_t& left) {
     const RecordBlocks::Block block = next;
     const std::span<const int32_t> numbers = rows_of(left);
     const std::span<DiskRows::Row> leaving(block.entries, numbers.size());
-    for (DiskRows::Row& row : leaving) {  // values that no column has
+    for (DiskRows::Row& row : leaving) {  // set the values for which the table has no column
       if (!arrays_.slots()) row.slot = 0;
       row.base = row.marks = 0;
     }
@@ -106,7 +107,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
   const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
-  if (arrays_.base_places())  // values that arrays take from here
+  if (arrays_.base_places())  // fields from which scatter_records() sets base_places and marks
     for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
       row.place = row.base;
       row.crc = row.marks;
@@ -122,7 +123,7 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
                 before.rows, " rows and ", rows.size(), " of the disk, capacity ", arrays_.capacity());
     std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
   }
-  // Steps may run concurrently: they do not use these places, nor numbers after those of their rows.
+  // Running steps use neither the free row numbers nor row numbers after their own rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     const auto some = static_cast<int64_t>(count);
@@ -136,10 +137,10 @@ void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, Fro
     ops::index_enter(ctx, index_.view(), piece.numbers, some);
   });
   if (to == To::end) ops::index_add_rows(ctx, index_.view(), static_cast<uint32_t>(rows.size()));
-  if (from == From::disk) disk_->remove(rows);  // rows are in transit
+  if (from == From::disk) disk_->remove(rows);  // the rows are no longer on disk
   ctx.stream().synchronize();
   if (to == To::places) return;
-  // After the queued steps, each of which ends with the rows that it knows.
+  // Queue this after the queued steps, because each of them uses only the rows that existed at its preparation.
   const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
   ops::index_finish_rows(behind, index_.view(), last);

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Bytes of a row's record.
+/// Bytes of one record.
 int64_t bytes_in_record(const RowArrays& arrays) {
   int64_t bytes = 0;
   for (const RowColumn& column : arrays.columns())
@@ -60,7 +60,7 @@ void RowDiskTier::begin_step(uint32_t step) {
 }
 
 bool RowDiskTier::may_miss_rows(const ops::KeyBatch& batch, NewKeys new_keys) const {
-  // Rows of batches whose preparation is queued are counted as if all their keys were new, and at the end.
+  // Upper bound: counts every key of the queued batches and of this batch as a new row.
   const RowIndex::Progress now = index_.progress();
   const int64_t at_most = now.rows + index_.queued(now) * rules_.batch_keys + batch.key_capacity;
   return rules_.all_exist || disk_->rows() > 0 || (new_keys == NewKeys::get_rows && at_most > arrays_.capacity());
@@ -82,7 +82,7 @@ std::optional<RowDiskTier::Arrivals> RowDiskTier::find_arrivals(Context& ctx, co
     missing_.start(ctx, index_.view(), batch, rows);
     ctx.stream().synchronize();
   }
-  // The stream has prepared the earlier batches; their steps may still be running.
+  // The stream has prepared the earlier batches, but their steps may still be running.
   Arrivals coming{.missing = missing_.different(index_.view()), .from_disk = {}, .fresh = {}, .new_keys = new_keys};
   add_batch_count();
   find_again(coming);

@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// Adds the seconds of its lifetime.
+/// Adds the seconds between construction and destruction to a total.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}

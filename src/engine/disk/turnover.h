@@ -1,15 +1,16 @@
-// Measures how fast rows in memory are replaced.
+// Measures the replacement period of the rows in memory.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// The number of steps in which as many rows are evicted as memory holds: a mean over the last few evictions.
+/// The replacement period: the number of steps in which as many rows are evicted as memory holds. An exponential mean
+/// over the last evictions.
 class Turnover {
  public:
-  /// `leaving` of the `rows` rows in memory are evicted before step `step`, which counts modulo 2^32 and never
-  /// decreases.
+  /// Records that `leaving` of the `rows` rows in memory are evicted before step `step`. Steps count modulo 2^32 and
+  /// never decrease.
   void add(uint32_t step, int64_t rows, int64_t leaving) {
     left_ += leaving;
     const auto since = static_cast<double>(step - last_);
@@ -24,7 +25,7 @@ class Turnover {
  private:
   uint32_t last_ = 0;  // step of the last eviction
   int64_t left_ = 0;   // rows evicted since then
-  double mean_ = 0;    // not known yet
+  double mean_ = 0;    // 0: unknown
 };
 
 }  // namespace hctr

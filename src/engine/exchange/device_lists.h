@@ -1,4 +1,4 @@
-// Arrays on a device that are written once, when a step is planned.
+// Device arrays that are written once, when a step is planned.
 #pragma once
 
 #include <algorithm>

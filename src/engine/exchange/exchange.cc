@@ -27,8 +27,8 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   list_addresses(runtime);
 }
 
-/// Columns are the vectors of a sample: one for each slot, or for each key of a bag if keys are not pooled. Each piece
-/// of a vector is a column at its owner.
+/// Assigns columns to owners. A column is one vector of a sample: one per slot, or one per key of a bag if keys are not
+/// pooled. If vectors are split, each piece of a vector is a column at its owner.
 void Exchange::place_columns(const Placement& placement) {
   for (size_t s = 0; s < shape_.slot_keys.size(); ++s) {
     first_of_slot_.push_back(static_cast<int32_t>(column_slots_.size()));
@@ -86,7 +86,7 @@ bool Exchange::one_key_each() const {
          std::all_of(shape_.slot_keys.begin(), shape_.slot_keys.end(), [](int64_t most) { return most <= 1; });
 }
 
-/// Whether each vector is computed by a single owner.
+/// Whether owners can write vectors directly to y, because a single owner computes each vector.
 bool Exchange::may_be_written_by_owners() const {
   if (!shape_.y || shape_.y->dtype() != shape_.dtype) return false;
   if (one_key_each()) return true;
@@ -142,7 +142,7 @@ std::byte* Exchange::vectors_from(int owner) const {
 
 void Exchange::make_key_exchange(Runtime& runtime) {
   const Tensor received = arena_.get(received_);
-  zero(runtime.compute_stream(), received);  // no keys, in case the first round is aborted
+  zero(runtime.compute_stream(), received);  // without keys, in case the first round is aborted
   runtime.compute_stream().synchronize();
   const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
   to_merge_ = comm_.make_peer_exchange({received, of_ranks});
@@ -175,7 +175,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   const int64_t for_samples = static_cast<int64_t>(columns_.size()) * shape_.samples;
   if (may_be_written_by_owners()) {
     const std::string stride =
-        std::to_string(shape_.y->row_stride());  // owners compute addresses from their own stride
+        std::to_string(shape_.y->row_stride());  // owners compute addresses with their own stride
     HCTR_EXPECT(comm_.broadcast(stride, 0) == stride, "vectors ", stride, " elements apart, and others on rank 0");
     to_samples_ = comm_.make_peer_exchange({*shape_.y, RankRanges::equal(comm_.size(), 0)});
   }
@@ -191,7 +191,7 @@ void Exchange::make_exchanges(Runtime& runtime) {
   if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
-    of_owners.begin.assign(of_owners.begin.size(), 0);  // every owner, this rank too, gets the same message
+    of_owners.begin.assign(of_owners.begin.size(), 0);  // every owner, including this rank, gets the same message
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
@@ -205,7 +205,7 @@ void Exchange::list_columns(Runtime& runtime) {
   if (!shape_.pooled()) columns_of_slots_ = {lists_.put(runtime, first_of_slot_), lists_.put(runtime, column_slots_)};
 }
 
-/// The addresses of vectors: received vectors and sent gradients by column, sent vectors by rank.
+/// Lists the addresses of vectors: by column for received vectors and sent gradients, by rank for sent vectors.
 void Exchange::list_addresses(Runtime& runtime) {
   const auto vectors_at = [&](bool remote, const uint32_t* aborted, const auto& addresses_of) {
     ops::OwnerVectors owners{.memory = {.dtype = shape_.dtype, .remote = remote, .aborted = aborted},
@@ -225,7 +225,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     owners.remote_columns = lists_.put(runtime, remote_columns);
     return owners;
   };
-  /// begin(owner): the start of the message from that owner.
+  /// begin(owner) returns the start of the message from that owner.
   const auto at_each_owner = [&](size_t c, const auto& begin) {
     std::vector<ops::RemoteColumn> remote_columns;
     for (const AtOwner& at : at_owners_[c]) {
@@ -237,7 +237,7 @@ void Exchange::list_addresses(Runtime& runtime) {
     return remote_columns;
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
-    if (straight_) return nullptr;  // otherwise only `present` is used
+    if (straight_) return nullptr;  // only `present` is used then
     return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
@@ -278,7 +278,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    // if there is one message for all owners, it has every vector
+    // a single message for all owners has every vector
     if (!one_message) batch.split.present = batch.joined.present;
   }
 }
@@ -345,7 +345,7 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) {
-    if (!at.mine.keys)  // when pieces of a step are recorded, data that depends on keys is unknown
+    if (!at.mine.keys)  // null if pieces of a step are recorded, which cannot use data that depends on keys
       throw Error(Kind::config,
                   "steps in pieces need vectors that GPUs write directly to their destination: bags of one key, "
                   "vectors of a multiple of 16 bytes, GPUs that can access each other's memory");

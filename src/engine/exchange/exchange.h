@@ -1,5 +1,5 @@
-// The exchange between the ranks of samples and the owner ranks of rows: keys to the owners, vectors back, gradients to
-// the owners. See docs/distributed.md.
+// The exchange between the ranks of samples and the owner ranks of rows: keys go to the owners, vectors come back,
+// gradients go to the owners. See docs/distributed.md.
 //
 //   this rank's samples                                       this rank's rows
 //   keys, offsets ── split_keys ── peer exchange ── merge_keys ──> keys, offsets of the samples of all ranks
@@ -24,82 +24,84 @@
 
 namespace hctr {
 
-/// Which part of an embedding is replicated and not exchanged: nothing; all rows of some slots; or some keys of any
-/// slot.
+/// The part of an embedding that is replicated instead of exchanged: nothing, all rows of some slots, or some keys of
+/// any slot.
 enum class ReplicatedPart { nothing, slots, keys };
 
-/// Exchanges batches of one size for one embedding. On one host messages have a fixed size, that of the largest
-/// possible batch; on several hosts their real size (UniqueExchange).
+/// Exchanges batches of one size for one embedding. On one host messages have a fixed size: the size for the largest
+/// possible batch. Between hosts messages have the batch's size (UniqueExchange).
 class Exchange {
  public:
   struct Shape {
-    std::vector<int64_t> slot_keys;  ///< [slots] maximum keys per bag
+    std::vector<int64_t> slot_keys;  ///< [slots]: maximum keys per bag
     int64_t samples = 0, key_capacity = 0, dim = 0;
     ops::Combiner combiner = ops::Combiner::sum;
-    DType dtype = DType::f32;    ///< of exchanged vectors and gradients
-    DType storage = DType::f32;  ///< of rows
+    DType dtype = DType::f32;    ///< dtype of exchanged vectors and gradients
+    DType storage = DType::f32;  ///< dtype of rows
     bool gradients = true;       ///< whether send_gradients() is ever called
-    bool sums_in_hosts = false;  ///< UniqueExchange::Layout
+    bool sums_in_hosts = false;  ///< see UniqueExchange::Layout
     ReplicatedPart replicated = ReplicatedPart::nothing;
     std::optional<Tensor>
-        y{};  ///< the `y` of every receive_vectors(), if known: owners write directly to it if possible
+        y{};  ///< the `y` of every receive_vectors() call, if known; owners write directly to y if possible
 
     bool pooled() const { return combiner != ops::Combiner::none; }
   };
-  /// For batches in a ring of `ring` buffers.
+  /// `ring`: the number of batch buffers.
   Exchange(Runtime&, Communicator&, const Placement&, const Shape&, int ring);
 
-  /// The slot of each column that this rank owns, numbered as in the placement, and the sizes of the batches it
-  /// receives.
+  /// owned_slots(): the slot of each column that this rank owns, numbered as in the placement. owned_samples() and
+  /// owned_key_capacity(): the sizes of the batches that this rank receives.
   const std::vector<int32_t>& owned_slots() const { return owned_slots_; }
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  // Send keys to the owners of their rows, in three calls. Between hosts (UniqueExchange) they cannot be recorded: a
-  // recording in progress begins a new piece.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a row
-  /// here (nonzero) are not sent, but still count in the mean of a bag.
+  // Send keys to the owners of their rows in three calls. Between hosts (UniqueExchange) these calls cannot be recorded
+  // and begin a new piece of a recording.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1]. `local_rows` [key_capacity]: keys with a
+  /// nonzero local row are not sent, but count in the mean of a bag.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   void gather_keys(Context&, Recording*, int buffer);
   void receive_keys(Context&, Recording*, int buffer);
-  /// The received keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
+  /// The received keys of the samples of all ranks: keys [owned_key_capacity], offsets [owned_slots * owned_samples +
+  /// 1].
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
-  /// Whether all calls only queue copies and kernels launched by core/device/launch.cuh, because ranks write to each
-  /// other's memory.
+  /// Whether all calls only queue copies and kernels (core/device/launch.cuh), because ranks write to each other's
+  /// memory.
   bool exchanges_by_kernels() const {
     const auto direct = [](const auto& exchange) { return exchange && exchange->direct(); };
     return direct(to_merge_) && direct(to_samples_) && (!shape_.gradients || direct(to_owners_));
   }
 
-  /// Whether all sizes are known before the batch. Otherwise only send_keys(), clear_unowned(), receive_vectors() and
-  /// add_received_vectors() can be recorded.
+  /// Whether all message sizes are known before the batch. If not, only send_keys(), clear_unowned(), receive_vectors()
+  /// and add_received_vectors() can be recorded.
   bool fixed_sizes() const { return unique_ == nullptr; }
   BytesBetweenHosts bytes_between_hosts() const { return unique_ ? unique_->bytes() : BytesBetweenHosts{}; }
 
-  /// Sends the vectors of `rows`: `pool` writes them to the given shards.
+  /// Sends the vectors of `rows`. `pool` writes the vectors to the given shards.
   void send_vectors(Context&, int buffer, const OwnedRows& rows,
                     const std::function<void(const ops::SampleShards&)>& pool);
-  /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Call it before receive_vectors(); it may
-  /// run concurrently with send_vectors().
+  /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Call before receive_vectors(). May run
+  /// concurrently with send_vectors().
   void clear_unowned(Context&, int buffer, Tensor y);
-  /// Joins the received vectors to y; add_received_vectors() adds them (ops::add_joined_vectors). Shapes: y [samples,
-  /// columns, dim], as the table's.
+  /// receive_vectors() joins the received vectors into y; add_received_vectors() adds them to y
+  /// (ops::add_joined_vectors). Shape: y [samples, columns, dim].
   void receive_vectors(Context&, int buffer, Tensor y);
   void add_received_vectors(Context&, int buffer, Tensor y);
-  /// The owners' vectors if owners write directly to y; null if add_received_vectors() adds them.
+  /// The vectors of owners that write directly to y. Null if add_received_vectors() adds the vectors instead.
   const ops::OwnerVectors* writers(int buffer) const {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
 
-  /// Whether send_gradients() uses copy engines. Requires that the samples in dy are contiguous and have the exchanged
-  /// dtype, and that there is no overflow check.
+  /// Whether send_gradients() uses copy engines. This requires contiguous samples in dy, the exchange dtype, and no
+  /// overflow check.
   bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
-  /// Before send_gradients(): signals that owned_gradients() of the previous batch have been read.
+  /// Call before send_gradients(): signals that owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
-  /// receive_gradients() waits for owned_gradients(), in the exchange dtype: gradients of bags, [owned_samples,
-  /// owned_slots, dim / pieces]; or, if key_gradients() maps keys to gradients, [their count, 1, dim / pieces].
+  /// receive_gradients() waits for owned_gradients(), in the exchange dtype. Without key_gradients() these are
+  /// gradients of bags, [owned_samples, owned_slots, dim / pieces]. If key_gradients() maps keys to gradients, their
+  /// shape is [number of gradients, 1, dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const;
@@ -109,9 +111,9 @@ class Exchange {
   struct Batch {
     size_t offsets, keys, present;  // tickets
     ops::OwnerVectors joined{}, split{};
-    ops::KeyBatch mine{};  // send_keys sets it to the same addresses each time
+    ops::KeyBatch mine{};  // set by send_keys(); the addresses are equal in each call
   };
-  /// A column at one of its owners, with its index there.
+  /// A column at one of its owners: the owner's rank, and the column's index there.
   struct AtOwner {
     int32_t owner;
     int64_t column;
@@ -134,7 +136,8 @@ class Exchange {
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;
   Tensor owners_memory() const;
-  /// The vectors for a rank's samples in owners_memory(), and the vectors from an owner in samples_memory().
+  /// vectors_of(rank): the vectors for a rank's samples in owners_memory(). vectors_from(owner): the vectors from an
+  /// owner in samples_memory().
   std::byte* vectors_of(int rank) const;
   std::byte* vectors_from(int owner) const;
   std::byte* own_vectors() const { return vectors_of(comm_.rank()); }
@@ -144,10 +147,10 @@ class Exchange {
   std::vector<ops::OwnedColumn> columns_;
   std::vector<ops::OwnerKeys> owners_;
   std::vector<int32_t> column_slots_, owned_slots_, first_of_slot_;
-  std::vector<int32_t> owned_columns_;           // [owned column] its vector in a sample, counted in pieces
-  std::vector<std::vector<AtOwner>> at_owners_;  // [vector of a sample] its columns, in the order of owners
-  bool owners_are_alike_ = false;                // every owner has every column
-  int64_t words_ = 0;                            // in all sent messages
+  std::vector<int32_t> owned_columns_;           // [owned column]: index of its vector in a sample, counted in pieces
+  std::vector<std::vector<AtOwner>> at_owners_;  // [vector of a sample]: its columns, in owner order
+  bool owners_are_alike_ = false;                // whether every owner has every column
+  int64_t words_ = 0;                            // total words of all sent messages
   int64_t pieces_ = 1, piece_dim_ = 0;
 
   Arena arena_;
@@ -157,16 +160,16 @@ class Exchange {
   ops::KeySplit key_split_;
   ops::OutputColumns columns_of_slots_;
   ops::SampleShards shards_;
-  // The vectors of this rank's samples, from all owners; and the vectors of its rows, for the samples of all ranks.
-  // Each only if needed. One is the receive buffer; the other, on the peer rank, is the send buffer if that rank cannot
-  // write directly.
+  // of_samples_: the vectors of this rank's samples, from all owners. of_owned_: the vectors of this rank's rows, for
+  // the samples of all ranks. Each is allocated only if needed. One is the receive buffer of an exchange; the other is
+  // the send buffer if ranks cannot write directly.
   std::optional<Buffer> of_samples_, of_owned_;
-  std::optional<Buffer> sent_keys_;  // if ranks cannot write to each other's memory
+  std::optional<Buffer> sent_keys_;  // only if ranks cannot write to each other's memory
   std::unique_ptr<PeerExchange> to_merge_, to_samples_,
-      to_owners_;                           // keys, vectors and gradients; null on several hosts
+      to_owners_;                           // exchanges of keys, vectors and gradients; null on several hosts
   std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
-  std::unique_ptr<UniqueExchange> unique_;  // on several hosts
-  bool straight_ = false;                   // owners write to y
+  std::unique_ptr<UniqueExchange> unique_;  // set on several hosts
+  bool straight_ = false;                   // owners write directly to y
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The backward pass of an exchange: sends gradients to the owners of rows, by kernels or copy engines.
+// The backward pass of an exchange: kernels or copy engines send gradients to the owners of rows.
 #include <algorithm>
 #include <utility>
 
@@ -6,8 +6,8 @@
 
 namespace hctr {
 
-/// Copy engines apply if all gradients of a slot go unchanged to one owner. For sharded slots, and with replicated
-/// keys, kernels send only the gradients that an owner needs. For short vectors kernels are faster.
+/// Copy engines are used if all gradients of a slot go unchanged to one owner. For sharded slots and replicated keys,
+/// kernels send only the gradients that an owner needs. For vectors shorter than kLong, kernels are faster.
 void Exchange::make_gradient_blocks(Runtime& runtime) {
   constexpr size_t kLong = 128;  // bytes
   const bool as_they_are =

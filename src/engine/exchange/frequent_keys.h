@@ -1,5 +1,5 @@
-// The frequent keys listed in a file: the output of `table_inspect --count N --top F --json keys.json`, or JSON of the
-// same form.
+// Reads a file of frequent keys: the output of `table_inspect --count N --top F --json keys.json`, or JSON of the same
+// form.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace hctr {
 
-/// Sorted by (slot, key); slots are empty where rows belong to keys alone.
+/// Frequent keys, sorted by (slot, key). `slots` is empty if the table's rows do not depend on slots.
 struct FrequentKeys {
   std::vector<int64_t> keys;
   std::vector<int32_t> slots;
 };
 
-/// {"hottest": [{"slot": 0, "key": 7}, ...]}; other members are ignored. If rows belong to keys alone, slots are
-/// optional and a key may occur more than once. Errors: Error(io); Error(data) naming file and entry when an entry has
-/// no key, a slot does not exist, or a (slot, key) occurs twice.
+/// Reads {"hottest": [{"slot": 0, "key": 7}, ...]} and ignores other members. Without `by_slot`, slots are optional and
+/// a key may occur more than once. Errors: Error(io); Error(data) naming file and entry if an entry has no key, a slot
+/// does not exist, or a (slot, key) occurs twice.
 FrequentKeys read_frequent_keys(const std::filesystem::path&, bool by_slot, int64_t slots);
 
 }  // namespace hctr

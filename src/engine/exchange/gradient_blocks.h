@@ -1,4 +1,4 @@
-// Sends gradients of long vectors by copy engines, so that GEMMs keep the multiprocessors.
+// Sends gradients of long vectors by copy engines, which leaves the multiprocessors to GEMMs.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// The columns of one owner, as indices in a sample of this rank, and the address of its message.
+/// The columns of one owner, as column indices of a sample, and the address of the message to that owner.
 struct OwnerColumns {
   std::vector<int64_t> columns;
   std::byte* message = nullptr;
@@ -19,24 +19,24 @@ struct OwnerColumns {
 class GradientBlocks {
  public:
   struct Layout {
-    std::vector<OwnerColumns> owners;  ///< by rank
+    std::vector<OwnerColumns> owners;  ///< [rank]
     int own = 0;                       ///< this rank
-    int64_t samples = 0;               ///< of this rank
-    int64_t columns = 0;               ///< of a sample
-    int64_t vector_bytes = 0;          ///< of a column
+    int64_t samples = 0;               ///< samples of this rank
+    int64_t columns = 0;               ///< columns of a sample
+    int64_t vector_bytes = 0;          ///< bytes of a column's vector
   };
   GradientBlocks(Runtime&, Layout);
 
-  /// Whether gradients with this layout can be sent: samples must be contiguous.
+  /// Whether `dy` can be sent by copy engines: its samples must be contiguous.
   bool takes(const Tensor& dy) const;
-  /// Copies dy to all owners. Can be recorded, but not within a Lockstep.
+  /// Copies dy to all owners. Can be recorded, but not in a Lockstep.
   void send(Context&, Tensor dy);
 
  private:
   void add_blocks(const OwnerColumns&, const std::byte* dy, std::vector<ops::VectorBlock>& to) const;
 
   Layout layout_;
-  Stream to_others_, to_own_;  // two, so that two engines work
+  Stream to_others_, to_own_;  // two streams, so that two copy engines work
   Event gradients_ready_, sent_, kept_;
 };
 

@@ -97,8 +97,9 @@ void HybridEmbedding::find_frequent() {
   changed_ = true;
 }
 
-/// With R ranks, an all-reduce makes each send 2 (R - 1) / R rows in f32; exchanging n occurrences takes 2 (n / R) (R -
-/// 1) / R vectors in the exchange dtype, forward and backward together.
+/// The number of occurrences above which replication sends fewer bytes. With R ranks, the all-reduce of a replicated
+/// row makes each rank send 2 (R - 1) / R rows in f32. Exchanging n occurrences makes each rank send 2 (n / R) (R - 1)
+/// / R vectors in the exchange dtype, forward and backward together.
 int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }
@@ -156,8 +157,8 @@ void HybridEmbedding::load_exactly(const StateReader& from) {
 }
 
 void HybridEmbedding::load_by_key(const StateReader& from) {
-  // Frequent keys that were found once stay the frequent ones. If there were none, as on one rank, they are searched
-  // for.
+  // Frequent keys of the checkpoint stay frequent. `steps_left` continues the search for frequent keys. In a checkpoint
+  // without `steps_left`, no search was made, so this run searches from the start.
   if (from.has("steps_left") && spec().replication.keys_file.empty()) {
     from.number("steps_left", steps_left_);
     if (const ReplicatedRows::Keys keys = replicated_.saved_keys(from.in(kReplicatedState)); !keys.keys.empty())

@@ -1,4 +1,4 @@
-// An embedding whose hot keys have replicated rows, and whose other rows have owners.
+// An embedding with replicated rows for hot keys; all other rows have owner ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace hctr {
 
-/// The frequent keys are read from a file, or found: the owners count the occurrences of keys in the first steps. Then,
-/// between two steps, the rows for which replication pays are copied to every rank with their states, the most frequent
-/// first. From then on the replicated row is the valid one and replaces its owner's in files, so that files and row
-/// counts are those of a table without frequent rows.
+/// Frequent keys are read from a file, or found by counting: the owners count the occurrences of keys in the first
+/// steps. Then, between two steps, the most frequent rows for which replication pays are copied with their states to
+/// every rank. From then on the replicated row is the valid copy and replaces the owner's copy in files. Files and row
+/// counts equal those of a table without frequent rows.
 class HybridEmbedding : public PartlyReplicated {
  public:
-  /// Errors: those of read_frequent_keys(); Error(data) when a key of the file is impossible in the table.
+  /// Errors: those of read_frequent_keys(); Error(data) if a key of the file cannot exist in the table.
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
@@ -30,7 +30,7 @@ class HybridEmbedding : public PartlyReplicated {
   void import_rows(const RowBlock&) override;
   void save_state(StateWriter) override;
 
-  /// The replicated rows of this rank that have occurred, in the order of (slot, key).
+  /// Passes the replicated rows of this rank whose keys have occurred to `sink`, sorted by (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.export_rows(sink); }
 
  protected:
@@ -40,17 +40,17 @@ class HybridEmbedding : public PartlyReplicated {
  private:
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                   FrequentKeys);
-  /// Replicates the most frequent rows of all ranks, as far as replication pays.
+  /// Replicates the most frequent rows of all ranks for which replication pays.
   void find_frequent();
-  /// The minimum number of occurrences in a batch of all ranks for which a replicated row needs less communication.
+  /// The minimum occurrences in a batch of all ranks from which a replicated row needs less communication.
   int64_t least_occurrences() const;
-  /// On rank 0 the replicated rows that have occurred, in the order of (slot, key).
+  /// On rank 0: the replicated rows whose keys have occurred, sorted by (slot, key). Empty on other ranks.
   RowCopies frequent_rows(RowsToExport wanted);
 
-  int64_t steps_left_;  // until frequent keys are searched for
+  int64_t steps_left_;  // steps until the search for frequent keys; -1: no search
   bool changed_ = false;
-  int64_t most_rows_;  // limit of replicated rows
-  bool have_owners_;   // replicated rows also have an outdated copy in others_
+  int64_t most_rows_;  // maximum number of replicated rows
+  bool have_owners_;   // whether replicated rows also have an outdated copy in others_
 };
 
 }  // namespace hctr

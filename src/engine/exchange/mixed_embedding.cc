@@ -63,7 +63,7 @@ void MixedEmbedding::import_rows(const RowBlock& rows) {
       mine.add(rows, i, spec());
   }
   replicated_.table().import_rows(mine.block());
-  others_.import_rows(rows);  // skips rows without an owner
+  others_.import_rows(rows);  // others_ skips rows that it does not own
 }
 
 }  // namespace hctr

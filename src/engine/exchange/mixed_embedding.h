@@ -1,4 +1,4 @@
-// An embedding in which the rows of some small slots are replicated and the rows of the other slots have owners.
+// An embedding with replicated rows for some small slots; the rows of the other slots have owner ranks.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// Two tables that write and read different columns of the vectors: the slots of the first need no exchange.
+/// Two tables that write and read different columns of the vectors. The slots of the replicated table need no exchange.
 class MixedEmbedding : public PartlyReplicated {
  public:
-  /// `spec` has direct keys, by slot.
+  /// `spec` must have direct keys by slot.
   MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, int ring_size,
                  const EmbeddingOutputs&);
 
@@ -24,7 +24,7 @@ class MixedEmbedding : public PartlyReplicated {
   void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
-  /// The replicated rows of this rank, in the order of (slot, key).
+  /// Passes the replicated rows of this rank to `sink`, sorted by (slot, key).
   void export_replica(const std::function<void(const RowBlock&)>& sink) { replicated_.table().export_rows(true, sink); }
 
  private:

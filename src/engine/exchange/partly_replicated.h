@@ -1,4 +1,4 @@
-// An embedding of two tables: one that is replicated, and one whose rows have owners.
+// An embedding of two tables: a replicated table, and a table whose rows have owner ranks.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 namespace hctr {
 
 /// Runs a step of both tables: replicated rows are pooled, and their gradients summed, concurrently with the exchange
-/// of the other rows. Derived classes decide which keys are replicated, look these up in send_keys(), and define how
-/// both tables are saved.
+/// of the other rows. Derived classes decide which keys are replicated, look up these keys in send_keys(), and define
+/// how both tables are saved.
 class PartlyReplicated : public Embedding {
  public:
   void gather_keys(Context& ctx, Recording* recording, int buffer) override {
@@ -63,7 +63,7 @@ class PartlyReplicated : public Embedding {
   }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   int64_t bytes_to_export(bool with_states, int ranks) override {
-    // Rank 0 holds the replicated rows while it writes the others.
+    // Rank 0 holds the replicated rows in memory while it writes the others.
     return others_.bytes_to_export(with_states, ranks) + replicated_.table().bytes_to_export(with_states, 1) +
            2 * replicated_.table().bytes_of_rows(with_states);
   }
@@ -75,7 +75,7 @@ class PartlyReplicated : public Embedding {
   }
   std::vector<SlotKey> removed_keys() override {
     std::vector<SlotKey> removed = others_.removed_keys();
-    // If the owner of a replicated row has removed its outdated copy, the row itself still exists.
+    // If the owner has removed its outdated copy of a replicated row, the replicated row still exists.
     std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
     return removed;
   }
@@ -90,7 +90,7 @@ class PartlyReplicated : public Embedding {
     others_.load_state(from);
     replicated_.load_state(from.of_rank(0).in(kReplicatedState));
   }
-  /// `part`: the part of the vectors that comes from replicated rows.
+  /// `part`: the part of the embedding that is replicated.
   PartlyReplicated(Runtime& runtime, Communicator& comm, const TableSpec& replicated, ReplicatedPart part,
                    Placement placement, const TableSpec& others, int ring_size, const EmbeddingOutputs& outputs)
       : comm_(comm),

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// An embedding on a single rank: its calls go directly to the table.
+/// An embedding on a single rank: all calls go to the table.
 class WholeEmbedding : public Embedding {
  public:
   WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {
@@ -84,7 +84,7 @@ void Embedding::load_by_key(const StateReader& from) {
   const StateReader replicated = from.of_rank(0).in(kReplicatedState);
   SavedRows rows(spec(), [this](const RowBlock& block) { import_rows(block); });
   for (const StateReader& table : owners) rows.read(table);
-  // Replicated rows come last: their owners' copies are outdated.
+  // Import replicated rows last, because the owners' copies are outdated.
   if (replicated.has("rows")) rows.read(replicated, ReplicatedRows::saved_seen(replicated));
   rows.finish();
   table().load_state_by_key(owners.empty() ? std::vector{replicated} : owners, from.rank(),

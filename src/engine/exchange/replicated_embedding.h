@@ -1,4 +1,4 @@
-// A table that is replicated on every rank: for small tables, for which this costs less than exchanging their vectors.
+// A table that is replicated on every rank: for small tables, where this costs less than exchanging vectors.
 #pragma once
 
 #include "engine/exchange/rank_embedding.h"
@@ -8,7 +8,7 @@ namespace hctr {
 
 class ReplicatedEmbedding : public Embedding {
  public:
-  /// `spec` has the direct keys of all ranks.
+  /// `spec` must have direct keys for all ranks.
   ReplicatedEmbedding(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
       : comm_(comm), rows_(runtime, comm, spec, ring_size) {}
 

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// Sums of gradients are exchanged by row number.
+/// Forbids row moves, because ranks exchange gradient sums by row number.
 TableSpec with_equal_numbers(TableSpec spec) {
   spec.rows_move = false;
   return spec;
@@ -72,7 +72,7 @@ void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
-  if (uint8_t* changed = table_.change_marks())  // also by the batches of other ranks
+  if (uint8_t* changed = table_.change_marks())  // includes rows touched by batches of other ranks
     ops::record_access(ctx, step.touched, rows_now(), {.changed = changed});
 }
 
@@ -95,8 +95,8 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   const Step& step = steps_.at(static_cast<size_t>(buffer));
   const TableSpec& spec = table_.spec();
   const Tensor sums = of_rows(sums_);
-  // Each touched row now has one gradient. The update gets a batch of one sample per row, in which each touched row has
-  // one key.
+  // Each touched row now has one summed gradient. update_rows() gets a batch with one sample per row, in which each
+  // touched row has one key.
   ops::KeyBatch by_row;
   by_row.slots = by_row.columns = 1;
   by_row.samples = rows_now() + 1;

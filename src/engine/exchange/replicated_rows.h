@@ -1,4 +1,4 @@
-// Replicated rows: every rank has them, bitwise equal, because every rank applies the same update. Ranks all-reduce
+// Replicated rows: every rank has bitwise equal copies, because every rank applies the same update. Ranks all-reduce
 // gradients instead of exchanging vectors. See docs/distributed.md.
 //
 //   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows in the batch of any rank
@@ -16,8 +16,9 @@
 
 namespace hctr {
 
-/// Either all rows of a table with direct keys, or the rows of some of its slots, or the rows of keys that are assigned
-/// between steps (TableSpec::fixed_keys): none at first, and at most row_limit. Calls of steps are collective.
+/// The replicated rows are one of: all rows of a table with direct keys; the rows of some of its slots; or the rows of
+/// keys that are assigned between steps (TableSpec::fixed_keys), initially none, at most row_limit. The calls of a step
+/// are collective.
 class ReplicatedRows {
  public:
   ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
@@ -27,62 +28,63 @@ class ReplicatedRows {
   void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, table_.prepared(buffer), owners, y);
   }
-  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. On any
-  /// stream.
+  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. Any
+  /// stream is allowed.
   void sum_gradients(Context&, int buffer, Tensor dy);
   void update(Context&, int buffer);
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
 
-  // With fixed keys, or those of some slots, other keys add nothing to y: the owners of their rows add them. With
-  // `owners`, these write their vectors of y directly, and pool() does not write them.
+  // With fixed keys, or with the keys of some slots only, forward() and lookup() skip all other keys: their vectors
+  // come from the owners. With `owners`, the owners write some vectors of y directly, and pool() does not write these
+  // vectors.
 
-  /// The replicated row of each key of the prepared batch; 0 if it has none.
+  /// The replicated row of each key of the prepared batch; 0 for a key without one.
   const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
-  /// For evaluation. Keys that no step has seen are unknown, as in any table.
+  /// Lookup for evaluation. Keys that no step has seen are unknown, as in any table.
   EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
   void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::OwnerVectors* owners = nullptr) {
     table_.pool(ctx, batch, owners, y);
   }
 
-  /// Assigns rows to these keys, sorted by (slot, key); slots are empty if rows belong to keys alone. `seen`: whether
-  /// the keys count as having occurred. Called once, with nothing queued.
+  /// Assigns rows to these keys, sorted by (slot, key). `slots` is empty if rows do not depend on slots. `seen`:
+  /// whether the keys count as having occurred. Called once, when no work is queued.
   void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool has_rows() const { return !keys_.empty(); }
   bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
-  /// For each key whether it has a row that find() would return.
+  /// Returns for each key whether find() would return a row.
   std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
-  /// Overwrites the rows of the block that are replicated, with the same values on every rank. Their keys count as
-  /// having occurred.
+  /// Overwrites the replicated rows that `block` contains; `block` must be the same on every rank. The keys of these
+  /// rows count as having occurred.
   void import_rows(const RowBlock&);
-  /// Passes the rows whose key has occurred, with their states, to the sink. Waits for queued steps.
+  /// Passes the rows whose key has occurred, with their states, to `sink`. Waits for queued steps.
   void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
-  // For checkpoints, with nothing queued.
+  // For checkpoints. No work may be queued.
   void save_state(StateWriter);
   void load_state(const StateReader&);
   struct Keys {
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
   };
-  /// The keys to which a checkpoint assigns rows. Errors: Error(data) when they exceed the reserved rows, lack slots,
-  /// or have another order than that of assign_rows().
+  /// The keys to which a checkpoint assigns rows. Errors: Error(data) if there are more keys than reserved rows, if
+  /// slots are missing, or if the keys are not sorted as in assign_rows().
   Keys saved_keys(const StateReader&) const;
-  /// For each row of a checkpoint, from row 0, whether its key has occurred; empty: all have.
+  /// For each row of a checkpoint, from row 0 on: whether its key has occurred. Empty: all keys have occurred.
   static std::vector<int32_t> saved_seen(const StateReader&);
 
   EmbeddingTable& table() { return table_; }
   const TableSpec& spec() const { return table_.spec(); }
 
  private:
-  /// The index of a key in the order of assign_rows(); none if it has no row.
+  /// The index of a key in the order of assign_rows(); nullopt if the key has no row.
   std::optional<size_t> index_of(int64_t key, int32_t slot) const;
-  /// Errors: Error(data) when the table in a checkpoint has other rows than these keys, or this run has other keys.
+  /// Errors: Error(data) if the table in the checkpoint has other rows than `Keys`, or if this run has other keys.
   void expect_rows_of(const Keys&, const StateReader&) const;
   std::vector<int32_t> seen();
   /// The current number of rows, at least 1. All-reduces skip unassigned rows.
   int64_t rows_now() const;
-  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is not a row.
+  /// Rows 0 to rows_now() of an array with capacity for all rows; row 0 means "no row".
   Tensor of_rows(size_t ticket) const;
 
   Runtime& runtime_;

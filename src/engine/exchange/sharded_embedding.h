@@ -1,5 +1,4 @@
-// An embedding whose rows are sharded over the ranks: a table of this rank's rows, and the exchange with the other
-// ranks.
+// An embedding whose rows are sharded over the ranks: a table of this rank's rows, and the exchange with other ranks.
 #pragma once
 
 #include "engine/exchange/exchange.h"
@@ -9,8 +8,8 @@ namespace hctr {
 
 class ShardedEmbedding : public Embedding {
  public:
-  /// `replicated`: the part of the vectors that comes from replicated rows. If there is one, use the calls below that
-  /// add.
+  /// `replicated`: the part of the embedding that is replicated. If there is such a part, use add_forward() and
+  /// add_lookup().
   ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                    ReplicatedPart replicated = ReplicatedPart::nothing);
 
@@ -39,17 +38,17 @@ class ShardedEmbedding : public Embedding {
   void receive_gradients(Context&, int buffer, Tensor dy) override;
   void update(Context& ctx, int buffer, Tensor) override { table_.update(ctx, buffer, train_.owned_gradients()); }
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
-  // The same for keys without a row in `local_rows` (Exchange::send_keys), or for all keys. Adds their vectors to those
-  // of the other keys, which are already in `y`.
+  // For an embedding with replicated rows: these calls skip keys with a row in `local_rows` (see Exchange::send_keys),
+  // and add the vectors of the other keys to `y`, which already contains the replicated vectors.
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets,
                  const int32_t* local_rows) {
     train_.send_keys(ctx, recording, buffer, keys, offsets, local_rows);
   }
   void add_forward(Context& ctx, int buffer, Tensor y) { train_.add_received_vectors(ctx, buffer, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
-  /// Sends the keys of an evaluation batch to their owners, and the owners' vectors back. Call it before add_lookup().
+  /// Sends the keys of an evaluation batch to their owners, and the owners' vectors back. Call before add_lookup().
   void ask_owners(Context&, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
-  /// As Exchange::writers.
+  /// See Exchange::writers().
   const ops::OwnerVectors* writers(int buffer) const { return train_.writers(buffer); }
   const ops::OwnerVectors* lookup_writers() const { return evaluation_.writers(0); }
   bool fixed_sizes() const override { return train_.fixed_sizes(); }

@@ -1,4 +1,4 @@
-// The plan and the memory of a UniqueExchange.
+// Plans a UniqueExchange and allocates its memory.
 #include "engine/exchange/unique_exchange.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   count_full_size();
 }
 
-/// The state of a batch from its keys until the end of its step.
+/// Adds the arrays of the batches of the ring to the arena. A batch uses its arrays until its step ends.
 void UniqueExchange::add_batches(int ring) {
   const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
   for (int s = 0; s < ring; ++s) {
@@ -102,7 +102,7 @@ void UniqueExchange::add_sums(Runtime& runtime) {
   group_scratch_ = add(DType::i32, words_holding(ops::group_scratch_bytes(runtime.device(), most_keys_)));
 }
 
-/// Numbers of keys, bags, vectors and words are 32-bit.
+/// Checks that the numbers of keys, bags, vectors and words fit in 32 bits.
 void UniqueExchange::expect_countable() const {
   const int64_t most = std::numeric_limits<int32_t>::max() - 1;
   const auto expect = [&](const Messages& messages, int64_t keys, const char* what) {
@@ -125,7 +125,7 @@ ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ran
           .answered = answered};
 }
 
-/// `first`: the first column of each message, then the end.
+/// `first`: the first column of each message, then the end of the last message.
 UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const std::vector<ops::HostColumn>& columns,
                                                        const std::vector<int32_t>& first, int64_t bags, int64_t keys,
                                                        bool sends) {
@@ -152,7 +152,8 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   return messages;
 }
 
-/// The columns of this rank, then of the owners for which it gathers.
+/// Plans the messages that this rank sends: columns of this rank, then columns of the owners for which this rank
+/// gathers.
 void UniqueExchange::plan_asked(Runtime& runtime) {
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
   std::vector<ops::HostColumn> columns;
@@ -167,7 +168,7 @@ void UniqueExchange::plan_asked(Runtime& runtime) {
   asked_.ranks = owners;
 }
 
-/// The columns of this rank, once for each host.
+/// Plans the messages that this rank answers: its own columns, once per host.
 void UniqueExchange::plan_answered(Runtime& runtime) {
   const ops::OwnerKeys& own = layout_.owners[static_cast<size_t>(comm_.rank())];
   std::vector<ops::HostColumn> columns;
@@ -241,7 +242,7 @@ ops::RowGroups UniqueExchange::groups_of(const Batch& at) const {
           .counts = reinterpret_cast<ops::GroupCounts*>(list(at.groups.counts))};
 }
 
-/// The bags whose gradients this rank sums, as a batch: each key is the index of a gradient.
+/// The bags whose gradients this rank sums, as a batch in which each key is the index of a gradient.
 ops::KeyBatch UniqueExchange::summed_bags(const Batch& at) const {
   return {.offsets = list(at.bag_offsets),
           .slots = 1,

@@ -1,4 +1,4 @@
-// The exchange of keys, vectors and gradients between several hosts: each host deduplicates keys before sending them,
+// The exchange of keys, vectors and gradients between several hosts. Each host deduplicates keys before sending them,
 // receives each vector once, and sums gradients before sending them. See docs/distributed.md.
 #pragma once
 
@@ -32,64 +32,64 @@ struct BytesBetweenHosts {
 
 /// The rows of the keys that an owner has received.
 struct OwnedRows {
-  const int32_t* rows = nullptr;  ///< for each key; 0 for none
+  const int32_t* rows = nullptr;  ///< [key]: its row; 0: none
   ops::RowMemory table;
 };
 
-/// The transport of an Exchange between hosts. For each owner on another host, one rank of a host gathers the keys of
-/// its ranks, deduplicates them, and distributes the vectors of the owner's answer. Owners see the same batches as
-/// without it. Unless `sums_in_hosts`, ranks receive bitwise the same vectors, and rows the same gradients. The host
-/// waits for the counts of keys, so no call can be recorded. Calls are collective, in the order send_keys, gather_keys,
-/// receive_keys, then for the same batch send_vectors, send_gradients, receive_gradients.
+/// The transport of an Exchange between hosts. For each owner on another host, one rank of this host gathers the keys
+/// of all local ranks, deduplicates them, and distributes the vectors that the owner returns. Owners get the same
+/// batches as from a direct exchange. Without `sums_in_hosts`, ranks receive bitwise equal vectors, and rows bitwise
+/// equal gradients. The host waits for the counts of keys, so no call can be recorded. Calls are collective, in the
+/// order send_keys, gather_keys, receive_keys, then for the same batch send_vectors, send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
-    ops::KeySplit split;                 ///< for this rank's batches; columns in HostGroups::owner_order()
-    std::vector<ops::OwnerKeys> owners;  ///< [ranks] the messages of a full-size exchange
-    std::vector<int64_t> most_keys;      ///< [ranks] maximum keys of each message
-    std::vector<int32_t> keys_of_bag;    ///< [split.count] maximum keys per bag of each column
-    int64_t samples = 0;                 ///< of a rank
-    int64_t key_capacity = 0;            ///< maximum keys that this rank sends to all owners together
-    int64_t owned_columns = 0;           ///< of this rank as owner
-    int64_t owned_key_capacity = 0;      ///< maximum keys that it receives from all ranks together
-    int64_t dim = 0;                     ///< of a vector
-    DType dtype = DType::f32;            ///< of exchanged vectors and gradients
-    DType storage = DType::f32;          ///< of rows
+    ops::KeySplit split;                 ///< for this rank's batches; columns are in HostGroups::owner_order()
+    std::vector<ops::OwnerKeys> owners;  ///< [ranks]: the messages of a full-size exchange
+    std::vector<int64_t> most_keys;      ///< [ranks]: maximum keys of each message
+    std::vector<int32_t> keys_of_bag;    ///< [split.count]: maximum keys per bag of each column
+    int64_t samples = 0;                 ///< samples of a rank
+    int64_t key_capacity = 0;            ///< maximum keys that this rank sends to all owners
+    int64_t owned_columns = 0;           ///< columns that this rank owns
+    int64_t owned_key_capacity = 0;      ///< maximum keys that this rank receives from all ranks
+    int64_t dim = 0;                     ///< elements per vector
+    DType dtype = DType::f32;            ///< dtype of exchanged vectors and gradients
+    DType storage = DType::f32;          ///< dtype of rows
     bool gradients = true;               ///< whether send_gradients() is ever called
-    /// Whether hosts may sum, although the last bits may differ then: gradients of a key before they leave a host, and
-    /// vectors of a bag whose keys have been rounded. Otherwise owners receive the gradients of all bags, and sums keep
-    /// their order.
+    /// Whether a host sums vectors and gradients before sending them: the gradients of each key, and the vectors of
+    /// each bag after rounding. These sums can change the last bits of results. If false, owners receive the gradients
+    /// of all bags, and the order of additions does not change.
     bool sums_in_hosts = false;
 
     int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }
     bool sums_gradients() const { return sums_in_hosts && gradients; }
-    /// Whether the sum of a bag's vectors, each rounded to `dtype`, equals the rounded sum of its rows.
+    /// Whether the sum of a bag's vectors, each rounded to `dtype`, equals the rounded sum of the bag's rows.
     bool exact() const { return dtype == DType::f32 || dtype == storage; }
   };
-  /// The memory of vectors. `of_samples`: by owner, as in `present`. `of_owned`: [gradients()]; the first are for this
-  /// host, [its ranks * samples, owned_columns]. This rank's own vectors for its own samples stay there and are not
-  /// sent. The last vector is zero.
+  /// The memory of vectors. `of_samples`: ordered by owner, as `present`. `of_owned`: [gradients()] vectors. The first
+  /// vectors of `of_owned` are for this host's samples, [ranks of this host * samples, owned_columns]. The last vector
+  /// of `of_owned` is zero. This rank's own vectors for its own samples stay in `of_owned` and are not sent.
   struct Memory {
     std::byte *of_samples = nullptr, *of_owned = nullptr;
   };
   UniqueExchange(Runtime&, Communicator&, const HostGroups&, const Layout&, int ring);
 
-  // Exchange the keys of a batch; the host waits before each of the last two calls. With several tables, make each call
-  // for all of them before the next one: while the host waits for one table, the counts of the others are sent. Errors:
-  // Error(comm) naming the sender of an impossible message; on a GPU, errors inside a message are reported with the
-  // next batch, and its keys are skipped.
-  /// Packs keys and sends their counts within the host. `local_rows`: as in ops::KeySplit.
+  // Exchange the keys of a batch. The host waits at the start of gather_keys() and receive_keys(). With several tables,
+  // make each call for all tables before the next call: the counts of other tables are then sent while the host waits.
+  // Errors: Error(comm) naming the sender of an impossible message. On a GPU, an error inside a message is reported
+  // with the next batch, and the keys of that message are skipped.
+  /// Packs keys and sends their counts within the host. `local_rows`: see ops::KeySplit.
   void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present);
-  /// Waits for the counts; gathers the keys within the host, and sends the sizes of messages to other hosts.
+  /// Waits for the counts, gathers the keys within the host, and sends the sizes of messages to other hosts.
   void gather_keys(Context&, int buffer);
-  /// Waits for the sizes; sends the messages and joins received ones. Shapes: those of ops::join_host_keys.
+  /// Waits for the sizes, sends the messages, and joins the received messages. Shapes: see ops::join_host_keys.
   void receive_keys(Context&, int buffer, Tensor owned_offsets, Tensor owned_keys);
-  /// Whether send_vectors() reads the pooled vectors of the samples of this rank from Memory::of_owned. Vectors for
-  /// other hosts are pooled from their rows.
+  /// Whether send_vectors() reads the pooled vectors for samples of `rank` from Memory::of_owned. True for ranks of
+  /// this host. Vectors for other hosts are pooled from their rows.
   bool sends_pooled(int rank) const { return comm_.host_of(rank) == groups_.host(); }
   int64_t index_here(int rank) const { return groups_.index_here(rank); }
-  /// The number of vectors of Memory::of_owned, which holds the gradients after receive_gradients(); and the index of
-  /// the gradient of each key of the batch that send_keys() has joined, null without gradients.
+  /// gradients(): the number of vectors in Memory::of_owned, which contains the gradients after receive_gradients().
+  /// key_gradients(): for each key of the joined batch, the index of its gradient; null without gradients.
   int64_t gradients() const { return layout_.gradients ? first_received_ + most_received_ + 1 : first_received_; }
   const int32_t* key_gradients(int buffer) const {
     return layout_.gradients ? list(batches_.at(static_cast<size_t>(buffer)).key_gradients) : nullptr;
@@ -102,26 +102,27 @@ class UniqueExchange {
   BytesBetweenHosts bytes() const { return bytes_; }
 
  private:
-  /// Tickets of the arrays of ops::HostKeys, and its messages.
+  /// Arena tickets of the arrays of ops::HostKeys, and the messages.
   struct Messages {
     ops::HostMessages all;
-    std::vector<int> ranks{};  // receiver or sender of each
-    int64_t most_words = 0;    // total maximum
+    std::vector<int> ranks{};  // [message]: its receiver or sender
+    int64_t most_words = 0;    // maximum words of all messages together
     size_t offsets = 0, keys = 0, first = 0, places = 0, bag_numbers = 0, columns = 0, sizes = 0, refused = 0,
            words = 0;
   };
-  /// The sizes of a batch in vectors, by rank. `bags`: of this rank, that go through a rank of this host. `items`: of
-  /// such a rank, that go through this one. `own`: the first of each, which go through their owner itself and are not
-  /// sent. Vectors and gradients: of sent and received messages.
+  /// The sizes of a batch in vectors, by rank. `bags`: bags of this rank; bags[r] go through rank r of this host, which
+  /// gathers for their owners. `items`: bags of each rank of this host for which this rank gathers. `own`: the bags of
+  /// `items` whose owner is this rank; these bags come first and are not sent to another host. The other ranges count
+  /// the vectors and gradients of sent and received messages.
   struct Sizes {
     RankRanges bags, items;
-    std::vector<int64_t> own;  // of items
+    std::vector<int64_t> own;  // [rank of this host]: bags of its `items` that this rank owns
     int64_t own_bags = 0;
     RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
     int64_t listed = 0;  // keys whose rows are sent
-    int64_t summed = 0;  // summands in gradient sums: each bag's gradient once per key of the bag
+    int64_t summed = 0;  // summands of gradient sums: the gradient of a bag counts once per key of the bag
   };
-  /// Tickets of ops::RowGroups.
+  /// Arena tickets of ops::RowGroups.
   struct Groups {
     size_t rows, bags, run_begin, long_runs, pieces, counts;
   };
@@ -129,10 +130,10 @@ class UniqueExchange {
     size_t requested;                                     // bags, as indices in `present`
     size_t bag_offsets, bag_vectors, bag_gradients, own;  // ops::BagLists
     size_t owner_offsets, owner_keys, key_gradients;      // ops::OwnerLists
-    Groups groups{};                                      // of gradient sums, by their indices
+    Groups groups{};                                      // groups of bags by the index of their gradient sum
     Sizes sizes{};
   };
-  /// The ranges of keys that this rank and the others of its host exchange.
+  /// The ranges of keys that this rank exchanges with ranks of its host.
   struct KeyRanges {
     RankRanges to, from;
     int64_t received = 0;
@@ -155,7 +156,7 @@ class UniqueExchange {
   void read_sizes(Batch&) const;
   void exchange_messages(Context&);
   void group_gradients(Context&, const Batch&);
-  /// Throws if a number received from a rank is out of range.
+  /// Throws Error(comm) if `number`, received from `sender`, is outside [0, most].
   void expect_possible(int sender, int64_t number, int64_t most, const char* what) const;
   void throw_if_refused() const;
   std::string name_of(int rank) const;
@@ -170,16 +171,17 @@ class UniqueExchange {
   void sum_gradients(Context&, const Batch&, const ops::OverflowSearch&);
 
   void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
-  /// `count` vectors as words; of memory, or of a ticket.
+  /// Views memory, or the array of an arena ticket, as words. `count`: number of vectors.
   Tensor words_at(std::byte* memory, int64_t count) const;
   Tensor words_of(size_t ticket) const;
-  /// all_to_all of vectors; ranges count vectors.
+  /// An all_to_all() of vectors; ranges count vectors.
   void send(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
-  /// Copies the vectors of this rank's bags to or from bags_, except those of its own rows.
+  /// Copies the vectors of this rank's bags to bags_ (pack) or from bags_, except bags of its own rows.
   void copy_bags(Context&, const Batch&, std::byte* of_samples, bool pack);
-  /// The part of the bags of Sizes that is sent to or received from other ranks.
+  /// Removes the first `own` elements of this rank's range: the bags that are not sent to another rank.
   RankRanges without_own(RankRanges, int64_t own) const;
-  /// sum[i] = the sum of the rows of list i, for `count` lists starting at `first`.
+  /// sums[i] = the sum of the table rows in list i, for i in [0, count). List i is rows[offsets[i]] to rows[offsets[i +
+  /// 1] - 1].
   void sum_lists(Context&, const int32_t* offsets, const int32_t* rows, int64_t count, ops::RowMemory table,
                  std::byte* sums) const;
   int32_t* list(size_t ticket) const { return arena_.get(ticket).data<int32_t>(); }
@@ -196,20 +198,21 @@ class UniqueExchange {
   Messages asked_, answered_;
   const ops::RankInMessage* of_rank_;
   int64_t columns_through_ = 0, most_items_ = 0, most_keys_ = 0;
-  // Maximum number of vectors that this rank owns for other hosts; in Memory::of_owned the index of the first received
-  // gradient, and their maximum number.
+  // most_answered_: maximum vectors that this rank sends to other hosts as owner. first_received_: the index of the
+  // first received gradient in Memory::of_owned. most_received_: the maximum number of received gradients.
   int64_t most_answered_ = 0, first_received_ = 0, most_received_ = 0;
-  // Tickets of the prepare stream: packed keys sent and received within the host, and their counts.
+  // Arena tickets used on the prepare stream: packed keys sent and received within the host, and their counts.
   size_t sent_keys_, sent_bags_, keys_here_, bags_here_, counts_, counts_here_, first_, items_, first_keys_, scratch_;
   size_t group_scratch_ = 0;
-  Event on_host_;  // recorded when the counts or sizes of the current batch have been copied to the host
+  Event on_host_;  // recorded after the counts or sizes of the current batch were copied to the host
   HostBuffer host_counts_, host_first_, host_sizes_, host_summed_, host_refused_;
-  // Tickets of the exchange stream. Vectors: of this rank's bags; of bags that go through it; of messages that it sends
-  // as a gathering rank, the first of which stays free; of messages that it answers as owner.
+  // Arena tickets used on the exchange stream. bags_: vectors of this rank's bags. through_: vectors of bags for which
+  // this rank gathers. asked_vectors_: vectors of the messages that this rank sends as gathering rank; the first vector
+  // stays free. owned_vectors_: vectors that this rank returns as owner.
   size_t bags_, through_, asked_vectors_, owned_vectors_, answered_rows_, sums_ = 0, piece_sums_ = 0;
 
   BytesBetweenHosts bytes_;
-  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;  // bytes to other hosts of a full-size exchange
+  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;  // bytes to other hosts in a full-size exchange
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The keys of a UniqueExchange.
+// The exchange of keys in a UniqueExchange.
 #include <algorithm>
 #include <bit>
 
@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Empty ranges for every rank.
+/// Returns empty ranges for every rank.
 RankRanges none(int ranks) { return RankRanges::equal(ranks, 0); }
 
 void set(RankRanges& ranges, int rank, int64_t begin, int64_t count) {
@@ -71,7 +71,7 @@ void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& ba
 void UniqueExchange::gather_keys(Context& ctx, int buffer) {
   Batch& at = batches_.at(static_cast<size_t>(buffer));
   on_host_.synchronize();
-  throw_if_refused();  // in the message of an earlier batch
+  throw_if_refused();  // reports an error in a message of an earlier batch
   const KeyRanges keys = read_counts(ctx, at);
   merge_keys(ctx, keys);
   plan_asking(ctx, at, keys.received);
@@ -95,7 +95,7 @@ void UniqueExchange::receive_keys(Context& ctx, int buffer, Tensor owned_offsets
   if (layout_.sums_gradients()) group_gradients(ctx, at);
 }
 
-/// Within the host: the number of keys and bags that each rank has for each owner.
+/// Within the host: reads how many keys and bags each rank has for each owner.
 UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   const int ranks = comm_.size(), row = 2 * ranks;
   const auto* const counts = reinterpret_cast<const int32_t*>(host_counts_.data());
@@ -135,7 +135,8 @@ UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   return keys;
 }
 
-/// Within the host: sends keys and their bags to the rank that owns them or gathers for their owner, which merges them.
+/// Within the host: sends keys and their bags to the rank that owns them or gathers for their owner. The receiving rank
+/// merges the keys.
 void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);
   all_to_all(ctx, arena_.get(sent_bags_), keys.to, arena_.get(bags_here_), keys.from);
@@ -147,7 +148,7 @@ void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
                          arena_.get(scratch_).bytes());
 }
 
-/// Writes the messages to owners, and lists the vectors that they will return.
+/// Writes the messages to owners, and lists the vectors that the owners will return.
 void UniqueExchange::plan_asking(Context& ctx, const Batch& at, int64_t keys) {
   std::byte* const scratch = arena_.get(scratch_).bytes();
   const ops::HostKeys asked = arrays_of(asked_);
@@ -161,7 +162,7 @@ void UniqueExchange::plan_asking(Context& ctx, const Batch& at, int64_t keys) {
              host_summed_.bytes());
 }
 
-/// Sends the sizes of messages to their owners and copies them to the host.
+/// Sends the sizes of messages to the owners, and copies all sizes to the host.
 void UniqueExchange::send_sizes(Context& ctx) {
   const int ranks = comm_.size();
   RankRanges to = none(ranks), from = none(ranks);
@@ -226,7 +227,7 @@ void UniqueExchange::exchange_messages(Context& ctx) {
              ranges(answered_, sizes + ranks));
 }
 
-/// Groups the bags of this host by the indices of their gradients, whose sums are sent.
+/// Groups the bags of this host by the index of the gradient sum to which they contribute.
 void UniqueExchange::group_gradients(Context& ctx, const Batch& at) {
   if (at.sizes.summed == 0) return;
   ops::group_by_row(ctx, summed_bags(at), list(at.bag_vectors),

@@ -1,4 +1,4 @@
-// The vectors and gradients of a UniqueExchange.
+// The exchange of vectors and gradients in a UniqueExchange.
 #include <algorithm>
 
 #include "engine/exchange/unique_exchange.h"
@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// The same ranges, shifted by one free vector.
+/// Shifts the ranges by one vector, because the first vector stays free.
 RankRanges after_one(RankRanges ranges) {
   for (int64_t& begin : ranges.begin) ++begin;
   return ranges;
@@ -80,7 +80,7 @@ void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owne
        after_one(at.sizes.vectors_asked));
 }
 
-/// Within the host: sends each rank the vectors of its bags, vectors of this rank's rows first.
+/// Within the host: sends each rank the vectors of its bags. Vectors of this rank's own rows come first.
 void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memory) {
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const int rank = groups_.here()[h];
@@ -96,7 +96,7 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
        without_own(at.sizes.bags, at.sizes.own_bags));
 }
 
-/// Sends gradients to the gathering ranks within the host, which sum them, then between hosts.
+/// Sends gradients within the host to the gathering ranks, which sum them, and then to owners on other hosts.
 void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memory, const ops::OverflowSearch& search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   copy_bags(ctx, at, memory.of_samples, true);
@@ -112,7 +112,7 @@ void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memo
   bytes_.of_full_size += full_gradients_;
 }
 
-/// Copies the gradient of each bag to its place in a message.
+/// Copies the gradient of each bag to its position in a message.
 void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const auto rank = static_cast<size_t>(groups_.here()[h]);
@@ -123,8 +123,8 @@ void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
   }
 }
 
-/// Sums gradients of the same index in f32, in the order of ranks and samples, as a table sums the gradients of a row,
-/// and rounds the sum. Index 0 is not sent.
+/// Sums gradients of the same index in f32, ordered by rank and sample, as a table sums the gradients of a row, and
+/// rounds the sum. Index 0 is not sent.
 void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
   if (at.sizes.summed == 0) return;
   const int64_t gradients = end_of(at.sizes.gradients_sent);
@@ -147,7 +147,7 @@ void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::Ove
   if (layout_.dtype != DType::f32) ops::copy(ctx, sums, sent);
 }
 
-/// Gradients from other hosts are received in place.
+/// Copies gradients from ranks of this host. Gradients from other hosts were received in place by send_gradients().
 void UniqueExchange::receive_gradients(Context& ctx, int buffer, const Memory& memory) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   for (size_t h = 0; h < groups_.here().size(); ++h) {

@@ -27,18 +27,18 @@ class HostGroups {
   int host() const { return host_; }  ///< of this rank
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
-  /// The index of a rank of this host among its ranks.
+  /// The index of a rank of this host among the ranks of this host.
   int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
-  /// The rank of a host that gathers its keys for an owner on another host. It depends on the owner: a single rank
-  /// would carry the traffic of its whole host.
+  /// The rank of `host` that gathers the host's keys for an owner on another host. Different owners have different
+  /// gathering ranks, because a single rank would carry the traffic of the whole host.
   int gathering_rank(size_t host, int owner) const {
     const std::vector<int>& ranks = hosts_[host];
     return ranks[static_cast<size_t>(owner) % ranks.size()];
   }
-  /// The owners whose keys a rank of this host receives from the others: itself, then the owners for which it gathers.
-  /// Empty for a rank of another host.
+  /// The owners whose keys `rank` receives from the other ranks of this host: first itself, then the owners for which
+  /// it gathers. Empty for ranks of other hosts.
   const std::vector<int>& owners_through(int rank) const { return owners_through_[static_cast<size_t>(rank)]; }
-  /// All owners, ordered so that messages through one rank are contiguous.
+  /// All owners, ordered so that messages through the same gathering rank are contiguous.
   std::vector<int> owner_order() const {
     std::vector<int> order;
     for (const std::vector<int>& owners : owners_through_) order.insert(order.end(), owners.begin(), owners.end());
@@ -48,7 +48,7 @@ class HostGroups {
  private:
   int host_;
   std::vector<std::vector<int>> hosts_;
-  std::vector<std::vector<int>> owners_through_;  // by rank
+  std::vector<std::vector<int>> owners_through_;  // [rank]
 };
 
 }  // namespace hctr

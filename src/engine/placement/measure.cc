@@ -15,25 +15,24 @@
 namespace hctr {
 namespace {
 
-/// Sizes of the timed transfers. Time is measured on the host, so large transfers must take much longer than their
-/// launch.
+/// Sizes of the timed transfers. Time is measured on the host, so large transfers must take much longer than a launch.
 struct Sizes {
-  int64_t small, large;  // elements to each rank
+  int64_t small, large;  // elements sent to each rank
   int64_t rows;
 };
 constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 15}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};
 constexpr int64_t kDim = 32;
 constexpr int kTurns = 3, kInARow = 16;
 
-/// Bounded so that the receive buffer of a rank can hold the data of all ranks.
+/// Limits `large` so that the receive buffer of a rank can hold the data of all ranks.
 Sizes sizes_for(Device device, int64_t ranks = 1) {
   Sizes sizes = device.is_cuda() ? kOnGpu : kOnCpu;
   sizes.large = std::min(sizes.large, std::max(sizes.small * 2, (int64_t{1} << 27) / ranks));
   return sizes;
 }
 
-/// The minimum over a few repetitions of the seconds per call of `in_a_row` calls. The calls are recorded, as in
-/// training, so that host overhead per call does not count.
+/// Measures the seconds per call of `in_a_row` sequential calls: the minimum of a few repetitions. The calls are
+/// recorded, as in training, which excludes the host overhead per call.
 template <class Body>
 double time_of(Context& ctx, int in_a_row, const Body& body) {
   Program program(ctx.stream(), ctx.device().is_cuda(), [&] {
@@ -50,8 +49,8 @@ double time_of(Context& ctx, int in_a_row, const Body& body) {
   return best / in_a_row;
 }
 
-/// The bandwidth of a transfer that took `whole` seconds, of which `start` is latency. At least half of the time
-/// counts, so that noise cannot make a link infinitely fast.
+/// The bandwidth of a transfer that took `whole` seconds including the latency `start`. Counts at least half of
+/// `whole`, so that noise cannot yield an infinite bandwidth.
 double bytes_a_second(double bytes, double whole, double start) { return bytes / std::max(whole - start, whole / 2); }
 double to_power_of_two(double value) { return std::exp2(std::round(std::log2(value))); }
 
@@ -91,11 +90,12 @@ double measure_rows(Context& ctx) {
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(static_cast<int32_t>(static_cast<uint64_t>(i) * 2654435761u %
-                                        static_cast<uint64_t>(count)));  // an odd factor, so that every row occurs once
+                                        // multiplicative hash with an odd factor: every row occurs once
+                                        static_cast<uint64_t>(count)));
   from_host(ctx.stream(), arena.get(numbers), rows);
   const ops::RowMemory memory{arena.get(table).bytes(), DType::f32};
   ops::scatter_rows(ctx, arena.get(numbers).data<const int32_t>(), arena.get(gathered),
-                    memory);  // memory that was never written may map to one page
+                    memory);  // write first, because unwritten pages may all map to one physical page
   const auto gather = [&] {
     ops::gather_rows(ctx, arena.get(numbers).data<const int32_t>(), memory, arena.get(gathered));
   };
@@ -109,7 +109,7 @@ MachineSpeeds measure_speeds(Runtime& runtime, Communicator& comm) {
   MachineSpeeds mine;
   const int64_t free = free_memory(runtime.device());
   mine.memory = runtime.device().is_cuda() ? free : free / comm.size();
-  comm.barrier();  // all ranks start to measure together
+  comm.barrier();  // all ranks start measuring together
   measure_links(ctx, comm, mine);
   mine.rows = measure_rows(ctx);
   MachineSpeeds slowest = mine;

@@ -1,4 +1,4 @@
-// Measures the bandwidths and latencies of the machine, for the plan.
+// Measures the bandwidths and latencies of the machine for the placement plan.
 #pragma once
 
 #include "core/comm/communicator.h"
@@ -8,8 +8,8 @@
 namespace hctr {
 
 /// Measures an all-to-all and an all-reduce of two sizes each, a gather of rows, and the free memory. Collective. Takes
-/// a fraction of a second. On rank 0 the result is that of the slowest rank, rounded to powers of two so that two runs
-/// make the same plan; on other ranks it is the rank's own.
+/// a fraction of a second. On rank 0 returns the speeds of the slowest rank, rounded to powers of two so that two runs
+/// make the same plan. On other ranks returns the rank's own speeds.
 MachineSpeeds measure_speeds(Runtime&, Communicator&);
 
 }  // namespace hctr

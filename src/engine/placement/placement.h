@@ -9,27 +9,27 @@
 
 namespace hctr {
 
-/// The config's constraints on the plan: everything is free; or only the owner of each slot; or nothing, since rows are
-/// sharded by key or replicated.
+/// The config's constraint on the plan. automatic: the plan decides freely. localized: the plan chooses only the owner
+/// of each slot. The other rules leave no choice: rows are sharded by key or replicated.
 enum class PlacementRule {
   automatic,
   localized,
   distributed,
   data_parallel,  ///< all rows are replicated
-  hybrid,         ///< hot rows are replicated, the others placed as with automatic
+  hybrid,         ///< hot rows are replicated, all other rows are placed as with automatic
 };
 
-/// The owners of one table's rows. The rows of a slot are all on one rank, or sharded over all ranks by key, or
-/// replicated on every rank. Vectors may be cut into pieces of equal size: then each piece of a slot is placed
-/// separately, and "slot" here means slot * pieces + piece.
+/// The owners of one table's rows. The rows of a slot are all on one rank, sharded over all ranks by key, or replicated
+/// on every rank. Vectors may be split into pieces of equal size. Each piece of a slot is then placed separately, and
+/// `slot` below means slot * pieces + piece.
 struct Placement {
   static constexpr int32_t kSpread = -1, kReplicated = -2;
   int64_t ranks = 1;
-  std::vector<int32_t> owners{};  ///< [slots] a rank, kSpread or kReplicated; empty: every slot is kSpread
+  std::vector<int32_t> owners{};  ///< [slots]: a rank, kSpread or kReplicated; empty: every slot is kSpread
   int64_t pieces = 1;
 
-  /// The placement without a plan: slot s on rank s mod ranks; every slot is sharded by key if the rule says so or
-  /// slots share rows. For a replicated table each rank is the only owner: ranks is 1.
+  /// The placement without a plan: slot s is on rank s mod ranks. Every slot is sharded by key if the rule requires
+  /// that, or if slots share rows. For a replicated table `ranks` is 1, because each rank is the only owner.
   static Placement without_plan(PlacementRule rule, bool identity_by_slot, int64_t slots, int64_t ranks) {
     if (rule == PlacementRule::data_parallel) return {};
     Placement placement{ranks, {}};
@@ -38,9 +38,10 @@ struct Placement {
     return placement;
   }
 
-  /// Whether all rows are replicated on several ranks, `of_ranks` of them.
+  /// Whether all rows are replicated on `of_ranks` ranks, where `of_ranks` is above 1.
   bool replicated_on(int64_t of_ranks) const { return ranks == 1 && of_ranks > 1; }
-  /// Whether the rows of the slot, or of some slot, are replicated: they have no owner and are not exchanged.
+  /// Whether the rows of the slot (replicated) or of any slot (some_replicated) are replicated: such rows have no owner
+  /// and are not exchanged.
   bool replicated(int64_t slot) const { return !owners.empty() && owners.at(static_cast<size_t>(slot)) == kReplicated; }
   bool some_replicated() const { return std::find(owners.begin(), owners.end(), kReplicated) != owners.end(); }
   bool spread(int64_t slot) const { return owners.empty() || owners.at(static_cast<size_t>(slot)) == kSpread; }

@@ -10,22 +10,22 @@ namespace {
 
 using namespace plan;
 
-constexpr double kGain = 0.9;         // sharding, cutting or replicating must save a tenth
-constexpr double kKeptMemory = 0.85;  // the rest is for activations and batches
+constexpr double kGain = 0.9;         // a change must reduce the cost to this fraction
+constexpr double kKeptMemory = 0.85;  // fraction of memory for rows; the rest is for activations and batches
 
-/// The decisions about a table that precede the placement of its slots.
+/// The decisions about a table that are made before its slots are placed.
 struct Layout {
-  bool everywhere = false;            // the whole table is replicated
-  std::vector<bool> on_every_rank{};  // [slots] which are replicated; empty: none
+  bool everywhere = false;            // whether the whole table is replicated
+  std::vector<bool> on_every_rank{};  // [slots]: which slots are replicated; empty: none
   int64_t pieces = 1;
 
   bool has_everywhere(size_t slot) const { return everywhere || (!on_every_rank.empty() && on_every_rank[slot]); }
 };
 
-/// Slots, or pieces of them, that are placed together.
+/// Slots, or pieces of slots, that are placed together.
 struct Unit {
   size_t table = 0, first = 0, count = 1;
-  Load whole, spread;  // load of the owner; load of every rank if sharded by key
+  Load whole, spread;  // whole: load of a single owner; spread: load of every rank if sharded by key
 };
 
 class Planner {
@@ -45,9 +45,9 @@ class Planner {
   }
 
   const std::vector<Placement>& placements() const { return placements_; }
-  /// The seconds that a table costs a rank, on average.
+  /// The average seconds per rank that a table costs.
   double seconds_of(size_t table) const { return seconds_of_tables_[table] / static_cast<double>(loads_.size()); }
-  /// The bytes that exceed the memory of a rank, then the seconds of the busiest rank.
+  /// The objective: first the bytes that exceed the memory of a rank, then the seconds of the busiest rank.
   std::pair<double, double> badness() const {
     double seconds = 0, beyond = 0;
     for (const Load& load : loads_) {
@@ -62,7 +62,7 @@ class Planner {
     return problem_.speeds.memory > 0 ? kKeptMemory * static_cast<double>(problem_.speeds.memory) : 1e300;
   }
 
-  /// Collects the units whose rank is free to choose, and adds up the loads of the others.
+  /// Collects the units whose rank can be chosen, and adds the loads of all other slots.
   void collect() {
     for (size_t t = 0; t < problem_.tables.size(); ++t) {
       const PlanTable& table = problem_.tables[t];
@@ -151,7 +151,8 @@ class Planner {
 
   const PlanProblem& problem_;
   const std::vector<Layout>& layouts_;
-  std::vector<double> seconds_of_tables_ = std::vector<double>(problem_.tables.size());  // over all ranks
+  // [table]: seconds summed over all ranks
+  std::vector<double> seconds_of_tables_ = std::vector<double>(problem_.tables.size());
   std::vector<Placement> placements_;
   std::vector<Load> loads_;
   std::vector<Unit> units_;
@@ -165,8 +166,8 @@ bool may_choose(const PlanProblem& problem, const PlanTable& table) {
   return table.rule == PlacementRule::automatic && !table.as_without_plan && problem.ranks > 1;
 }
 
-/// Replicates the whole table, or those slots for which replication saves a tenth of the total work of all ranks, if
-/// that pays.
+/// Returns the layout that replicates the whole table, or only the slots for which replication saves a tenth of the
+/// work of all ranks. Returns the default layout if replication does not pay.
 Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table) {
   if (!may_choose(problem, table) || !table.may_be_replicated) return {};
   const auto ranks = static_cast<double>(problem.ranks);
@@ -189,7 +190,7 @@ Layout cheaper_on_every_rank(const PlanProblem& problem, const PlanTable& table)
   return !all && saved > sums ? some : Layout{};
 }
 
-/// The best plan so far, and the search for changes that improve it.
+/// The best plan so far, and the search for changes that improve the plan.
 class Search {
  public:
   explicit Search(const PlanProblem& problem) : problem_(problem), layouts_(problem.tables.size()) {
@@ -199,8 +200,8 @@ class Search {
   }
   std::vector<Placement> placements() const { return placements_; }
 
-  /// Replicates every table and slot that is cheaper replicated, all at once: a single small table or slot may not
-  /// change the busiest rank.
+  /// Replicates all tables and slots for which replication is cheaper, in a single change. The change of one small
+  /// table or slot alone may not affect the busiest rank.
   void put_on_every_rank() {
     const std::vector<Layout> before = layouts_;
     for (size_t t = 0; t < layouts_.size(); ++t)
@@ -228,8 +229,8 @@ class Search {
   }
 
  private:
-  /// Adopts the first of these layouts of a table that is as good as the best of them, if it improves the plan. Ignores
-  /// differences below a tenth of the table's own seconds.
+  /// Tries layouts of table t. If some of them improve the plan, adopts the first layout that is as good as the best
+  /// one. Differences below a tenth of the table's own seconds are ignored.
   bool try_all(size_t t, const std::vector<Layout>& layouts) {
     const Layout before = layouts_[t];
     std::vector<Planner> tried;
@@ -268,7 +269,7 @@ class Search {
   std::vector<Layout> layouts_;
   std::vector<Placement> placements_;
   std::pair<double, double> least_;
-  std::vector<double> seconds_;  // of each table
+  std::vector<double> seconds_;  // [table]
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The plan: which rank gets which rows, chosen from sizes, key statistics and the measured speeds of the machine.
+// The placement plan: assigns rows to ranks by table sizes, key statistics and measured machine speeds.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@
 
 namespace hctr {
 
-/// One slot as the plan sees it.
+/// The properties of a slot that the plan depends on.
 struct PlanSlot {
   int64_t rows = 0;     ///< from the config, or seen so far; 0: unknown
-  double keys = 1;      ///< per sample
+  double keys = 1;      ///< keys per sample
   double distinct = 0;  ///< distinct keys per batch; 0: unknown
-  int64_t vectors = 1;  ///< per sample; 1 if keys are pooled
+  int64_t vectors = 1;  ///< vectors per sample; 1 if keys are pooled
 };
 
 struct PlanTable {
   std::string name;
   PlacementRule rule = PlacementRule::localized;
-  bool as_without_plan = false;    ///< whether a row limit refers to the rows of a rank without a plan
-  bool identity_by_slot = true;    ///< if false, all slots share rows and have one owner
-  bool may_be_cut = false;         ///< TableSpec::may_be_cut
-  bool may_be_replicated = false;  ///< its keys are known; also single slots, if rows belong to slots
+  bool as_without_plan = false;  ///< forces Placement::without_plan(), because a row limit assumes that placement
+  bool identity_by_slot = true;  ///< false: all slots share rows and have one owner
+  bool may_be_cut = false;       ///< see TableSpec::may_be_cut
+  /// whether all keys are known; single slots can be replicated too if identity_by_slot
+  bool may_be_replicated = false;
   int64_t dim = 0;
   int64_t number_bytes = 4;  ///< bytes per element of exchanged vectors
   int64_t row_bytes = 0;     ///< bytes of a vector, its optimizer states and its index entry
@@ -36,8 +37,8 @@ struct MachineSpeeds {
   double link_seconds = 5e-6;  ///< latency of an all-to-all
   double sums = 5e9;           ///< bytes per second of an all-reduce
   double sums_seconds = 5e-6;
-  double rows = 20e9;  ///< bytes per second of rows gathered at random
-  int64_t memory = 0;  ///< free bytes on the rank with the least; 0: unknown
+  double rows = 20e9;  ///< bytes per second in a gather of random rows
+  int64_t memory = 0;  ///< minimum over ranks of free bytes; 0: unknown
 };
 
 struct PlanProblem {
@@ -60,18 +61,18 @@ struct PlanProblem {
 /// instead. A table also costs the latency of its all-to-alls and all-reduces.
 std::vector<Placement> make_plan(const PlanProblem&);
 
-/// The part of one table on one rank.
+/// The rows of one table on one rank.
 struct RankPlan {
   int32_t rank = 0;
   std::string table;
-  std::vector<int32_t> slots;   ///< owned with all their rows
-  int64_t cut_slots = 0;        ///< slots of which it owns some pieces of every row
-  int64_t spread_slots = 0;     ///< slots of which it owns the rows of some keys
+  std::vector<int32_t> slots;   ///< slots that the rank owns completely
+  int64_t cut_slots = 0;        ///< number of slots of which the rank owns some pieces of every row
+  int64_t spread_slots = 0;     ///< number of slots of which the rank owns the rows of some keys
   int64_t rows = 0, bytes = 0;  ///< as far as known
-  double seconds = 0;           ///< expected per step
+  double seconds = 0;           ///< expected seconds per step
 };
 
-/// Sorted by rank, then by table. Lists only tables of which the rank has rows.
+/// Returns the plan per rank and table, sorted by rank, then by table. Omits tables of which the rank has no rows.
 std::vector<RankPlan> rank_plans(const PlanProblem&, const std::vector<Placement>&);
 
 }  // namespace hctr

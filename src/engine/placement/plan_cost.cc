@@ -5,7 +5,7 @@
 namespace hctr::plan {
 namespace {
 
-constexpr double kLookup = 64;  // bytes accessed to find the row of a key
+constexpr double kLookup = 64;  // bytes accessed to look up a key
 
 }  // namespace
 
@@ -23,9 +23,9 @@ Load cost(const PlanProblem& problem, const PlanTable& table, size_t slot_number
   if (slot.rows > 0) distinct = std::min(distinct, rows);
   const double travelling = static_cast<double>(table.dim * table.number_bytes) * part;
   const double sent =
-      (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // by every owner for all samples
+      (2 * vectors * travelling + keys * sizeof(int64_t)) * elsewhere;  // sent by every owner for all samples
   const double touched = (keys * (kLookup + 2 * vector) + distinct * 2 * row) * share;
-  const double added = spread ? vectors * vector * elsewhere : 0;  // the partial sums of other owners
+  const double added = spread ? vectors * vector * elsewhere : 0;  // additions of partial sums from other owners
   return {sent / speeds.link + (touched + added) / speeds.rows, rows * row * share};
 }
 
@@ -37,7 +37,7 @@ Load cost_replicated(const PlanProblem& problem, const PlanTable& table, size_t 
   const double distinct = std::min(rows, slot.distinct > 0 ? slot.distinct : keys);
   return {
       rows * vector / problem.speeds.sums + (mine * (kLookup + 2 * vector) + distinct * 2 * row) / problem.speeds.rows,
-      rows * (row + vector)};  // plus the summed gradients
+      rows * (row + vector)};  // includes the buffer of summed gradients
 }
 
 double waiting(const MachineSpeeds& speeds, bool exchanges, bool sums) {

@@ -23,8 +23,8 @@ const T& part(const Json& json, const char* name, const T* (Json::*as)() const, 
   return *value;
 }
 
-/// Checks the replicated slots of a plan: the table must allow them, the pieces of a slot must be replicated together,
-/// and some slot must not be replicated. Errors: Error(config).
+/// Checks the replicated slots of a plan: the table must permit replication, all pieces of a slot must be replicated
+/// together, and at least one slot must not be replicated. Errors: Error(config).
 void expect_slots_on_every_rank(const Placement& placement, const PlanTable& table, const std::string& file) {
   if (!placement.some_replicated()) return;
   if (!table.may_be_replicated || !table.identity_by_slot)

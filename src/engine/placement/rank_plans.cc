@@ -1,4 +1,4 @@
-// The summary of a plan by rank and table.
+// Summarizes a plan by rank and table.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kMost = 9e18;  // the largest number reported
+constexpr double kMost = 9e18;  // the largest number that is reported
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::vector<RankPlan> rank_plans(const PlanProblem& problem, const std::vector<P
       const PlanTable& table = problem.tables[t];
       const Placement& placement = placements.at(t);
       RankPlan share{.rank = rank, .table = table.name, .slots = {}};
-      double rows = 0, bytes = 0;  // double, since users may state sizes of any magnitude
+      double rows = 0, bytes = 0;  // double, because users may state sizes of any magnitude
       bool exchanges = false, sums = false;
       const auto add = [&](const Load& load) {
         share.seconds += load.seconds;
@@ -36,7 +36,7 @@ std::vector<RankPlan> rank_plans(const PlanProblem& problem, const std::vector<P
           continue;
         }
         exchanges = true;
-        int64_t whole = 0, spread = 0;  // pieces
+        int64_t whole = 0, spread = 0;  // number of pieces
         for (int64_t p = 0; p < placement.pieces; ++p) {
           const int64_t number = static_cast<int64_t>(s) * placement.pieces + p;
           if (!placement.holds(rank, number)) continue;

@@ -1,4 +1,4 @@
-// Which rows are replicated on every rank.
+// Selects the rows that are replicated on every rank.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace hctr {
 struct Replication {
   enum class Of {
     none,
-    frequent,  ///< keys listed in a file, or the most frequent ones in the first steps
+    frequent,  ///< keys listed in a file, or the most frequent keys of the first steps
     all,       ///< every row; the table has the direct keys of all ranks
   };
   Of of = Of::none;
-  std::string keys_file;  ///< lists the frequent keys; empty: they are found by counting
-  int64_t steps = 0;      ///< steps in which keys are counted to find them
-  int64_t most_rows = 0;  ///< limit of the frequent rows found
+  std::string keys_file;  ///< file that lists the frequent keys; empty: they are found by counting
+  int64_t steps = 0;      ///< steps in which keys are counted
+  int64_t most_rows = 0;  ///< maximum number of frequent rows to find
 };
 
 }  // namespace hctr

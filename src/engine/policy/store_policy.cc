@@ -8,8 +8,9 @@
 namespace hctr {
 namespace {
 
-/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
-/// before the rows in both are counted.
+/// The maximum number of rows. With eviction, the rows of a batch are inserted before other rows are evicted, and the
+/// shared row counts as one more. With a disk, the rows of a batch are also inserted before rows in memory and on disk
+/// are counted.
 int64_t most_rows_of(const TableSpec& spec, int64_t limit, int64_t batch_keys, bool on_disk) {
   if (limit == 0) return kMostRows;
   if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(limit, kMostRows);

@@ -1,4 +1,5 @@
-// What a table decides about its rows: which keys get one, which rows go, and what happens when the table is full.
+// The policy of a table for its rows: which keys get a row, which rows are removed, and what happens when the table is
+// full.
 #pragma once
 
 #include <cstdint>
@@ -9,56 +10,58 @@
 
 namespace hctr {
 
-/// The rows of a table, the shared one included.
+/// The numbers of rows of a table, including the shared row.
 struct RowCounts {
   int64_t in_memory = 0, on_disk = 0;
   int64_t all() const { return in_memory + on_disk; }
 };
 
-/// Decides from numbers alone: it reads and moves no row, and does not know where rows are. The table asks before and
-/// after a batch, and does what it says.
+/// Decides from row counts alone: StorePolicy neither reads nor moves rows. The table calls the policy before and after
+/// each batch, and carries out the decisions.
 class StorePolicy {
  public:
-  /// `most_batch_keys`: of one batch, ever. `on_disk`: rows may be on a disk. `label`: of the table, in messages.
+  /// `most_batch_keys`: maximum keys of any batch. `on_disk`: rows may be on disk. `label`: the table's name in
+  /// messages.
   StorePolicy(const TableSpec&, int64_t most_batch_keys, bool on_disk, std::string label, const SettingWords&);
 
   const RowPolicy& rules() const { return rules_; }
-  /// Rows that are kept, without the shared one; 0: memory is the limit.
+  /// The row limit without the shared row; 0: only memory limits the rows.
   int64_t limit() const { return limit_; }
-  /// The most rows that exist at any moment.
+  /// The maximum number of rows that exist at any time.
   int64_t most_rows() const { return most_rows_; }
-  /// Whether rows leave where the limit is exceeded; else that is an error.
+  /// Whether rows are removed when the limit is exceeded. If false, exceeding the limit is an error.
   bool rows_may_leave() const { return rules_.when_full != WhenFull::error; }
 
-  // Before a batch of so many keys.
-  /// The most rows after it: `at_most`, or fewer where each batch before it was cut down to the limit.
+  // Calls before a batch.
+  /// The maximum rows after a batch of `batch_keys` keys: `at_most`, or fewer if the previous batches were reduced to
+  /// the limit.
   int64_t most_after(int64_t at_most, int64_t batch_keys) const;
-  /// Notes the most rows that there can be after it.
+  /// Records the maximum rows that can exist after the batch.
   void expect(int64_t at_most) { near_limit_ = beyond(at_most); }
-  /// Rows last seen before the returned step have expired at this step; 0: none leave at this step.
+  /// Rows last seen before the returned step expire at `step`; 0: no row expires at `step`.
   int64_t expired_before(int64_t step) const { return rules_.expired_before(step); }
-  /// Whether a table that was full takes new keys again.
+  /// Whether a full table accepts new keys again.
   bool reopens(int64_t rows) const { return rows < limit_; }
 
-  // After it.
-  /// Whether it may have exceeded the limit: only then its rows need to be counted.
+  // Calls after a batch.
+  /// Whether the batch may have exceeded the limit. If false, the rows need not be counted.
   bool near_limit() const { return near_limit_; }
   bool exceeded(int64_t rows) const { return near_limit_ && beyond(rows); }
-  /// Whether these are more rows than the limit allows, whatever the policy.
+  /// Whether `rows` exceeds the limit, for any policy.
   bool beyond(int64_t rows) const { return limit_ > 0 && rows > most_kept(); }
-  /// Errors: Error(data) when they are. And: when a batch has more different keys than the limit, so that no other row
-  /// could leave for them.
+  /// check(): Error(data) if `rows` exceeds the limit. check_batch(): Error(data) if a batch has more distinct keys
+  /// than the limit, because evicting all other rows would not suffice.
   void check(int64_t rows) const;
   void check_batch(int64_t different_keys) const;
 
-  /// Rows that an eviction removes: down to 15/16 of the limit, or to `staying`, the rows of the batch, if these are
-  /// more. `admitted`: candidates that leave anyway.
+  /// How many rows an eviction removes: down to 15/16 of the limit, or to `staying` (the rows of the batch) if that is
+  /// more. `admitted`: candidates for admission that are removed anyway.
   int64_t rows_to_evict(const RowCounts&, int64_t admitted, int64_t staying) const;
-  /// New rows of a batch that a full table refuses.
+  /// How many new rows of a batch a full table refuses.
   int64_t rows_to_refuse(const RowCounts& rows) const { return rows.all() - most_kept(); }
 
  private:
-  /// Rows that are kept, including the shared one.
+  /// Maximum rows to keep, including the shared row.
   int64_t most_kept() const { return limit_ + rules_.shares_row(); }
 
   const RowPolicy rules_;

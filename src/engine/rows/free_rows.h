@@ -1,4 +1,4 @@
-// Free row numbers of a table, left by evicted rows.
+// Free row numbers of a table: the numbers of evicted rows.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace hctr {
 
-/// Free numbers in ascending order. The lowest are used first, so that equal batches use equal numbers, and those on
-/// the device before those on its host.
+/// A sorted list of free row numbers. The lowest numbers are reused first: equal batches then use equal numbers, and
+/// numbers in device memory are used before numbers in host memory.
 class FreeRows {
  public:
   bool empty() const { return count() == 0; }
   int64_t count() const { return static_cast<int64_t>(numbers_.size() - taken_); }
-  /// Ascending.
+  /// The free numbers, sorted.
   std::span<const int32_t> rows() const { return std::span(numbers_).subspan(taken_); }
-  /// Adds numbers, ascending and not free yet.
+  /// Adds sorted numbers that are not free yet.
   void add(std::span<const int32_t> rows) {
     std::vector<int32_t> all;
     all.reserve(rows.size() + static_cast<size_t>(count()));
@@ -25,7 +25,7 @@ class FreeRows {
     numbers_ = std::move(all);
     taken_ = 0;
   }
-  /// Takes the lowest `count` numbers; at least this many must be free. The result is valid until the next add() or
+  /// Takes the lowest `count` numbers; at least `count` must be free. The result is valid until the next add() or
   /// clear().
   std::span<const int32_t> take(size_t count) {
     taken_ += count;
@@ -37,8 +37,8 @@ class FreeRows {
   }
 
  private:
-  std::vector<int32_t> numbers_;  // ascending
-  size_t taken_ = 0;              // how many have been taken
+  std::vector<int32_t> numbers_;  // sorted
+  size_t taken_ = 0;              // how many of numbers_ have been taken
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Keys outside the ranges of a table with direct keys: reported by kernels, checked by the host.
+// Reports keys outside the ranges of a table with direct keys. Kernels write the reports, and the host checks them.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace hctr {
 
-/// Throws the Error(data) for such a key, of which `what` says where it is.
+/// Throws Error(data) for a key outside its range. `what`: describes the key and its position.
 [[noreturn]] void throw_key_outside(const std::string& label, bool evaluation, const std::string& what,
                                     const SettingWords&);
 
 class KeyReports {
  public:
-  /// `keys`: empty where rows are found by an index, then nothing is reported. `label`: of the table, in messages. All
-  /// outlive it.
+  /// `keys`: empty if rows are found by an index; nothing is reported then. `label`: the table's name in messages. All
+  /// references must outlive this object.
   KeyReports(Runtime&, const DirectKeys& keys, const std::string& label, const SettingWords&);
 
-  /// Where they are reported, on the device and to the host.
+  /// The addresses of a report on the device and on the host.
   struct Report {
     ops::OutOfRangeState* state;
     ops::OutOfRangeKey* host;
@@ -30,7 +30,7 @@ class KeyReports {
     return {reinterpret_cast<ops::OutOfRangeState*>(state_.data()) + evaluation,
             reinterpret_cast<ops::OutOfRangeKey*>(host_.data()) + evaluation};
   }
-  /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
+  /// Errors: Error(data) if a batch so far contained a key outside its range. Does not synchronize.
   void check() const;
   /// Clears the reports. Waits for queued work.
   void forget();

@@ -11,7 +11,8 @@
 namespace hctr {
 namespace {
 
-/// Size of the staging buffer for copies of rows to the host. On a CPU it takes memory from rows.
+/// Bytes of the staging buffer for copies of rows to the host. Smaller on a CPU, where the buffer reduces the memory
+/// for rows.
 int64_t bytes_to_stage(Device device, int64_t largest_row) {
   if (!device.is_cuda()) return (int64_t{64} << 10) + largest_row;
   return std::max(int64_t{4} << 20, (ops::RecordParts::kMost + 2) * largest_row + (int64_t{1} << 10));
@@ -27,7 +28,8 @@ RowArrays::RowArrays(Runtime& runtime, RowMemory& budget, const TableSpec& spec,
       steps_before_(runtime.device(), spec.policy.tracks_last_step() || on_disk ? sizeof(uint32_t) : 0) {
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
               spec.slot_bounds.size(), " initial bounds for ", spec.slots, " slots");
-  // Rows of direct keys have an index if they may be on disk. Checkpoints have them in the order of their keys.
+  // Rows of direct keys need an index if they may be on disk. Checkpoints store rows of direct keys in key order,
+  // without keys.
   const bool has_index = on_disk || spec.direct.empty(), saves_keys = spec.direct.empty();
   data_.dim = spec.dim;
   keys_ = add_column<int64_t>("keys", "i64", has_index, 1);
@@ -171,7 +173,7 @@ void RowArrays::copy_out(const RowColumn& column, std::span<const int32_t> rows,
   const auto bytes = static_cast<size_t>(column.bytes_per_row);
   const size_t whole = staging_->bytes(), block = (whole - 16) / (bytes + sizeof(int32_t));
   HCTR_EXPECT(block > 0, label_, ": rows of ", bytes, " bytes");
-  // Rows come first, aligned; then their numbers.
+  // Staging layout: the rows first, then their row numbers, aligned to 16 bytes.
   auto* numbers = reinterpret_cast<int32_t*>(staging_->data() + (block * bytes + 15) / 16 * 16);
   for (size_t first = 0; first < rows.size(); first += block) {
     const std::span<const int32_t> some = rows.subspan(first, std::min(block, rows.size() - first));

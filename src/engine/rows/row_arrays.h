@@ -1,4 +1,4 @@
-// The arrays of a table with an element per row: their memory, and the pointers for kernels.
+// The arrays of a table with one element per row: their memory, and the pointers for kernels.
 #pragma once
 
 #include <cstddef>
@@ -21,25 +21,25 @@
 
 namespace hctr {
 
-/// Addresses are reserved for the maximum number of rows, so that growing moves nothing and recorded work stays valid.
-/// The index knows which rows exist.
+/// The arrays reserve addresses for the maximum number of rows. Growth moves no data, so recorded work stays valid. The
+/// index determines which rows exist.
 class RowArrays {
  public:
-  /// Reserves addresses for `rows` rows; no row has memory yet. `budget`: counts the numbers of rows; must outlive
-  /// this. `on_disk`: rows may be on disk.
+  /// Reserves addresses for `rows` rows without allocating memory. `budget`: counts the bytes of vectors and optimizer
+  /// states; must outlive this object. `on_disk`: rows may be on disk.
   RowArrays(Runtime&, RowMemory& budget, const TableSpec&, bool on_disk, int64_t rows);
 
   Runtime& runtime() const { return runtime_; }
-  /// "table 'wide' on rank 0".
+  /// Returns "table 'wide' on rank 0".
   static std::string label_of(const TableSpec& spec) { return cat("table '", spec.name, "' on rank ", spec.rank); }
   const std::string& label() const { return label_; }
 
   std::vector<RowColumn>& columns() { return columns_; }
   const std::vector<RowColumn>& columns() const { return columns_; }
   const RowColumn& column(std::string_view name) const;
-  /// The first column that checkpoints have.
+  /// The first column that checkpoints contain.
   const RowColumn& first_saved() const;
-  /// Adds a column that checkpoints do not have.
+  /// Adds a column that checkpoints do not contain.
   void add(RowColumn column) { columns_.push_back(std::move(column)); }
 
   // Pointers for kernels.
@@ -47,47 +47,52 @@ class RowArrays {
   const ops::RowInit& init() const { return init_; }
   const ops::AccessStats& access_stats() const { return access_stats_; }
   int64_t* keys() const { return keys_; }    ///< null: rows are found by arithmetic
-  int32_t* slots() const { return slots_; }  ///< null: rows belong to keys alone, or are found by arithmetic
-  /// With a disk: Fate::leaves for rows evicted to it. Null: no disk.
+  int32_t* slots() const { return slots_; }  ///< null: rows do not depend on slots, or are found by arithmetic
+  /// With a disk tier: Fate::leaves for rows evicted to disk. Null without a disk tier.
   ops::Fate* left() const { return left_; }
-  /// Marks of changed rows; null: not marked.
+  /// Marks of changed rows; null: changes are not marked.
   uint8_t* marks() const { return access_stats_.changed; }
-  /// The place of each row in the last full checkpoint; null unless changed rows are marked and the table has a disk.
+  /// The record number of each row in the last full checkpoint. Null unless changed rows are marked and the table has a
+  /// disk tier.
   int32_t* base_places() const { return base_places_; }
-  /// Sets how rows are found by arithmetic, possibly with places.
+  /// Sets how direct keys are mapped to rows, possibly through places().
   void set_direct(const ops::DirectIndex& direct) { data_.identity.direct = direct; }
-  /// With direct keys, the places of the rows with these numbers: [rows + 1] on the device. Null: rows are at their
-  /// numbers.
+  /// With direct keys: [rows + 1] on the device, the position in the arrays of each row number. Null: position and row
+  /// number are equal.
   const int32_t* places() const { return data_.identity.direct.places; }
-  /// The reverse.
+  /// The inverse of places(): the row number at each position.
   const int32_t* numbers() const { return data_.identity.direct.numbers; }
-  /// The number of steps that access statistics counted before the first step of this run, modulo 2^32, on the device.
+  /// Sets on the device how many steps access statistics counted before the first step of this run, modulo 2^32.
   void set_steps_before(uint32_t steps);
 
-  /// Rows with reserved addresses; rows with memory.
+  /// most_rows(): rows with reserved addresses. capacity(): rows with memory.
   int64_t most_rows() const { return most_rows_; }
   int64_t capacity() const { return capacity_; }
-  /// Allocate memory for all columns but numbers, and for numbers, of which the first `on_device` rows are on the
-  /// device. Errors: Error(device). set_capacity() then confirms that all memory is allocated.
+  /// grow_numbers() allocates vectors and optimizer states, of which the first `on_device` rows are on the device.
+  /// grow_besides_numbers() allocates all other columns. set_capacity() then confirms that all memory is allocated.
+  /// Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void grow_numbers(int64_t rows, int64_t on_device);
   void set_capacity(int64_t rows) { capacity_ = rows; }
-  /// Moves the numbers of all later rows to the host. Waits for the compute stream; see ReservedBuffer.
+  /// Moves vectors and optimizer states of all rows after the first `staying` rows to the host. Waits for the compute
+  /// stream; see ReservedBuffer.
   void move_to_host(int64_t staying);
   bool has_numbers_on_host() const;
-  /// Bytes of numbers on the device.
+  /// Device bytes of vectors and optimizer states.
   int64_t number_bytes_on_device() const;
   int64_t staging_bytes() const { return staging_ ? static_cast<int64_t>(staging_->bytes()) : 0; }
   int64_t mark_bytes() const { return marks_ ? static_cast<int64_t>(marks_->bytes()) : 0; }
 
-  /// Device memory for copies to and from the host; only with marks or a disk.
+  /// Device memory for copies to and from the host. Allocated only with change marks or a disk tier.
   std::span<std::byte> staging() const { return {staging_->data(), staging_->bytes()}; }
-  /// Calls body(context, numbers on the device, count) for parts of a list, and waits for it. Uses staging().
+  /// Calls body(context, row numbers on the device, count) for chunks of a list, and waits for the stream. Uses
+  /// staging().
   void for_listed(StreamRef, std::span<const int32_t> rows,
                   const std::function<void(Context&, const int32_t*, int64_t)>& body) const;
   /// Copies rows of a column to the host. Uses staging().
   void copy_out(const RowColumn&, std::span<const int32_t> rows, std::byte* to) const;
-  /// Copies the bytes from `first` on of a column, in the order of row numbers from row 1, wherever the rows are.
+  /// Copies the bytes from `first` on of a column's array. The array is ordered by row number and starts with row 1,
+  /// independent of the positions of rows.
   void read(StreamRef, const RowColumn&, int64_t first, std::span<std::byte> to) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace hctr {
 
 int RowBits::now() const {
-  constexpr int kOfAPass = 8;  // of the sort
+  constexpr int kOfAPass = 8;  // bits per pass of the radix sort
   const int most = std::bit_width(static_cast<uint64_t>(most_rows_));
   if (!follows_) return most;
   const int in_use = std::bit_width(static_cast<uint64_t>(arrays_.capacity()));
@@ -15,7 +15,7 @@ int RowBits::now() const {
 }
 
 void RowBits::follow_memory() {
-  if (on_disk_) return;  // memory grows when the work of the step is recorded already
+  if (on_disk_) return;  // with a disk, memory grows after the step has been recorded
   follows_ = true;
   recorded_ = now();
 }

@@ -1,4 +1,4 @@
-// How many bits the row numbers of a table have, as sorts of them need it.
+// The number of bits of a table's row numbers, as sorts of row numbers need it.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,17 @@
 
 namespace hctr {
 
-/// Every row number is below 2^now(): now and later, or after follow_memory() until consume_change() returns true.
+/// Every row number is below 2^now(). The value never changes; or, after follow_memory(), it is valid until
+/// consume_change() returns true.
 class RowBits {
  public:
-  /// `most_rows`: the largest number of rows that may be assigned. `arrays` must outlive this object.
+  /// `most_rows`: maximum number of rows that may be assigned. `arrays` must outlive this object.
   RowBits(const RowArrays& arrays, int64_t most_rows, bool on_disk)
       : arrays_(arrays), most_rows_(most_rows), on_disk_(on_disk) {}
 
   int now() const;
-  /// From here on the bits follow the rows that have memory, unless some may be on a disk: a sort of few rows takes
-  /// fewer passes. For tables whose owner asks consume_change() after each batch that rows were reserved for.
+  /// Makes now() follow the number of rows with memory, unless rows may be on disk. A sort of fewer rows needs fewer
+  /// passes. For tables whose owner calls consume_change() after each reservation of rows.
   void follow_memory();
   /// Whether now() has changed since the last call.
   bool consume_change();
@@ -25,7 +26,7 @@ class RowBits {
   const RowArrays& arrays_;
   int64_t most_rows_;
   bool on_disk_, follows_ = false;
-  int recorded_ = 0;  // that recorded work has
+  int recorded_ = 0;  // the bits in recorded work
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// One of the arrays of a table.
+// A column of a table: an array with one element per row.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,20 @@
 
 namespace hctr {
 
-/// An array of a table with an element per row.
+/// An array of a table with one element per row.
 struct RowColumn {
   ReservedBuffer memory;
   int64_t bytes_per_row;
-  std::string name, type;  // in checkpoints
+  std::string name, type;  // as in checkpoints
   int64_t elements_per_row;
-  bool numbers;                                                     // may be in host memory
-  bool saved = true;                                                // in checkpoints
-  bool fixed() const { return name == "keys" || name == "slots"; }  // unchanged while the row has its number
+  // vectors or optimizer states, which may be in host memory
+  bool numbers;
+  bool saved = true;                                                // whether checkpoints contain the column
+  bool fixed() const { return name == "keys" || name == "slots"; }  // constant while the row keeps its number
   std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
   std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
   size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
-  /// The same, in allocation units of the device; 0 for no rows.
+  /// bytes_to(rows), rounded up to the allocation granularity of the device; 0 for no rows.
   size_t granules_to(int64_t rows) const {
     const size_t granularity = memory.granularity();
     return rows == 0 ? 0 : (bytes_to(rows) + granularity - 1) / granularity * granularity;

@@ -1,32 +1,34 @@
-// Numbers of rows in each kind of memory.
+// Counts of rows and bytes per memory tier.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr {
 
-/// Use of a disk by a table, and traffic since the run began.
+/// Disk use of a table, and its traffic since the run began.
 struct DiskUse {
-  int64_t rows = 0, bytes = 0;      ///< there now
-  int64_t written = 0, read = 0;    ///< rows, also for files
-  int64_t needed = 0, brought = 0;  ///< distinct rows of training batches since some are on disk; those fetched
-  int64_t ahead = 0;                ///< rows that look_ahead() has found on disk
-  int64_t read_ahead = 0;           ///< those of `read` that look_ahead() had read
-  int64_t moved = 0;                ///< rows rewritten to be contiguous
-  double seconds = 0;               ///< waiting time of steps, evaluations and files
-  bool unwritten = false;           ///< whether records are still being written
-  int64_t free_places = 0;          ///< places of evicted rows that are not reused
-  int64_t into_places = 0;          ///< rows that reused such a place, including new ones
-  int64_t moved_up = 0;             ///< rows moved in memory to close gaps
-  int64_t index_builds = 0;         ///< rebuilds of the index
-  int64_t waits_to_leave = 0;       ///< evictions that waited for all queued steps
+  int64_t rows = 0, bytes = 0;    ///< currently on disk
+  int64_t written = 0, read = 0;  ///< rows written and read, including reads for files
+  /// distinct rows in training batches since the first eviction, and how many of them were promoted
+  int64_t needed = 0, brought = 0;
+  int64_t ahead = 0;           ///< rows that look_ahead() found on disk
+  int64_t read_ahead = 0;      ///< rows of `read` that look_ahead() had read in advance
+  int64_t moved = 0;           ///< rows moved within the file by compaction
+  double seconds = 0;          ///< time for which steps, evaluations and files waited
+  bool unwritten = false;      ///< whether record writes are pending
+  int64_t free_places = 0;     ///< row numbers of evicted rows that are not reused yet
+  int64_t into_places = 0;     ///< rows that reused such a row number, including new rows
+  int64_t moved_up = 0;        ///< rows moved in memory to close gaps
+  int64_t index_builds = 0;    ///< rebuilds of the index
+  int64_t waits_to_leave = 0;  ///< evictions that waited for all queued steps
 };
 
-/// Rows with numbers in host memory, and the bytes of these numbers.
+/// Rows whose vectors and optimizer states are in host memory, and the bytes of these vectors and states.
 struct HostRows {
   int64_t rows = 0, bytes = 0;
-  int64_t moved = 0;  ///< rows moved from the host to the device because of their use
-  /// Occurrences of keys in training batches since rows are in host memory, and those whose rows were on the device.
+  int64_t moved = 0;  ///< rows moved from the host to the device because of frequent use
+  /// reads: occurrences of keys in training batches since the first row is in host memory. reads_on_device: how many of
+  /// these occurrences found their row on the device.
   int64_t reads = 0, reads_on_device = 0;
   HostRows operator+(const HostRows& other) const {
     return {rows + other.rows, bytes + other.bytes, moved + other.moved, reads + other.reads,
@@ -34,16 +36,16 @@ struct HostRows {
   }
 };
 
-/// Bytes on the device: numbers of rows, and everything else that a budget counts there.
+/// Bytes on the device as the budget counts them. numbers: vectors and optimizer states; besides: everything else.
 struct DeviceBytes {
   int64_t numbers = 0, besides = 0;
   DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }
 };
 
-/// The last full checkpoint.
+/// The last full checkpoint of a table.
 struct BaseCheckpoint {
-  int64_t iteration, rows;  ///< rows: those of its rows that still exist
-  bool keys_moved = false;  ///< some of them have other keys now
+  int64_t iteration, rows;  ///< rows: how many rows of the checkpoint still exist
+  bool keys_moved = false;  ///< whether some row numbers now belong to other keys
 };
 
 }  // namespace hctr

@@ -39,7 +39,7 @@ RowIndex::Progress RowIndex::wait_for_all() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   const Progress now = progress();
-  batches_ = now.batches;  // nothing is queued
+  batches_ = now.batches;  // no batch is queued any more
   return now;
 }
 
@@ -67,7 +67,7 @@ void RowIndex::set_bytes(std::ptrdiff_t offset, const void* value, size_t bytes)
 }
 
 bool RowIndex::has_room(int64_t keys) const {
-  // Each row added since marks were counted reused a mark, or took an empty entry while its old place is still counted.
+  // Conservative: a row added since read_marks() either took an empty entry, or reused a mark that marks_ still counts.
   return keys <= most_keys() && keys + marks_ <= entry_count_ / 8 * 7;
 }
 

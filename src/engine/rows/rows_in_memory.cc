@@ -33,7 +33,7 @@ RowsInMemory::RowsInMemory(Runtime& runtime, RowMemory& budget, const TableSpec&
 void RowsInMemory::grow_besides_numbers(int64_t rows) {
   arrays_.grow_besides_numbers(rows);
   if (removes_)
-    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
+    index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal uses the index memory as scratch
 }
 
 void RowsInMemory::open(int64_t rows) {
@@ -62,7 +62,8 @@ void RowsInMemory::add_shared_row(const std::string& name) {
   init.key = random_key(runtime_.options().seed, random_stream("shared row:" + name));
   init.slot_bounds = nullptr;
   Context ctx(runtime_, runtime_.compute_stream());
-  zero_bytes(ctx.stream(), arrays_.keys() + 1, sizeof(int64_t));  // the row's random numbers are those of key 0
+  // key 0 seeds the random initial values of the shared row
+  zero_bytes(ctx.stream(), arrays_.keys() + 1, sizeof(int64_t));
   if (arrays_.slots()) zero_bytes(ctx.stream(), arrays_.slots() + 1, sizeof(int32_t));
   index_.set(&ops::IndexState::rows, uint32_t{1});
   ops::init_new_rows(ctx, index_.view(), init, arrays_.data());
@@ -90,11 +91,11 @@ void RowsInMemory::assign(std::span<const int64_t> keys, std::span<const int32_t
 }
 
 int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, RowFollower& follower) {
-  ops::IndexState now = index_.state();  // waits
+  ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, free_rows = free_.count();
   Context ctx(runtime_, runtime_.compute_stream());
   HCTR_EXPECT(rows <= arrays_.capacity(), arrays_.label(), ": ", rows, " rows, capacity ", arrays_.capacity());
-  // The index is rebuilt below, so its memory can serve as scratch, where a policy has had it reserved.
+  // The index is rebuilt below, so its memory can serve as scratch if it is large enough.
   const size_t bytes = ops::removal_bytes(ctx.device(), rows);
   const Buffer own(ctx.device(), bytes <= index_.bytes() ? 0 : bytes);
   const ops::RemovalMemory memory(own.bytes() == 0 ? index_.scratch() : own.data(), rows);
@@ -104,7 +105,7 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
     copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
-  } catch (const Error&) {  // the rows are as they were, and the index is to be too
+  } catch (const Error&) {  // the rows are unchanged; restore the index, whose memory was scratch
     index_.build();
     throw;
   }
@@ -112,8 +113,8 @@ int64_t RowsInMemory::remove(const RowsOfBatch& batch, const Choose& choose, Row
   ops::plan_moves(ctx, rows, memory, moves);
   for (RowColumn& column : arrays_.columns()) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
-    // Freed rows are zeroed, since rows that are assigned later expect new memory. With a disk, where rows come and go,
-    // all numbers of rows are written when they get a key.
+    // Zero the freed rows, because rows that are assigned later expect zeroed memory. With a disk tier, vectors and
+    // optimizer states are written whenever a row gets a key, and need no zeroing.
     if (column.numbers && arrays_.init().all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));

@@ -1,4 +1,4 @@
-// The rows of a table in memory: arrays with an element per row, the index that finds them, and how both grow.
+// The rows of a table in memory: arrays with one element per row, the index that finds rows, and the growth of both.
 #pragma once
 
 #include <algorithm>
@@ -19,36 +19,37 @@
 
 namespace hctr {
 
-/// The prepared batch for which rows are removed. Its row numbers are updated.
+/// The prepared batch during which rows are removed. Its row numbers are updated.
 struct RowsOfBatch {
   int32_t* rows = nullptr;  // [count]
   int64_t count = 0;
-  int32_t instead = 0;           // the row number in place of removed rows
-  uint64_t* replaced = nullptr;  // on the device: incremented for each of those
+  int32_t instead = 0;           // replaces the row numbers of removed rows
+  uint64_t* replaced = nullptr;  // device counter, incremented for each replaced row number
 };
 
-/// Data with an element per row that is kept elsewhere, and follows rows that get other numbers.
+/// Per-row data that is stored elsewhere and must be moved when rows are renumbered.
 class RowFollower {
  public:
   virtual ~RowFollower() = default;
-  /// The moves of a removal, which there were `rows` rows before. On the stream of the context.
+  /// Applies the moves of a removal on the context's stream. `rows`: number of rows before the removal.
   virtual void follow(Context&, const ops::RowMoves&, int64_t rows) = 0;
 };
 
-/// Rows 1 to arrays().capacity() can be assigned; row 0 is "no row". Address ranges for all memory of the device are
-/// reserved at construction, so that growing moves nothing and recorded work stays valid. Knows nothing of limits, of
-/// memory of the host or of disks: others decide which rows get memory, come and leave.
+/// Rows 1 to arrays().capacity() can be assigned; row 0 means "no row". The address ranges of all device memory are
+/// reserved at construction. Growth moves no data, so recorded work stays valid. The callers handle row limits, host
+/// memory and disks. The callers decide which rows get memory, and which rows are added or removed.
 class RowsInMemory {
  public:
   struct Sizes {
-    int64_t most_rows = 0;      ///< that may be assigned
-    int64_t addresses = 0;      ///< rows that addresses are reserved for
-    int64_t batch_keys = 0;     ///< most keys of one batch
-    int64_t batches_ahead = 0;  ///< batches that may be queued when memory for one more is reserved
-    bool on_disk = false;       ///< rows may be on a disk
-    bool removes = false;       ///< rows are removed, by a policy or for a disk
+    int64_t most_rows = 0;      ///< maximum rows that may be assigned
+    int64_t addresses = 0;      ///< rows for which addresses are reserved
+    int64_t batch_keys = 0;     ///< maximum keys of one batch
+    int64_t batches_ahead = 0;  ///< batches that may be queued when the next batch reserves memory
+    bool on_disk = false;       ///< whether rows may be on disk
+    bool removes = false;       ///< whether a policy removes rows or a disk tier evicts them
   };
-  /// `keys`: those that rows are found for by arithmetic; empty: by the index. `budget` outlives this.
+  /// `keys`: the direct keys, whose rows are found by arithmetic; empty: the index finds rows. `budget` must outlive
+  /// this object.
   RowsInMemory(Runtime&, RowMemory& budget, const TableSpec&, DirectKeys keys, const Sizes&);
   RowsInMemory(const RowsInMemory&) = delete;
   RowsInMemory& operator=(const RowsInMemory&) = delete;
@@ -58,47 +59,48 @@ class RowsInMemory {
   RowIndex& index() { return index_; }
   const RowIndex& index() const { return index_; }
   const DirectKeys& direct_keys() const { return keys_; }
-  /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
-  /// disk.
+  /// The arithmetic index of a table in which every row exists from the start. nullopt if rows are added with their
+  /// keys, or may be on disk.
   std::optional<ops::DirectIndex> direct() const {
     return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
   }
-  /// Numbers that the index counts and no row has now.
+  /// Row numbers that the index counts but no row uses.
   FreeRows& free_places() { return free_; }
   const FreeRows& free_places() const { return free_; }
   RowBits& bits() { return bits_; }
   const RowBits& bits() const { return bits_; }
 
   struct Batches {
-    int64_t keys;   ///< most of one batch: at most TableSpec::most_key_capacity
+    int64_t keys;   ///< maximum keys of one batch, at most TableSpec::most_key_capacity
     int64_t ahead;  ///< batches that may be queued
-    /// The most keys of all batches that may be queued, and of one more.
+    /// Maximum keys of all queued batches and one more batch.
     int64_t ring_keys() const { return (ahead + 1) * keys; }
-    /// Raises the maximum.
+    /// Raises the maximum keys of one batch to `most`.
     void grow(int64_t most) { keys = std::max(keys, most); }
   };
   Batches& batches() { return batches_; }
   const Batches& batches() const { return batches_; }
   int64_t most_rows() const { return most_rows_; }
 
-  /// The two ends of growth: metadata of `rows` rows get memory; then RowArrays::grow_numbers(); open() then lets them
-  /// be assigned. Errors: Error(device).
+  /// First and last step of growth: grow_besides_numbers() allocates the metadata of `rows` rows, then
+  /// RowArrays::grow_numbers() allocates vectors and optimizer states, then open() permits the rows to be assigned.
+  /// Errors: Error(device).
   void grow_besides_numbers(int64_t rows);
   void open(int64_t rows);
 
-  // The first rows, which have memory.
-  /// All rows of direct keys exist, with initial values. Waits for queued work.
+  // Create the first rows. Their memory must be allocated.
+  /// Creates all rows of direct keys with initial values. Waits for queued work.
   void create_all();
-  /// Row 1 belongs to no key, but to all that get no row of their own. `name`: of the table.
+  /// Creates row 1 as the shared row, which all keys without an own row use. `name`: of the table.
   void add_shared_row(const std::string& name);
-  /// Assigns rows 1, 2, ... to these keys in their order, with initial values. There is no other row, and the index has
-  /// entries for them. `slots` is empty if rows belong to keys alone. Waits for queued work.
+  /// Assigns rows 1, 2, ... to these keys in order, with initial values. No other row may exist, and the index must
+  /// have entries for the keys. `slots` is empty if rows do not depend on slots. Waits for queued work.
   void assign(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
-  /// Waits for queued work, which may be no more than the preparation of `batch`, and removes the rows that `choose`
-  /// marks. The remaining rows are renumbered 1 to n, and there are no free places. Returns the number of removed rows;
-  /// rows that had left their places before do not count.
+  /// Removes the rows that `choose` marks, and renumbers the remaining rows 1 to n without gaps. Waits for queued work,
+  /// which must be at most the preparation of `batch`. Returns the number of removed rows; rows that were evicted
+  /// before do not count.
   int64_t remove(const RowsOfBatch& batch, const Choose& choose, RowFollower&);
 
  private:

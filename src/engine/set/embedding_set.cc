@@ -11,7 +11,7 @@ namespace hctr {
 
 namespace {
 
-/// Checked before any rank waits for others on its device.
+/// Checks options on all ranks before any rank waits for other ranks on its device.
 void check_on_all_ranks(const EmbeddingOptions& options) {
   const auto check = [&] {
     check_options(options);
@@ -36,12 +36,12 @@ EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
-  // The other ranks may be in a call, or come to one, in which they would wait for this one.
+  // Other ranks may be in a call, or enter one later, that would wait for this rank.
   if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
     state_->comms.device->abort(Error(Kind::comm, "it ended with an error, together with its embedding set"));
   if (state_->allocator && state_->options.gpu >= 0) try {
-      state_->runtime.compute_stream().synchronize();  // work that uses the memory
-    } catch (const Error&) {                           // an error of that work
+      state_->runtime.compute_stream().synchronize();  // wait for work that uses the memory
+    } catch (const Error&) {                           // ignore an error of that work
     }
   state_.reset();
 }
@@ -121,7 +121,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
         "record them");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
-  // A replay uses the buffer of its recording.
+  // A replay must use the buffer of its recording.
   state_->reserved_buffer = state_->recorded_buffer ? *state_->recorded_buffer : state_->free_buffer();
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }

@@ -1,4 +1,4 @@
-// Rows and files of an EmbeddingSet, between batches.
+// Access to the rows and files of an EmbeddingSet between batches.
 #include "engine/set/set_batches.h"
 #include "engine/set/set_state.h"
 #include "hctr/embedding.h"
@@ -46,10 +46,11 @@ std::map<std::string, int64_t> EmbeddingSet::counts(const std::string& table) {
 
 namespace {
 
-/// Passes blocks on in the form of the public interface. `states`: number of requested states per row.
+/// Returns a function that passes blocks to `sink` as the public type TableRows. `states`: number of requested states
+/// per row.
 std::function<void(const RowBlock&)> passing(int states, const std::function<void(const TableRows&)>& sink) {
   return [states, &sink](const RowBlock& block) {
-    const AllocatorScope of_callers(nullptr);  // memory that the sink allocates does not belong to the set
+    const AllocatorScope of_callers(nullptr);  // the sink's allocations must not use the set's allocator
     TableRows rows{block.keys, block.vectors, {}};
     for (int s = 0; s < states; ++s) rows.states.push_back(block.states[s]);
     sink(rows);
@@ -120,7 +121,7 @@ void EmbeddingSet::note_exported() {
 
 namespace {
 
-/// Errors: Error(usage) if the lists do not fit each other or the table.
+/// Converts TableRows to a RowBlock. Errors: Error(usage) if the lists do not match each other or the table.
 RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
   const auto count = static_cast<int64_t>(rows.keys.size());
   const auto expect = [&](const char* what, size_t have, int64_t dim) {

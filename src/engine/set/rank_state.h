@@ -1,4 +1,4 @@
-// A rank of a group that shares the tables of embedding sets.
+// A rank of a group of ranks that shares the tables of embedding sets.
 #pragma once
 
 #include <memory>
@@ -23,24 +23,25 @@ struct EmbeddingRank::State {
   int rank = 0;
 
   State(std::shared_ptr<Group> of, int number) : group(std::move(of)), rank(number) {}
-  /// From now on the others do not wait for it.
+  /// Marks the rank as failed, so other ranks stop waiting for it.
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 };
 
-/// The action that an error on all ranks names.
+/// Names the failed action in messages of errors on all ranks.
 inline constexpr const char* kUsingEmbeddings = "using embeddings";
 
-/// The communicators of a set on this rank; null for a group of one, or none. `host` exchanges host values: GPU
-/// communicators time out on the interval between calls, and a caller may take long between calls.
+/// The communicators of a set on this rank; null for a single rank. `host` exchanges host values, because a GPU
+/// communicator would time out if the caller takes long between two calls.
 struct SetCommunicators {
   std::unique_ptr<Communicator> device, host;
 };
-/// Collective on GPUs. Errors: Error(comm); Error(device) where this build cannot join GPUs.
+/// Collective on GPUs. Errors: Error(comm); Error(device) if this build has no NCCL for several GPUs.
 SetCommunicators make_communicators(const EmbeddingRank&, Device);
 
-/// Collective. Runs body(), which makes no collective calls and may take long, and throws the error of any rank on all.
+/// Collective. Runs body() without a time limit; body() must not make collective calls. If any rank fails, every rank
+/// throws.
 template <class Body>
 void agree_without_limit(Communicator& host, const Body& body) {
   std::optional<Error> own;

@@ -62,7 +62,7 @@ ops::KeyType key_type(const EmbeddingFeature& feature, ElementType type) {
   refuse_call(cat("keys of feature '", feature.name, "' are f32: i32, u32, i64 or u64"));
 }
 
-/// On the CPU, where reading them costs little.
+/// Called only on a CPU, where reading offsets is cheap.
 void check_offsets(const EmbeddingFeature& feature, const ops::FeatureBags& bags) {
   const auto at = [&](int64_t b) {
     return bags.wide ? static_cast<const int64_t*>(bags.offsets)[b] : static_cast<const int32_t*>(bags.offsets)[b];

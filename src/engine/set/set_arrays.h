@@ -1,4 +1,4 @@
-// Checks a caller's options and arrays, as far as the host can.
+// Checks the options and arrays of the library's caller, as far as the host can.
 #pragma once
 
 #include <span>
@@ -9,23 +9,24 @@
 
 namespace hctr {
 
-/// Throws Error(usage).
+/// Throws Error(usage) with this text.
 [[noreturn]] void refuse_call(const std::string& what);
 
-/// Errors: Error(usage) naming what does not fit.
+/// Errors: Error(usage) naming the invalid option.
 void check_options(const EmbeddingOptions&);
-/// The table index of each feature.
+/// Returns the table index of each feature.
 std::vector<size_t> tables_of_features(const EmbeddingOptions&);
 
-/// The keys of each feature. Errors: Error(usage); on a CPU also where offsets decrease, and Error(data) for a row
-/// number that does not exist.
+/// Returns the keys of each feature. Errors: Error(usage). On a CPU also Error(usage) for decreasing offsets, and
+/// Error(data) for a row number that does not exist.
 std::vector<ops::FeatureBags> checked_bags(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                                            std::span<const FeatureKeys>);
-/// Errors: Error(usage) for vectors without memory, or with too small a stride. `counts`: keys of each feature.
+/// Errors: Error(usage) for vectors without memory or with a stride below `dim`. `counts`: number of keys of each
+/// feature.
 void check_vectors(const EmbeddingOptions&, std::span<const size_t> table_of, int64_t samples,
                    std::span<const int64_t> counts, std::span<const PlacedVectors>);
 
-/// The vectors of each feature, as given: a stride of 0 stays 0.
+/// Converts the vectors of each feature; a stride of 0 stays 0.
 template <class T>
 std::vector<PlacedVectors> placed(std::span<const FeatureVectors<T>> vectors) {
   std::vector<PlacedVectors> all;

@@ -59,7 +59,7 @@ struct EmbeddingSet::State {
 
   static constexpr int64_t kFirstKeys = 4096;
 
-  /// Wraps each call of the set.
+  /// Created at the start of each call: saves the current device and selects the set's allocator.
   struct Call {
     explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
     CurrentDevice device;
@@ -70,13 +70,13 @@ struct EmbeddingSet::State {
     Batch number;
     int buffer;
     int64_t samples;
-    bool empty;  // on all ranks
+    bool empty;  // whether the batch is empty on all ranks
     bool forwarded = false;
-    std::vector<int64_t> counts;  // of each feature
+    std::vector<int64_t> counts;  // [feature]: number of keys
   };
 
   bool on_several() const { return comms.host != nullptr; }
-  /// Runs body(), which makes no collective calls; an error of one rank is thrown on all.
+  /// Runs body(), which must not make collective calls. If any rank fails, every rank throws.
   template <class Body>
   void agreed(const Body& body) {
     if (!on_several()) return body();
@@ -98,7 +98,8 @@ struct EmbeddingSet::State {
     runtime.compute_stream().synchronize();
     return state;
   }
-  /// Calls body(context, table) for each table. On a GPU their kernels start together, unless the host takes part.
+  /// Calls body(context, table) for each table. On a GPU the kernels of all tables are merged, unless the host takes
+  /// part (disk tier).
   template <class Body>
   void each_table(const Body& body) {
     Lockstep together(context(), options.gpu >= 0 && !runtime.row_memory().has_disk());
@@ -123,11 +124,11 @@ struct EmbeddingSet::State {
     agreed([&] { t = idle_number(name); });
     return t;
   }
-  /// The spec of this rank's rows.
+  /// The spec of table `t` for this rank's rows.
   const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
   void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
   std::vector<TableOnRank> saved_tables();
-  /// A table on one rank, with nothing queued.
+  /// A table on one rank. No batch may be in progress.
   EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 
   std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {
@@ -161,7 +162,7 @@ struct EmbeddingSet::State {
         refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
                         options.tables[t].name, "' without reserve_lookup() for that many"));
   }
-  /// On the host: reserves memory for the rows of the next batch.
+  /// Reserves memory for the rows of the next batch. Runs on the host.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
     const std::vector<int64_t> keys = keys_of_tables(counts);
     for (size_t t = 0; t < tables.size(); ++t) {
@@ -209,7 +210,7 @@ struct EmbeddingSet::State {
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
   }
-  /// A buffer that neither a batch in progress nor recorded work uses.
+  /// Returns a buffer that is used neither by a batch in progress nor by recorded work.
   int free_buffer() const {
     for (int buffer = 0; buffer <= options.batches; ++buffer)
       if (buffer != recorded_buffer &&
@@ -235,7 +236,7 @@ struct EmbeddingSet::State {
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
   }
-  /// Ends a batch whose forward() has failed, even if later batches exist. Its rows stay.
+  /// Ends a batch whose forward() has failed, even if later batches exist. The batch's rows stay.
   void abandon(Batch batch) {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
@@ -261,18 +262,18 @@ struct EmbeddingSet::State {
 
   EmbeddingOptions options;
   std::shared_ptr<DeviceAllocator> allocator;  // null: the driver allocates
-  std::vector<size_t> table_of;                // of each feature
+  std::vector<size_t> table_of;                // [feature]: table index
   Runtime runtime;
-  Buffer step;                                    // StepState
-  SetCommunicators comms;                         // null: on one rank
-  std::vector<std::unique_ptr<SetTable>> tables;  // on one rank
-  std::unique_ptr<SharedSet> shared;              // on several
-  bool all_threw = false;                         // whether all ranks have thrown the last error
+  Buffer step;                                    // a StepState on the device
+  SetCommunicators comms;                         // null on a single rank
+  std::vector<std::unique_ptr<SetTable>> tables;  // used on a single rank
+  std::unique_ptr<SharedSet> shared;              // used on several ranks
+  bool all_threw = false;                         // whether the last error was thrown on all ranks
   bool one_at_a_time = false;
   std::deque<Under> under_way;
   Batch last_batch = 0;
   int64_t host_step = 0;
-  std::optional<int> reserved_buffer, recorded_buffer;  // of reserve(), and of work that may be replayed
+  std::optional<int> reserved_buffer, recorded_buffer;  // the buffers of reserve() and of work that may be replayed
 };
 
 }  // namespace hctr

@@ -37,10 +37,10 @@ int64_t ample(int64_t needed, int64_t have) { return needed > have ? needed + ne
 void SetInput::reserve(Runtime& runtime, const TableFeatures& features, int64_t wanted_samples, int64_t wanted_keys,
                        int64_t most_keys) {
   if (fits(wanted_samples, wanted_keys)) return;
-  runtime.compute_stream().synchronize();  // work that uses the old memory
+  runtime.compute_stream().synchronize();  // queued work uses the old memory
   SetInput to{.samples = ample(wanted_samples, samples),
               .keys = std::min(ample(wanted_keys, keys), std::max(wanted_keys, most_keys))};
-  *this = {};  // old and new memory at once might not fit
+  *this = {};  // free the old memory first: both might not fit
   const int64_t count = features.count(), dim = features.dim, largest = features.with_max();
   const bool plain = features.plain, weighted = features.weighted();
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };

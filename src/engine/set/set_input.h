@@ -1,4 +1,4 @@
-// The keys of a batch of one table as the caller has given them, and the lists derived from them.
+// The keys of a batch of one table as passed by the caller, and the lists derived from the keys.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace hctr {
 
 /// A feature of a table.
 struct TableFeature {
-  size_t number = 0;  ///< index in the set
+  size_t number = 0;  ///< index of the feature in the set
   std::string name;
   ops::BagPooling pooling = ops::BagPooling::sum;
   bool weighted = false;
 };
 
-/// The location of a feature's vectors, or of their gradients.
+/// The memory of a feature's vectors, or of their gradients.
 struct PlacedVectors {
   float* data = nullptr;
   int64_t stride = 0;
@@ -34,7 +34,7 @@ struct TableFeatures {
   int64_t dim = 0;
   bool plain = false;  ///< see SetTable
   bool weighted() const;
-  int64_t with_max() const;  ///< number of features pooled by the largest element
+  int64_t with_max() const;  ///< number of features with max pooling
   int64_t count() const { return static_cast<int64_t>(all.size()); }
 };
 
@@ -43,19 +43,19 @@ struct SetInput {
   Arena arena{};
   int64_t* of_keys = nullptr;  // [keys]
   int32_t* offsets = nullptr;  // [features * samples + 1]
-  float* weights = nullptr;    // [keys], for a table with weighted features
-  int32_t* numbers = nullptr;  // [keys] 0, 1, 2, ...; for a table that is not plain
-  float* gradients = nullptr;  // [keys, dim], for a table that is not plain; otherwise [samples, features, dim]
-  int32_t* chosen = nullptr;   // [samples, dim] for each feature with max
-  // The current batch:
+  float* weights = nullptr;    // [keys]; only for a table with weighted features
+  int32_t* numbers = nullptr;  // [keys]: 0, 1, 2, ...; only for a table that is not plain
+  float* gradients = nullptr;  // [samples, features, dim] for a plain table, otherwise [keys, dim]
+  int32_t* chosen = nullptr;   // [samples, dim] for each feature with max pooling
+  // The next members describe the current batch.
   int64_t batch_samples = 0, batch_keys = 0;
-  std::vector<int64_t> most;  // maximum keys of each feature
+  std::vector<int64_t> most;  // [feature]: maximum keys
 
   bool fits(int64_t samples_given, int64_t keys_given) const { return samples_given <= samples && keys_given <= keys; }
-  /// On the host: reserves memory for a batch. `most_keys`: maximum of any batch. Waits for queued work if it must
-  /// reallocate.
+  /// Reserves memory for a batch. Runs on the host. `most_keys`: maximum keys of any batch. Waits for queued work if
+  /// memory must be reallocated.
   void reserve(Runtime&, const TableFeatures&, int64_t batch_samples, int64_t batch_keys, int64_t most_keys);
-  /// Writes the keys of each feature, feature after feature.
+  /// Writes the keys and offsets of all features, ordered by feature.
   void place(Context&, const TableFeatures&, int64_t batch_samples, std::span<const ops::FeatureBags>);
 
   ops::BagList bags_of(const TableFeatures&, size_t feature, const int32_t* rows) const;
@@ -63,12 +63,13 @@ struct SetInput {
   Tensor vectors_of(Device, const TableFeatures&, size_t feature, const PlacedVectors&) const;
 };
 
-/// Whether all features are pooled by the same sum, without weights: then they are the slots of one batch of a table.
+/// Whether all features are pooled by the same combiner without weights. Such features are the slots of one batch of a
+/// table.
 bool pooled_alike(const std::vector<TableFeature>&);
-/// Their common combiner; sum if they differ.
+/// The common combiner of the features; sum if they differ.
 ops::Combiner combiner_of(const std::vector<TableFeature>&);
 
-/// A capacity above the current need, so that slowly growing batches do not reallocate each time.
+/// Returns a capacity above the current need, so that slowly growing batches do not reallocate every time.
 int64_t ample(int64_t needed, int64_t have);
 
 }  // namespace hctr

@@ -10,7 +10,7 @@ namespace {
 
 using Where = EmbeddingPlacement::Where;
 
-/// The bytes of the rows that are known before any batch.
+/// Bytes of the rows whose number is known before any batch.
 double bytes_known(const EmbeddingTableOptions& table) {
   const int64_t bytes = table.format == EmbeddingTableOptions::Format::f32 ? 4 : 2;
   return static_cast<double>(std::max(table.rows, table.most_rows)) * static_cast<double>(table.dim * bytes);
@@ -57,7 +57,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
   std::stable_sort(largest_first.begin(), largest_first.end(),
                    [&](size_t a, size_t b) { return bytes_known(options.tables[a]) > bytes_known(options.tables[b]); });
   std::vector<double> load(static_cast<size_t>(ranks), 0);
-  // tables with a stated size come first: the others are distributed around them
+  // Place tables with an assigned rank first, so that the other tables balance the remaining load.
   for (const size_t t : largest_first) {
     const EmbeddingTableOptions& table = options.tables[t];
     places[t].where = where_of(table, all / ranks);
@@ -70,7 +70,7 @@ std::vector<TablePlace> places_of(const EmbeddingOptions& options, int ranks) {
     if (places[t].where != Where::whole || table.placement.rank >= 0) continue;
     const auto least = std::min_element(load.begin(), load.end());
     places[t].owner = static_cast<int>(least - load.begin());
-    *least += std::max(bytes_known(table), 1.0);  // tables of unknown size are distributed in turn
+    *least += std::max(bytes_known(table), 1.0);  // at least 1, so that tables of unknown size are spread round-robin
   }
   return places;
 }

@@ -11,18 +11,19 @@
 
 namespace hctr {
 
-/// Errors: Error(usage) naming table, option and its valid values.
+/// Errors: Error(usage) naming the table, the option and its valid values.
 ops::Optimizer rule_of(const EmbeddingTableOptions&);
-/// The spec of a table with this many features, without batch sizes. Errors: likewise.
+/// Returns the spec of a table with `features` features, without batch sizes. Errors: those of rule_of().
 TableSpec spec_of(const EmbeddingTableOptions&, int64_t features);
 
 ops::BagPooling pooling_of(Pooling);
-/// Errors: Error(device) if there is no such GPU.
+/// Errors: Error(device) if the GPU does not exist.
 Device device_of(const EmbeddingOptions&);
 RuntimeOptions runtime_options(const EmbeddingOptions&);
-/// Null: the driver allocates. Errors: Error(usage) if only one of allocate and free is given.
+/// Returns null if the driver allocates. Errors: Error(usage) if only one of `allocate` and `free` is set.
 std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions&);
-/// Whether the rows of the table have a fixed size from the start, and stay on the device.
+/// Whether the table's rows can come from the caller's allocator: their number is fixed from the start, and they stay
+/// on the device.
 bool rows_from_allocator(const EmbeddingOptions&, const EmbeddingTableOptions&);
 
 }  // namespace hctr

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kWhat = "embedding set";
 
-/// The options that must match when a state is loaded: all that affect the results of a table.
+/// The options that must match when a state is loaded: all options that affect the results of a table.
 Json about(const EmbeddingTableOptions& table) {
   const EmbeddingOptimizer& o = table.optimizer;
   Json json{Json::Object{}};
@@ -42,7 +42,7 @@ Json about(const EmbeddingOptions& options) {
   return json;
 }
 
-/// The location of each table's rows on several ranks; null on one.
+/// The placement of each table on several ranks, as JSON.
 Json places_json(const std::vector<TableOnRank>& tables) {
   Json::Array places;
   for (const TableOnRank& table : tables)
@@ -50,7 +50,7 @@ Json places_json(const std::vector<TableOnRank>& tables) {
   return places;
 }
 
-/// Runs body() on every rank. If it throws on one, all ranks throw that error. body() makes no collective calls.
+/// Runs body() on every rank; body() must not make collective calls. If any rank fails, every rank throws.
 template <class Body>
 void on_all_ranks(Communicator* comm, const Body& body) {
   if (!comm) return body();
@@ -60,7 +60,7 @@ void on_all_ranks(Communicator* comm, const Body& body) {
 int rank_in(const Communicator* comm) { return comm ? comm->rank() : 0; }
 int ranks_of(const Communicator* comm) { return comm ? comm->size() : 1; }
 
-/// The first difference between two sets, the saved one and this one; none if they are alike.
+/// The first difference between a saved set (`there`) and this set (`here`); nullopt if they match.
 std::optional<std::string> difference(const Json& there, const Json& here) {
   const auto differ = [](const std::string& what, const Json* other, const Json* ours) {
     return cat(what, " is ", other ? other->text() : "not there", ", and here ", ours ? ours->text() : "not there");
@@ -88,7 +88,7 @@ void expect_alike(const std::filesystem::path& folder, const Json& saved, const 
     throw Error(Kind::data, cat("'", folder.string(), "' belongs to another set: ", *differs));
 }
 
-/// The path at which the complete older set is kept while a newer one replaces it.
+/// The path where the complete older set is kept while a newer set replaces it.
 std::filesystem::path beside(const std::filesystem::path& folder, const char* end) {
   std::filesystem::path path = folder;
   if (!path.has_filename()) path = path.parent_path();
@@ -112,7 +112,7 @@ void move_folder(const std::filesystem::path& from, const std::filesystem::path&
 
 namespace {
 
-/// Writes the state of this rank's rows to a separate file.
+/// Writes the state of this rank's rows to the rank's file.
 StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions& options, Runtime& runtime,
                       const std::vector<TableOnRank>& tables, int rank, int64_t steps) {
   StateIndex index;
@@ -127,7 +127,7 @@ StateIndex write_rank(const std::filesystem::path& part, const EmbeddingOptions&
   return index;
 }
 
-/// Loads the rows that this rank owns from any other set of the same tables.
+/// Loads the rows that this rank owns from a set of the same tables with any number of ranks.
 void load_by_key(const StateReader& from, const TableOnRank& to, const std::string& name, int ranks) {
   std::vector<StateReader> owners;
   for (int r = 0; r < from.ranks(); ++r)
@@ -138,7 +138,7 @@ void load_by_key(const StateReader& from, const TableOnRank& to, const std::stri
   });
   for (const StateReader& table : owners) rows.read(table);
   rows.finish();
-  // If one rank has the whole table, this is the first file.
+  // If one rank owns the whole table, it loads the state of the first file.
   to.table->load_state_by_key(owners, to.place.spread() ? from.rank() : 0, [&](int64_t key, int32_t) {
     return to.place.replicated() || placement.owner(0, key) == from.rank();
   });

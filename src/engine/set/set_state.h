@@ -1,4 +1,4 @@
-// The files of an EmbeddingSet: a checkpoint of its tables.
+// Saves and loads the files of an EmbeddingSet: a checkpoint of its tables.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ struct SetProgress {
   int64_t updates = 0, steps = 0;
 };
 
-/// A table as one rank has it.
+/// A table on one rank.
 struct TableOnRank {
-  EmbeddingTable* table = nullptr;  ///< null: it has no row here
+  EmbeddingTable* table = nullptr;  ///< null: this rank has no row of the table
   TablePlace place{};
 };
 
-/// Errors: Error(usage), on every rank, if the tables, features, seed or batches differ between ranks.
+/// Errors: Error(usage) on every rank if the tables, features, seed or batches differ between ranks.
 void expect_alike_on_all_ranks(Communicator&, const EmbeddingOptions&);
 
-// `comm`: null on one rank; collective on several.
+// `comm`: null on a single rank. Collective on several ranks.
 /// Errors: Error(io), also if the folder exists and is not a saved set.
 void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&, const std::vector<TableOnRank>&,
               Communicator* comm, const SetProgress&);
-/// Errors: Error(io); Error(data) naming the table and what differs, or the damaged file.
+/// Errors: Error(io); Error(data) naming the table and the difference, or the damaged file.
 SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&,
                      const std::vector<TableOnRank>&, Communicator* comm);
 

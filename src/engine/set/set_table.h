@@ -1,4 +1,4 @@
-// One table of an EmbeddingSet: its features, the memory of its batches, and the calls of a step for all of them.
+// One table of an EmbeddingSet: its features, the memory of its batches, and the calls of a step for all features.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace hctr {
 
-/// If all features are pooled alike, without weights, they are the slots of one batch, whose vectors and gradients the
-/// table accesses in place if they are contiguous (a "plain" table). Otherwise features are pooled one by one, and
-/// every key has a separate gradient in a list.
+/// A table is "plain" if all its features are pooled alike without weights. The features of a plain table are the slots
+/// of one batch; the table accesses their vectors and gradients in place if they are contiguous. In other tables
+/// features are pooled one by one, and every key has its own gradient in a list.
 class SetTable {
  public:
   /// Errors: Error(device).
@@ -27,25 +27,27 @@ class SetTable {
   const TableSpec& spec() const { return table_.spec(); }
   const std::vector<TableFeature>& features() const { return features_.all; }
 
-  /// On the host: reserves memory for a batch of `keys` keys in this buffer. Errors: Error(device).
+  /// Reserves memory for a batch of `keys` keys in this buffer. Runs on the host. Errors: Error(device).
   void reserve(int buffer, int64_t samples, int64_t keys);
-  /// Copies the keys of each feature to this buffer, which has memory for them, and finds their rows. Only queues work,
-  /// unless rows may be on disk: then the host takes part.
+  /// Copies the keys of each feature to this buffer, whose memory must be reserved, and looks up their rows. Only
+  /// queues work, unless rows may be on disk, which needs the host.
   void prepare(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
-  /// On the host, once prepare() is queued: EmbeddingTable::confirm_capacity() and enforce_limit().
+  /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host, after prepare() is queued.
   void confirm(int buffer);
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
-  /// Needs update()'s arguments; writes what each row gets. update() or release() ends the step.
+  /// Takes the arguments of update(), but writes the gradient of each row to `RowGradients`. update() or release() must
+  /// end the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
-  /// On the host: the number of these rows. Waits.
+  /// The number of distinct rows of the batch. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);
   void release(Context& ctx, int buffer) { table_.leave_unchanged(ctx, buffer); }
-  /// Vectors of keys that have rows, without a batch. On host and device.
+  /// reserve_lookup(): reserves memory for lookup(), which returns vectors of keys with rows, without a batch.
   void reserve_lookup(int64_t samples, int64_t keys);
   bool lookup_reserved(int64_t samples, int64_t keys) const;
-  /// On the host, while work is recorded: keeps memory that is replaced from then on, since that work points to it.
+  /// Keeps memory that is replaced from now on, because recorded work uses its addresses. Runs on the host during
+  /// recording.
   void keep_replaced_memory();
   void lookup(Context&, int64_t samples, std::span<const ops::FeatureBags>, std::span<const PlacedVectors> outputs);
 
@@ -54,9 +56,10 @@ class SetTable {
   Tensor keys_of(const SetInput&) const;
   Tensor offsets_of(const SetInput&) const;
   void pool(Context&, const EmbeddingTable::Batch&, const SetInput&, std::span<const PlacedVectors>);
-  /// The vectors of all features as one tensor [samples, features, dim], if they are contiguous.
+  /// The vectors of all features as one tensor [samples, features, dim], if they are contiguous; otherwise nullopt.
   std::optional<Tensor> side_by_side(const SetInput&, std::span<const PlacedVectors>) const;
-  /// The gradients in the table's form: of vectors, or a list of gradients of keys.
+  /// The gradients as the table needs them: [samples, features, dim] for a plain table, otherwise a list of key
+  /// gradients.
   Tensor gradients_of(Context&, int buffer, std::span<const PlacedVectors>);
 
   Runtime& runtime_;
@@ -64,7 +67,7 @@ class SetTable {
   EmbeddingTable table_;
   std::vector<SetInput> inputs_;  // [buffer]
   SetInput lookup_;
-  // replaced memory that recorded work uses; none: nothing was recorded
+  // replaced memory that recorded work uses; nullopt: nothing was recorded
   std::optional<std::vector<SetInput>> replaced_;
 };
 

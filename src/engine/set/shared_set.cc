@@ -46,8 +46,8 @@ std::vector<KeysFromRank> SharedSet::counts_at(const std::vector<int32_t>& all, 
   return of_ranks;
 }
 
-/// Each rank sends each other rank its number of samples, and its number of keys of each feature of each table for that
-/// rank.
+/// Each rank sends to each other rank its number of samples, and for each feature of each table the number of keys that
+/// the other rank owns.
 void SharedSet::exchange_counts(Context& ctx, int buffer, int64_t samples) {
   const int64_t numbers = comm_.size() * width_;
   auto* const sent = reinterpret_cast<int32_t*>(counts_.data());
@@ -88,7 +88,7 @@ bool SharedSet::send_keys(Context& ctx, int buffer, int64_t samples, std::span<c
   });
   for (const auto& table : tables_) table->split(ctx, buffer, samples, of(*table));
   exchange_counts(ctx, buffer, samples);
-  // All ranks know the number of samples of all.
+  // Every rank knows the number of samples of all ranks.
   const bool any = tables_.front()->samples_of_all(buffer) > 0;
   if (!any) return false;
   agreed([&] {

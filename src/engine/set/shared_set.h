@@ -1,4 +1,4 @@
-// The tables of an EmbeddingSet on several ranks. Calls are collective unless they say otherwise.
+// The tables of an EmbeddingSet on several ranks. Calls are collective unless stated otherwise.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,17 @@ namespace hctr {
 
 class SharedSet {
  public:
-  /// `buffers`: the maximum number of batches in progress, plus one. The communicators outlive it. Errors:
-  /// Error(device).
+  /// `buffers`: the maximum number of batches in progress, plus one. The communicators must outlive this object.
+  /// Errors: Error(device).
   SharedSet(Runtime&, const SetCommunicators&, const EmbeddingOptions&, std::span<const size_t> table_of,
             std::vector<TableSpec> specs, int buffers);
 
-  /// Runs body(), which makes no collective calls, and throws the error of any rank on all.
+  /// Runs body(), which must not make collective calls. If any rank fails, every rank throws.
   template <class Body>
   void agreed(const Body& body) {
     run_on_all_ranks(host_, body, kUsingEmbeddings);
   }
-  /// Runs body(), which makes collective calls. An error that only this rank throws ends the group.
+  /// Runs body(), which makes collective calls. An error that only this rank throws ends all ranks of the group.
   template <class Body>
   auto together(const Body& body) {
     try {
@@ -41,8 +41,8 @@ class SharedSet {
     }
   }
 
-  /// Sends the keys of a batch to the owner ranks of their rows, which find or add these. Returns whether any rank has
-  /// samples.
+  /// Sends the keys of a batch to the owner ranks of their rows. The owners look up or add the rows. Returns whether
+  /// any rank has samples.
   bool begin(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>, int64_t step);
   void write_vectors(Context&, int buffer, std::span<const FeatureVectors<float>> outputs);
   /// Not collective.
@@ -57,11 +57,11 @@ class SharedSet {
   void look_up(Context&, int64_t samples, std::span<const ops::FeatureBags>,
                std::span<const FeatureVectors<float>> outputs);
 
-  // These apply to table t, with nothing queued.
+  // These calls apply to table t. No work may be queued.
   int64_t rows(size_t t);
   EmbeddingMemory memory(size_t t);
   std::map<std::string, int64_t> counts(size_t t);
-  /// On rank 0 `sink` receives the rows of all ranks.
+  /// Passes the rows of all ranks to `sink` on rank 0.
   void export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink);
   std::vector<int64_t> removed_keys(size_t t);
   void note_model(size_t t);
@@ -71,7 +71,7 @@ class SharedSet {
   const std::vector<std::unique_ptr<SharedTable>>& tables() const { return tables_; }
 
  private:
-  /// Sends the keys of a batch to the owner ranks of their rows. Returns as begin().
+  /// Sends the keys of a batch to the owner ranks of their rows. Returns whether any rank has samples.
   bool send_keys(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
                  const std::function<void(SharedTable&)>& reserve);
   void exchange_counts(Context&, int buffer, int64_t samples);
@@ -85,12 +85,12 @@ class SharedSet {
   Communicator &comm_, &host_;
   const EmbeddingOptions& options_;
   std::vector<std::unique_ptr<SharedTable>> tables_;
-  int64_t width_ = 1;  // numbers that a rank sends to another one about a batch
-  Buffer counts_;      // [2 * ranks, width]: sent, then received
+  int64_t width_ = 1;  // how many counts a rank sends to each other rank per batch
+  Buffer counts_;      // [2 * ranks, width]: sent counts, then received counts
   int look_up_buffer_;
 };
 
-/// A nonexistent row number in an earlier batch on a GPU is reported once.
+/// Throws Error(data) once if an earlier batch on a GPU contained a row number that does not exist.
 void report_keys_outside(EmbeddingTable&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Rows of tables on several ranks, between batches.
+// Access to rows of tables on several ranks, between batches.
 #include <algorithm>
 
 #include "core/base/current_error.h"
@@ -37,7 +37,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
   std::map<std::string, int64_t> own;
   if (EmbeddingTable* const table = tables_[t]->table()) own = table->counts();
   if (tables_[t]->place().replicated()) return own;
-  // The same names on every rank that has rows.
+  // The names are equal on every rank that has rows.
   std::string names;
   for (const auto& [name, count] : own) names += name + "\n";
   for (const std::string& all : host_.gather(names, 0))
@@ -55,7 +55,7 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
 
 void SharedSet::export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   EmbeddingTable* const own = tables_[t]->table();
-  // An error of the sink reaches all ranks, once all rows have been received.
+  // Throw an error of the sink on all ranks only after all rows have been received.
   std::optional<Error> of_sink;
   const std::function<void(const RowBlock&)> pass = [&](const RowBlock& block) {
     try {

@@ -38,7 +38,7 @@ void SharedTable::reserve_own(int buffer, int64_t samples, int64_t keys) {
   keys = std::max<int64_t>(keys, 1);
   of.input.reserve(runtime_, features_, samples, keys, spec_.most_batch_keys());
   if (samples <= of.own.samples && keys <= of.own.keys) return;
-  runtime_.compute_stream().synchronize();  // work that uses the old memory
+  runtime_.compute_stream().synchronize();  // queued work uses the old memory
   Own own{.samples = ample(samples, of.own.samples), .keys = ample(keys, of.own.keys)};
   own.split.ranks = place_.spread() ? comm_.size() : 1;
   own.split.most = own.keys;
@@ -73,7 +73,7 @@ void SharedTable::split(Context& ctx, int buffer, int64_t samples, std::span<con
 
 void SharedTable::list_counts(Context& ctx, int buffer, int32_t* counts, int64_t width, int64_t first) {
   const Batch& of = batch(buffer);
-  if (of.input.batch_samples == 0) return;  // they are 0
+  if (of.input.batch_samples == 0) return;  // the counts stay 0
   std::vector<ops::VectorBlock> blocks;
   for (int r = 0; r < comm_.size(); ++r) {
     if (!sends_to(r)) continue;
@@ -103,7 +103,7 @@ void SharedTable::reserve_arrays(Received& arrays, int64_t bags, int64_t keys) {
   if (bags <= arrays.bags && keys <= arrays.keys) return;
   runtime_.compute_stream().synchronize();
   Received to{.bags = ample(bags, arrays.bags), .keys = ample(keys, arrays.keys)};
-  // with one feature, both orders are the same
+  // with one feature, both orders are equal
   const int64_t several = features_.count() > 1 ? 1 : 0, lengths = to.bags + 1;
   const auto scratch_words = static_cast<int64_t>(ops::split_scratch_bytes(runtime_.device(), lengths) + 3) / 4;
   const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };
@@ -195,7 +195,7 @@ std::vector<SharedTable::Piece> SharedTable::pieces_of(const Batch& of) const {
   return pieces;
 }
 
-/// Groups the keys by feature, like the keys of a batch on one rank.
+/// Reorders the keys by feature, like the keys of a batch on one rank.
 void SharedTable::join_batch(Context& ctx, Batch& of) {
   const Received& to = of.received;
   if (features_.count() > 1)

@@ -1,5 +1,5 @@
-// One table of an EmbeddingSet on several ranks: the keys of each rank's samples are sent to the owner ranks of their
-// rows, the vectors come back, and the gradients go to the rows.
+// One table of an EmbeddingSet on several ranks. The keys of each rank's samples are sent to the owner ranks of their
+// rows, the vectors come back, and the gradients are sent to the owner ranks.
 //
 //   rank of the samples                          rank of the rows
 //   keys, lengths of bags ── all-to-all ──────>  keys of all samples, as one batch of the table
@@ -21,8 +21,7 @@
 
 namespace hctr {
 
-/// The part of a batch that comes from rank r: its samples, and for each feature of a table the begin and end of its
-/// keys for this rank.
+/// The part of a batch that one rank sends to this rank: the number of samples, and the key range of each feature.
 struct KeysFromRank {
   int64_t samples = 0;
   std::vector<int64_t> begins;  // [features + 1]
@@ -31,75 +30,74 @@ struct KeysFromRank {
   int64_t all() const { return begins.back() - begins.front(); }
 };
 
-/// Make these calls for a buffer in this order: reserve_own(), split(), list_counts(), take_counts(),
-/// reserve_received(), exchange_keys(), then prepare() or find(), and forward(). The last buffer is for look-ups.
+/// Call for each buffer in this order: reserve_own(), split(), list_counts(), take_counts(), reserve_received(),
+/// exchange_keys(), then prepare() and forward(), or look_up(). The last buffer is for lookups.
 class SharedTable {
  public:
-  /// `spec`: of the rows of this rank.
+  /// `spec` describes the rows of this rank.
   SharedTable(Runtime&, Communicator&, const TableSpec& spec, std::vector<TableFeature>, TablePlace, int batches);
 
-  /// Null where this rank has no row of it.
+  /// Null if this rank has no row of the table.
   EmbeddingTable* table() const { return table_.get(); }
   const TableSpec& spec() const { return spec_; }
   const TableFeatures& features() const { return features_; }
   const TablePlace& place() const { return place_; }
   bool looks_up(int buffer) const { return buffer + 1 == static_cast<int>(batches_.size()); }
 
-  /// On the host: reserves memory for the keys of this rank's samples. Errors: Error(device).
+  /// Reserves memory for the keys of this rank's samples. Runs on the host. Errors: Error(device).
   void reserve_own(int buffer, int64_t samples, int64_t keys);
   void split(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>);
-  /// Writes the numbers for rank r to counts[r * width + first ..]: features + 1 numbers.
+  /// list_counts() writes the features + 1 counts for rank r to counts[r * width + first] and following.
   int64_t count_numbers() const { return features_.count() + 1; }
   void list_counts(Context&, int buffer, int32_t* counts, int64_t width, int64_t first);
   void take_counts(int buffer, std::vector<KeysFromRank> sent, std::vector<KeysFromRank> received);
   int64_t keys_received(int buffer) const { return batch(buffer).received_keys; }
-  /// The samples of all ranks, also if this one has no row.
+  /// The number of samples on all ranks, even if this rank has no row of the table.
   int64_t samples_of_all(int buffer) const { return batch(buffer).received_samples; }
-  /// On the host: reserves memory for the received keys. Errors: Error(usage) naming most_keys; Error(device).
+  /// Reserves memory for the received keys. Runs on the host. Errors: Error(usage) naming most_keys; Error(device).
   void reserve_received(int buffer, int64_t most_keys);
   void exchange_keys(Context&, int buffer);
   void prepare(Context&, int buffer);
-  /// On the host: EmbeddingTable::confirm_capacity() and enforce_limit().
+  /// Calls EmbeddingTable::confirm_capacity() and enforce_limit(). Runs on the host.
   void confirm(int buffer);
   void forward(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void look_up(Context&, int buffer, std::span<const PlacedVectors> outputs);
   void weight_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, std::span<float* const> dw);
   void update(Context&, int buffer, std::span<const PlacedVectors> gradients);
-  /// update() or release() ends the step.
+  /// Like SetTable::list_row_gradients(). update() or release() must end the step.
   void list_row_gradients(Context&, int buffer, std::span<const PlacedVectors> gradients, const RowGradients&);
-  /// On the host: the number of these rows on this rank. Waits.
+  /// The number of distinct rows of the batch on this rank. Runs on the host and waits.
   int64_t rows_of_batch(int buffer);
   void release(Context&, int buffer);
 
  private:
-  /// On the device: the keys of this rank's samples, by receiving rank.
+  /// The keys of this rank's samples on the device, ordered by receiving rank.
   struct Own {
     int64_t samples = 0, keys = 0;  // capacity
     Arena arena{};
     ops::OwnerSplit split{};
-    float* vectors = nullptr;    // [1 + keys, dim] of each sent key; the first one is 0
-    float* gradients = nullptr;  // [keys, dim] of each sent key
-    int32_t* rows = nullptr;     // [keys] of each sent key, at its owner; if a feature has max
-    int32_t* found = nullptr;    // [keys] the index of each key's vector in `vectors`; 0: it has none
+    float* vectors = nullptr;    // [1 + keys, dim]: the vector of each sent key; the first vector is 0
+    float* gradients = nullptr;  // [keys, dim]: the gradient of each sent key
+    int32_t* rows = nullptr;     // [keys]: row of each sent key at its owner; only if a feature has max pooling
+    int32_t* found = nullptr;    // [keys]: the index of each key's vector in `vectors`; 0: no vector
   };
-  /// The received keys, ordered by rank; and the same keys as a batch: feature after feature, in each the samples of
-  /// rank after rank.
+  /// The received keys, once ordered by sending rank, and once as a batch: ordered by feature, then by rank.
   struct Received {
     int64_t bags = 0, keys = 0;
     Arena arena{};
     int32_t *lengths_by_rank = nullptr, *lengths = nullptr, *offsets = nullptr;  // [bags + 1]
     int64_t *keys_by_rank = nullptr, *of_keys = nullptr;                         // [keys]
-    int32_t* in_order = nullptr;                                                 // [keys] 0, 1, 2, ...
-    int32_t* numbers = nullptr;       // [keys] for each key of the batch its index by rank
+    int32_t* in_order = nullptr;                                                 // [keys]: 0, 1, 2, ...
+    int32_t* numbers = nullptr;       // [keys]: for each key of the batch, its index in the order by rank
     int32_t* rows_by_rank = nullptr;  // [keys]
-    float* vectors = nullptr;         // [keys, dim] by rank: vectors, then gradients
+    float* vectors = nullptr;         // [keys, dim], ordered by rank: vectors, then gradients
     std::byte* scratch = nullptr;
   };
   struct Batch {
     SetInput input{};
     Own own{};
     Received received{};
-    std::vector<KeysFromRank> sent{}, from{};  // by rank
+    std::vector<KeysFromRank> sent{}, from{};  // [rank]
     int64_t received_keys = 0, received_samples = 0;
   };
   Batch& batch(int buffer) { return batches_.at(static_cast<size_t>(buffer)); }
@@ -107,7 +105,8 @@ class SharedTable {
   bool sends_to(int rank) const { return place_.on(rank); }
   int64_t bags(const Batch& of) const { return features_.count() * of.input.batch_samples; }
   int64_t received_bags(const Batch& of) const { return features_.count() * of.received_samples; }
-  /// The keys and bags of one feature from one rank: their begin by rank and in the batch, and their number.
+  /// The keys and bags of one feature from one rank: their begin in the order by rank and in the batch, and their
+  /// number.
   struct Piece {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };
@@ -124,7 +123,7 @@ class SharedTable {
   Tensor keys_of(const Batch&) const;
   Tensor offsets_of(const Batch&) const;
   Tensor list(DType, void* data, int64_t count) const;
-  /// The vectors of this rank's keys, and the row of them that each key uses.
+  /// Vectors of this rank's keys: `memory` has the vectors, and rows[i] is the index of key i's vector in `memory`.
   struct OwnRows {
     ops::RowMemory memory;
     const int32_t* rows;
@@ -132,7 +131,7 @@ class SharedTable {
   OwnRows own_rows(const Batch&, size_t feature, const int32_t* rows) const;
   void send_vectors(Context&, Batch&, const int32_t* rows);
   void pool(Context&, Batch&, const int32_t* rows, std::span<const PlacedVectors> outputs);
-  /// Receives the gradients of the received keys, in the table's form.
+  /// Receives the gradients of the received keys, as the table needs them.
   Tensor receive_gradients(Context&, Batch&, std::span<const PlacedVectors> gradients);
   const int32_t* rows_of(int buffer) const { return table_ ? table_->prepared(buffer).rows : nullptr; }
 

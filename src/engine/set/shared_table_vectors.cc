@@ -1,4 +1,4 @@
-// Sends vectors to the ranks of the samples, and gradients back to the rows.
+// Sends vectors to the ranks of the samples, and gradients to the owner ranks of the rows.
 #include <algorithm>
 
 #include "core/base/expect.h"
@@ -9,7 +9,8 @@
 
 namespace hctr {
 
-/// For a replicated table the rows themselves: this rank's keys are a part of the batch of all ranks.
+/// Returns the received vectors. For a replicated table returns the table's rows, because this rank's keys are part of
+/// the batch of all ranks.
 SharedTable::OwnRows SharedTable::own_rows(const Batch& of, size_t feature, const int32_t* rows) const {
   if (!place_.replicated()) return {{of.own.vectors, DType::f32}, of.own.found};
   int64_t before = 0;
@@ -42,7 +43,7 @@ void SharedTable::send_vectors(Context& ctx, Batch& of, const int32_t* rows) {
   comm_.all_to_all(ctx, list(DType::f32, from.vectors, from.keys * dim), received_ranges(of, dim),
                    list(DType::f32, of.own.vectors, (of.own.keys + 1) * dim), sent_ranges(of, dim, 1));
   if (features_.with_max() == 0) return;
-  // The largest element comes from a key with a row.
+  // Max pooling considers only keys with a row, so the rows are sent too.
   comm_.all_to_all(ctx, list(DType::i32, const_cast<int32_t*>(rows ? rows : from.in_order), from.keys),
                    received_ranges(of, 1), list(DType::i32, of.own.rows, of.own.keys), sent_ranges(of, 1, 0));
   ops::find_sent(ctx, of.own.split.places, of.own.rows, keys_sent(of), of.own.found);
@@ -59,7 +60,7 @@ void SharedTable::pool(Context& ctx, Batch& of, const int32_t* rows, std::span<c
       ops::pool_bags(ctx, bags, own.memory, features_.all[f].pooling, y, of.input.chosen_of(features_, f));
       continue;
     }
-    // Pooled as in a table on one rank.
+    // Pool as a table on one rank does.
     const ops::KeyBatch keys{.keys = of.input.of_keys,
                              .offsets = bags.offsets,
                              .slots = 1,
@@ -108,7 +109,7 @@ Tensor SharedTable::receive_gradients(Context& ctx, Batch& of, std::span<const P
   float* sent = of.input.gradients;
   int64_t have = of.input.keys;
   if (place_.spread()) {
-    // Indices start at 1.
+    // Indices in split.places start at 1.
     ops::copy_listed(ctx, {reinterpret_cast<std::byte*>(sent)},
                      {reinterpret_cast<std::byte*>(of.own.gradients - dim), of.own.split.places}, keys_sent(of),
                      dim * static_cast<int64_t>(sizeof *sent));

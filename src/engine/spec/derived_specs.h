@@ -9,27 +9,27 @@
 
 namespace hctr {
 
-/// The part of the batches of all ranks that a rank owns.
+/// The batches that an owner rank receives: the columns that it owns, for the samples of all ranks.
 struct OwnedBatches {
-  std::vector<int32_t> slots;  ///< slot of each column of a batch, numbered as in the placement
+  std::vector<int32_t> slots;  ///< the slot of each column of a batch, numbered as in the placement
   int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;
 };
 
-/// The table of the rows that a rank owns. It sums its own keys for the samples of all ranks; the rank of the sample,
-/// which knows the whole bag, applies the weights of a mean. Errors: Error(bug) when rows are cut although they cannot
-/// be.
+/// The table of the rows that a rank owns. It sums its own keys for the samples of all ranks. The rank of a sample
+/// knows the whole bag and applies the weights of a mean. Errors: Error(bug) if rows are split although
+/// whole.may_be_cut() is false.
 TableSpec owner_spec(const TableSpec& whole, const Placement&, const OwnedBatches&);
 
-/// The table of the replicated slots. Errors: Error(bug) when the keys of the table are not known.
+/// The table of the replicated slots. Errors: Error(bug) if the keys of the table are unknown.
 TableSpec replicated_slots_spec(const TableSpec& whole, const Placement&);
 
-/// The table of the replicated hot rows: their keys are set between steps, at most `most_rows`.
+/// The table of the replicated hot rows. Keys are assigned between steps, at most `most_rows`.
 TableSpec frequent_rows_spec(const TableSpec& whole, int64_t most_rows);
 
-/// The whole table, which counts the occurrences of its keys if hot keys are to be found.
+/// The whole table. Counts the occurrences of keys if hot keys must be found.
 TableSpec counting_spec(const TableSpec& whole);
 
-/// The candidates of a table with min_count: a store of rows without elements.
+/// The store of candidates of a table with min_count. Its rows have no elements.
 TableSpec candidate_spec(const TableSpec& whole);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The keys of a table with a direct index, as its config gives them.
+// The keys of a table with direct keys, as the config defines them.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 namespace hctr {
 
 /// Keys are numbered consecutively through all slots: slot 0 starts at `first_key`, and slot s has slot_sizes[s] keys
-/// that follow those of slot s - 1. If rows belong to (slot, key), a key must occur in its own slot; if rows belong to
-/// keys alone, it may occur in any slot.
+/// after the keys of slot s - 1. If by_slot, a key must occur in its own slot; otherwise a key may occur in any slot.
 struct DirectKeys {
   std::vector<ops::KeySpan>
-      spans;  ///< of this rank: one per slot, or one for all slots; empty: the table has a hash index
-  std::vector<int64_t> first, size;  ///< of each span, over all ranks; for messages
+      spans;  ///< this rank's spans: one per slot, or one for all slots; empty: the table has a hash index
+  std::vector<int64_t> first, size;  ///< [span]: first key and number of keys on all ranks; for messages
   bool by_slot = false;
-  int64_t pieces = 1;       ///< pieces per row, as in Placement; each piece has a span
-  bool of_options = false;  ///< messages name an option of an EmbeddingSet instead of a config field
+  int64_t pieces = 1;       ///< pieces per row, as in Placement; each piece has its own span
+  bool of_options = false;  ///< whether messages name an option of an EmbeddingSet instead of a config field
 
-  /// A copy whose messages name options of an EmbeddingSet.
+  /// Returns a copy whose messages name options of an EmbeddingSet.
   DirectKeys named_rows() && {
     of_options = true;
     return std::move(*this);
   }
   bool empty() const { return spans.empty(); }
   int64_t rows() const { return spans.empty() ? 0 : spans.back().base + spans.back().count; }
-  /// The index, on the host.
+  /// The arithmetic index, with host pointers.
   ops::DirectIndex index() const { return {spans.data(), static_cast<int64_t>(spans.size()), by_slot}; }
-  /// Whether the key has a row on some rank.
+  /// Whether the key has a row on any rank.
   bool has(int64_t key, int64_t slot) const;
-  /// "key 70 of slot 2 is outside the 30 keys from 40 to 69 that "slot_size_array" gives the slot".
+  /// Describes a key outside its range: "key 70 of slot 2 is outside the 30 keys from 40 to 69 that "slot_size_array"
+  /// gives the slot".
   std::string outside(int64_t key, int64_t slot) const;
 };
 
-/// The keys of the replicated slots, for the table that holds only these. Keys of other slots have no row there and are
-/// not reported as out of range.
+/// The keys of the replicated slots, for a table of only these slots. Keys of other slots have no row in that table and
+/// are not reported as out of range.
 DirectKeys replicated_keys(const DirectKeys&, const Placement&);
 
 DirectKeys direct_keys(const std::vector<int64_t>& slot_sizes, bool by_slot, const Placement&, int64_t rank,

@@ -1,4 +1,4 @@
-// Which keys get a row of a table, which rows are removed, and what happens when the table is full.
+// Rules for the rows of a table: which keys get a row, which rows are removed, and what happens when the table is full.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// The action of a table when a batch adds more keys than its row limit allows.
+/// What a table does if a batch adds more keys than its row limit permits.
 enum class WhenFull {
   error,      ///< stop before the batch changes anything
   evict_lru,  ///< the least recently used rows are evicted
@@ -26,12 +26,12 @@ struct EnumWords<WhenFull> {
 struct RowPolicy {
   WhenFull when_full = WhenFull::error;
   int64_t expire_after = 0;             ///< rows whose key did not occur for this many steps are removed; 0: never
-  int64_t min_count = 1;                ///< occurrences after which a key gets a row
-  double admit_probability = 1;         ///< per bag with an unknown key: the probability that the key gets a row
-  int64_t max_candidates = 10'000'000;  ///< limit of keys that are counted without a row
-  bool of_candidates = false;           ///< rows are candidates: keys without a row
-  bool finds_frequent = false;          ///< occurrences are counted to find the most frequent keys; removes no rows
-  bool counts_keys = false;             ///< occurrences are counted for the saved table
+  int64_t min_count = 1;                ///< occurrences until a key gets a row
+  double admit_probability = 1;         ///< probability, per bag with an unknown key, that the key gets a row
+  int64_t max_candidates = 10'000'000;  ///< maximum number of keys that are counted without a row
+  bool of_candidates = false;           ///< the table stores candidates: counted keys without a row in the main table
+  bool finds_frequent = false;          ///< counts occurrences to find the most frequent keys; removes no rows
+  bool counts_keys = false;             ///< counts occurrences for the saved table
 
   bool tracks_last_step() const { return when_full == WhenFull::evict_lru || expire_after > 0; }
   bool counts_occurrences() const {
@@ -42,16 +42,16 @@ struct RowPolicy {
   bool evicts() const { return when_full == WhenFull::evict_lru || when_full == WhenFull::evict_lfu; }
   bool removes_rows() const { return when_full != WhenFull::error || expire_after > 0; }
   bool shares_row() const { return when_full == WhenFull::ignore; }
-  /// Whether keys are looked up first, and inserted only if they are admitted.
+  /// Whether keys are first looked up, and inserted only if admitted.
   bool guards_entry() const { return min_count > 1 || admit_probability < 1 || shares_row(); }
   bool any() const { return removes_rows() || guards_entry(); }
 
-  /// Before step `step`, rows last seen before the returned step have expired. 0 if no rows are removed at this step.
+  /// At step `step`, rows last seen before the returned step expire. 0 if no rows expire at this step.
   int64_t expired_before(int64_t step) const {
     if (expire_after == 0 || step % std::max<int64_t>(1, expire_after / 16) != 0) return 0;
     return std::max<int64_t>(0, step - expire_after);
   }
-  /// The number of rows that an eviction keeps: below the limit, so that evictions are rare.
+  /// How many rows an eviction keeps: fewer than the limit, so that evictions are rare.
   static int64_t rows_left(int64_t limit) { return limit - limit / 16; }
 };
 

@@ -1,4 +1,4 @@
-// The names of table settings in messages: fields of a config, or options of an EmbeddingSet.
+// The names of table settings in messages: config fields, or options of an EmbeddingSet.
 #pragma once
 
 #include "core/device/row_budget.h"
@@ -6,18 +6,18 @@
 namespace hctr {
 
 struct SettingWords {
-  const char* row_numbers;    ///< number of rows of a table with direct keys
-  const char* full;           ///< the alternative to an error if a table is full
-  const char* smaller_batch;  ///< behind "or"
-  const char* hash;           ///< an index for direct keys
+  const char* row_numbers;    ///< sets the number of rows of a table with direct keys
+  const char* full;           ///< alternative to the error for a full table
+  const char* smaller_batch;  ///< continues a sentence after "or"
+  const char* hash;           ///< selects a hash index instead of direct keys
   const char *smaller_rows, *spread;
-  const char* host;                 ///< allows rows in host memory
-  const char* larger_device;        ///< behind "or"
-  const char *disk, *disk_limit;    ///< allows rows on disk, and limits their bytes
-  const char *global, *not_global;  ///< an update that changes every row; its alternative if rows are on disk
+  const char* host;                 ///< enables rows in host memory
+  const char* larger_device;        ///< continues a sentence after "or"
+  const char *disk, *disk_limit;    ///< enable rows on disk, and limit their bytes
+  const char *global, *not_global;  ///< an update type that changes every row, and the alternative if rows are on disk
 };
 
-/// Chooses by RowMemoryLimits::of_options.
+/// Selects the words by RowMemoryLimits::of_options.
 const SettingWords& setting_words(const RowMemoryLimits&);
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// The specification of an embedding table. EmbeddingSection::table_spec() builds it, or derived_specs.h derives it from
-// another one; it is const from then on.
+// The specification of an embedding table. EmbeddingSection::table_spec() builds a spec, or derived_specs.h derives it
+// from another one. A spec is const after that.
 #pragma once
 
 #include <algorithm>
@@ -24,91 +24,97 @@ namespace hctr {
 
 class Runtime;
 
-inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< per table: row numbers are 32-bit and signed
+inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< per table: row numbers are signed 32-bit integers
 
 struct TableSpec {
-  std::string name;         ///< name of the layer and of its random stream
-  int rank = 0, ranks = 1;  ///< ranks: whose samples a batch holds, rank 0's first
-  int64_t batch = 0;        ///< samples of all ranks together, if there are several
+  std::string name;         ///< name of the layer, and of its random stream
+  int rank = 0, ranks = 1;  ///< `ranks`: number of ranks whose samples a batch contains, in rank order
+  int64_t batch = 0;        ///< samples of all ranks together, if there are several ranks
   int64_t dim = 0;
-  int64_t slots = 0;  ///< all slots of the layer
+  int64_t slots = 0;  ///< number of slots of the layer
   int64_t pieces =
-      1;  ///< number of pieces per row: slot s holds piece s % pieces, `dim` elements, of the rows of slot s / pieces
-  int64_t samples = 0, key_capacity = 0;            ///< of a training batch
-  int64_t eval_samples = 0, eval_key_capacity = 0;  ///< of an evaluation batch; 0: no evaluation
-  /// Maximum keys to which batches may grow: addresses are reserved for them. 0: they do not grow. Only if no row can
-  /// be on disk.
+      1;  ///< pieces per row: slot s contains piece s % pieces (`dim` elements) of the rows of slot s / pieces
+  int64_t samples = 0, key_capacity = 0;            ///< sizes of a training batch
+  int64_t eval_samples = 0, eval_key_capacity = 0;  ///< sizes of an evaluation batch; 0: no evaluation
+  /// Maximum keys to which batches may grow; addresses are reserved for them. 0: batches do not grow. Must be 0 if rows
+  /// may be on disk.
   int64_t most_key_capacity = 0;
-  /// Whether a row belongs to (slot, key); otherwise to the key alone, in any slot.
+  /// Whether a row belongs to (slot, key). If false, a row belongs to the key alone, in any slot.
   bool identity_by_slot = false;
-  DirectKeys direct;  ///< the existing keys, each with a row from the start; empty: rows are added with
-                      ///< their keys and found by hash
+  /// The existing keys, each with a row from the start. Empty: rows are added with their keys and found by a hash
+  /// index.
+  DirectKeys direct;
   ops::Combiner combiner = ops::Combiner::sum;
-  /// The slot number of each slot of a batch, if a batch does not have all slots in order: the slots that a rank owns.
+  /// The slot number of each slot of a batch, if a batch does not have all slots in order: the slots that this rank
+  /// owns.
   std::optional<std::vector<int32_t>> batch_slots{};
-  /// [slots] maximum keys per bag of each slot. Required with Combiner::none and for tables with rows on several ranks.
+  /// [slots]: maximum keys per bag of each slot. Required with Combiner::none, and for tables on several ranks.
   std::vector<int64_t> slot_keys;
-  float init_bound = 0.05f;                                ///< initial values are uniform on [-bound, bound)
-  ops::InitialKind init_kind = ops::InitialKind::uniform;  ///< or others, with that bound
-  /// per slot, replaces init_bound if given; for identity_by_slot only
+  float init_bound = 0.05f;                                ///< uniform initial values are in [-bound, bound)
+  ops::InitialKind init_kind = ops::InitialKind::uniform;  ///< distribution of initial values, with init_bound
+  /// [slots]: replaces init_bound if not empty; only with identity_by_slot
   std::vector<float> slot_bounds;
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
-  DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
-  DType state_storage = DType::f32;  ///< of optimizer states; f32 if a row has one element
-  DType exchange = DType::f32;       ///< of vectors and gradients in exchanges between ranks: f32 f16 bf16
+  DType storage = DType::f32;        ///< dtype of vectors: f32 f16 bf16
+  DType state_storage = DType::f32;  ///< dtype of optimizer states; f32 if a row has one element
+  DType exchange = DType::f32;       ///< dtype of vectors and gradients in exchanges between ranks: f32 f16 bf16
   /// Whether each host sums gradients for rows on other hosts, and vectors of bags, before sending them
-  /// (UniqueExchange::Layout). Default: on GPUs. On a CPU it would change the order of sums, which makes them equal to
-  /// those of one rank.
+  /// (UniqueExchange::Layout). Default: true on GPUs. False on a CPU, where such sums would change the order of
+  /// additions, so results would differ from those of a single rank.
   std::optional<bool> sums_in_hosts{};
-  int64_t row_hint = 0;                                       ///< initial capacity in rows, if memory is plentiful
-  int64_t row_limit = 0;                                      ///< 0: limited by memory only
-  std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< the setting that gives the limit, for messages
-  bool loads_only = false;  ///< rows are only loaded from files: memory is reserved for these, none for batches to add
-  bool fixed_keys = false;  ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
-  Replication replication;  ///< on several ranks; not used by the table itself
+  int64_t row_hint = 0;   ///< initial capacity in rows, if memory is sufficient
+  int64_t row_limit = 0;  ///< 0: only memory limits the rows
+  /// name of the setting that defines row_limit, for messages
+  std::string limit_setting = "max_vocabulary_size_per_gpu";
+  /// rows are only loaded from files: memory is reserved for loaded rows, not for rows that batches add
+  bool loads_only = false;
+  /// keys are assigned to rows between steps (RowStore::assign_rows), and batches add no rows
+  bool fixed_keys = false;
+  Replication replication;  ///< used on several ranks, but not by the table itself
   RowPolicy policy;         ///< which keys get rows, and which rows are removed
-  bool rows_move = true;    ///< rows may move between device and host; false if row numbers are the same on every rank
-  /// The budget of this table alone; null: the run's, which it shares with others. Shared by the stores of the table
-  /// and the specs derived from this one.
+  /// whether rows may move between device and host; false if row numbers must be equal on every rank
+  bool rows_move = true;
+  /// A separate budget for this table; null: the run's budget, shared with other tables. The table's stores and the
+  /// specs derived from this spec share the pointer.
   std::shared_ptr<RowMemory> memory{};
-  bool marks_changes = false;  ///< whether changed rows are marked, for increments of checkpoints
+  bool marks_changes = false;  ///< whether changed rows are marked, for incremental checkpoints
 
-  /// Slots of a batch.
+  /// The number of slots of a batch.
   int64_t slots_of_batch() const { return batch_slots ? static_cast<int64_t>(batch_slots->size()) : slots; }
-  /// Vectors per sample: the columns of a batch.
+  /// The number of vectors per sample: the columns of a batch.
   int64_t columns() const {
     return combiner == ops::Combiner::none ? std::accumulate(slot_keys.begin(), slot_keys.end(), int64_t{0})
                                            : slots_of_batch();
   }
-  /// Whether rows can be cut into pieces without changing results: no computation involves a whole row, and nothing is
-  /// rounded at random.
+  /// Whether rows can be split into pieces without changing results: no computation uses a whole row, and nothing is
+  /// rounded stochastically.
   bool may_be_cut() const {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;
   }
-  /// Whether every row changes in every step. If a zero gradient is a no-op, global updates equal local ones.
+  /// Whether every row changes in every step. If a zero gradient changes nothing, global updates equal local updates.
   bool changes_every_row() const { return update == UpdateType::global && !optimizer.zero_gradient_is_noop(); }
   /// The maximum keys of any batch.
   int64_t most_batch_keys() const { return std::max<int64_t>({key_capacity, most_key_capacity, 1}); }
-  /// Elements per row of each optimizer state, and their type.
+  /// Elements per row of each optimizer state, and the dtype of these elements.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
   DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }
 };
 
-/// The budget of a table's rows: its own, or the run's.
+/// The budget for a table's rows: the table's own, or the run's.
 RowMemory& budget_of(Runtime&, const TableSpec&);
 
-/// Bytes of a row's vector and optimizer states, which may be in host memory; and bytes of everything that a row takes,
-/// with its key, marks, access statistics and index entries.
+/// number_bytes_of_row(): bytes of a row's vector and optimizer states, which may be in host memory. bytes_of_row():
+/// all bytes of a row, including key, marks, access statistics and index entries.
 int64_t number_bytes_of_row(const TableSpec&);
 int64_t bytes_of_row(const TableSpec&);
-/// The number of reserved rows of a growing table with an index once it has `rows` rows and memory is plentiful. It
-/// starts with `hint` rows, or with the keys of the `most_queued` batches that may be queued, and grows by half. The
-/// time of growth depends on the number of queued batches; two are assumed, so the result may be one growth off.
+/// The row capacity of a growing table with an index when it has `rows` rows, if memory is sufficient. The capacity
+/// starts with `hint` rows, or with the keys of `most_queued` queued batches, and grows by half. The time of growth
+/// depends on the number of queued batches. This function assumes two, so the result may be one growth step off.
 int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued);
-/// Extra device bytes of a row once some rows of its table are in host memory and rows move: its access count; with
-/// direct keys also its position and its number.
+/// Extra device bytes per row once some rows of the table are in host memory and rows move: an access count, and with
+/// direct keys also the entries of places() and numbers().
 constexpr int64_t bytes_of_moving_row(bool direct) { return direct ? 1 + 4 + 4 : 1; }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Admission to a table: which unknown keys of a training batch get a row, and what the others use.
+// Admission: decides which unknown keys of a training batch get a row, and what the other unknown keys use.
 #pragma once
 
 #include <cstdint>
@@ -12,44 +12,44 @@
 
 namespace hctr {
 
-/// Keys that have not reached `min_count` are candidates: rows without elements, in a separate store. Beyond
-/// `max_candidates` the least recently used candidates are dropped; with `expire_after`, also those that have not
-/// occurred for that many steps.
+/// Keys that have not reached `min_count` are candidates, which are rows without elements in a separate store. If there
+/// are more than `max_candidates`, the least recently used candidates are dropped. With `expire_after`, candidates that
+/// have not occurred for that many steps are dropped too.
 class Admission {
  public:
   Admission(Runtime&, const TableSpec&, int batches_ahead);
 
-  /// As RowStore::set_steps_before(), for the candidates.
+  /// Like RowStore::set_steps_before(), for the candidates.
   void set_steps_before(int64_t steps);
-  /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Host, between
-  /// steps; synchronizes as RowStore does.
+  /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Runs on the
+  /// host between steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
-  /// As EmbeddingTable::reserve_batch(), for any buffer: with nothing queued.
+  /// Like EmbeddingTable::reserve_batch(), for every buffer. No work may be queued.
   void reserve_batch(const TableSpec&, int64_t keys);
   bool reserved(int64_t keys) const { return keys <= keys_; }
   void keep_replaced_memory() { keeps_ = true; }
-  /// As EmbeddingTable::reserve_memory(), for the candidates.
+  /// Like EmbeddingTable::reserve_memory(), for the candidates.
   bool reserve_memory();
-  /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
-  /// On the prepare stream; can be recorded. Needs ctx.state().
+  /// rows[p] = the row of key p of the batch in `table`: an existing row, a new row, the shared row, or 0. Runs on the
+  /// prepare stream and can be recorded. Requires ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
-  /// In lookups: unknown keys get the shared row, once it has been used.
+  /// For lookups: unknown keys get the shared row, if training has used it.
   void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
 
-  /// While closed, no key gets a row, and keys without one share row 1. Host, with nothing in flight.
+  /// While closed, no new key gets a row, and keys without a row share row 1. Runs on the host; no work may be queued.
   void close(bool closed);
   bool closed() const { return gate_.closed != 0; }
   bool used_shared_row() const { return gate_.shared_row != 0; }
-  /// On the device: occurrences that used the shared row.
+  /// Device counter of the occurrences that used the shared row.
   uint64_t* on_shared_row() const { return &device_gate()->on_shared_row; }
 
-  /// Occurrences in training batches so far. Waits for queued steps.
+  /// Counts of occurrences in training batches so far. Waits for queued steps.
   struct Counts {
     int64_t on_shared_row, without_row, candidates_dropped;
   };
   Counts counts();
 
-  // For checkpoints, with nothing queued; see EmbeddingTable.
+  // For checkpoints; see EmbeddingTable. No work may be queued.
   void save_state(StateWriter);
   void load_state(const StateReader&);
   /// `full`: whether the table is full.
@@ -64,14 +64,14 @@ class Admission {
 
   Runtime& runtime_;
   RowPolicy policy_;
-  bool by_slot_;  // rows belong to slot and key
+  bool by_slot_;  // whether rows belong to (slot, key)
   ops::AdmissionRule rule_;
-  std::unique_ptr<RowStore> candidates_;  // none without min_count
+  std::unique_ptr<RowStore> candidates_;  // null without min_count
   int64_t candidates_dropped_ = 0;
   Buffer device_gate_, all_rows_;
-  ops::GateState gate_;  // the values last written by the host; the device updates the counts
+  ops::GateState gate_;  // the values that the host wrote last; the device updates the counts
   Arena arena_;
-  int64_t keys_ = 0;  // keys that have memory
+  int64_t keys_ = 0;  // capacity of a batch in keys
   bool keeps_ = false;
   std::vector<Arena> replaced_;  // see EmbeddingTable::keep_replaced_memory()
   ops::KeySelection unknown_, admitted_;

@@ -1,4 +1,4 @@
-// Admission in checkpoints.
+// Saves and loads Admission in checkpoints.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -26,13 +26,13 @@ ops::GateState gate_of(const int64_t (&gate)[4]) {
           .without_row = static_cast<uint64_t>(gate[3])};
 }
 
-/// Candidates of all ranks that wrote a checkpoint.
+/// The candidates of all ranks that wrote a checkpoint.
 struct Candidates {
   std::vector<int64_t> keys;
   std::vector<int32_t> slots;
   std::vector<uint32_t> last_seen, occurrences;
 
-  /// `by_slot`: whether they belong to slot and key.
+  /// Adds the candidates of a saved store that `owns` accepts. `by_slot`: whether candidates belong to (slot, key).
   void add(const StateReader& store, bool by_slot, const std::function<bool(int64_t, int32_t)>& owns) {
     const int64_t count = store.at("keys").elements();
     const auto column = [&]<class T>(const char* name) { return read_rows<T>(store, store.at(name), 0, count, 1); };
@@ -42,7 +42,7 @@ struct Candidates {
     const auto counts = column.operator()<uint32_t>("occurrences");
     for (size_t i = 0; i < all_keys.size(); ++i) {
       const int32_t slot = all_slots.empty() ? 0 : all_slots[i];
-      if (counts[i] == 0 || !owns(all_keys[i], slot)) continue;  // 0: it has been admitted
+      if (counts[i] == 0 || !owns(all_keys[i], slot)) continue;  // 0 marks an admitted candidate
       keys.push_back(all_keys[i]);
       slots.push_back(slot);
       last_seen.push_back(seen[i]);
@@ -50,7 +50,7 @@ struct Candidates {
     }
   }
 
-  /// The `most` latest of them.
+  /// Returns the `most` most recently seen candidates.
   Candidates latest(size_t most) const {
     std::vector<size_t> order(keys.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -109,7 +109,7 @@ void Admission::load_state_by_key(const std::vector<StateReader>& of_ranks, int 
     if (candidates_) all.add(from.in("candidates"), by_slot_, owns);
   }
   ops::GateState gate{.closed = sums[0] > 0 && full, .shared_row = sums[1] > 0};
-  if (rank == 0) {  // sums over all ranks
+  if (rank == 0) {  // rank 0 stores the sums over all ranks
     gate.on_shared_row = static_cast<uint64_t>(sums[2]);
     gate.without_row = static_cast<uint64_t>(sums[3]);
   }

@@ -10,7 +10,7 @@ namespace {
 
 int64_t words_of(size_t bytes) { return static_cast<int64_t>((bytes + sizeof(int32_t) - 1) / sizeof(int32_t)); }
 
-/// Adds a tensor of `count` elements of T, and sets `pointer` to it once the arena is built.
+/// Collects tensors for an arena: add() adds `count` elements of T, and build() sets `pointer` to them.
 class Parts {
  public:
   explicit Parts(Arena& arena) : arena_(arena) {}

@@ -1,4 +1,5 @@
-// The memory of the batches of a table: one for each buffer of the ring, and scratch that all buffers share.
+// The memory of the batches of a table: a BatchMemory per buffer of the ring, and a BatchScratch that all buffers
+// share.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace hctr {
 
-/// For batches of at most `keys` keys.
+/// The memory of a batch of at most `keys` keys.
 class BatchMemory {
  public:
   BatchMemory(Device, int64_t keys);
@@ -32,7 +33,7 @@ class BatchScratch {
 
   float* piece_sums = nullptr;   ///< [RowGroups::most_pieces(keys), dim]
   int32_t* eval_rows = nullptr;  ///< [eval_keys]
-  std::byte* group = nullptr;    ///< scratch of ops::group_by_row
+  std::byte* group = nullptr;    ///< scratch of ops::group_by_row()
 
  private:
   Arena arena_;

@@ -28,7 +28,7 @@ void read(std::string_view& bytes, std::vector<T>& values) {
   bytes.remove_prefix(count * sizeof(T));
 }
 
-/// Calls visit(values) for every array of a RowBlock or of RowCopies, in the order of the bytes.
+/// Calls visit(values) for every array of a RowBlock or RowCopies, in serialization order.
 template <class Rows, class Visit>
 void for_each_array(Rows& rows, const Visit& visit) {
   visit(rows.keys);
@@ -94,7 +94,7 @@ RowBlock RowCopies::block() const {
 RowGathering::RowGathering(Communicator& comm, const TableSpec& spec, const std::function<void(const RowBlock&)>& sink)
     : comm_(comm), spec_(spec), sink_(sink), ranks_(comm.rank() == 0 ? static_cast<size_t>(comm.size()) : 0) {}
 
-/// Rank 0 broadcasts the rank whose rows it needs next, or that all rows are merged.
+/// Rank 0 broadcasts which ranks must send rows next, or an empty text when all rows are merged.
 RowGathering::Turn RowGathering::answer(const std::string& mine) {
   const std::string wanted = comm_.broadcast("", 0);
   if (wanted.empty()) return Turn::over;
@@ -130,7 +130,7 @@ void RowGathering::finish() {
   comm_.broadcast("", 0);
 }
 
-/// Receives rows until every rank with remaining rows has some here, so that the smallest row is known.
+/// Receives rows until rank 0 has rows of every rank that is not finished. The smallest remaining row is then known.
 void RowGathering::fill() {
   for (;;) {
     std::string wanted;
@@ -155,7 +155,7 @@ bool RowGathering::before(const RowCopies& a, const RowCopies& b) const {
          std::tuple(slot_b / spec_.pieces, b.keys[b.next], slot_b);
 }
 
-/// Merges until a rank that may have more rows has none left here.
+/// Merges rows until the rows of an unfinished rank are used up.
 void RowGathering::merge() {
   RowCopies merged;
   for (bool more = true; more;) {
@@ -175,7 +175,7 @@ void merge_rows(const RowBlock& mine,
   const auto owner = [](const RowBlock& block, size_t i) {
     return std::pair(block.slots.empty() ? 0 : block.slots[i], block.keys[i]);
   };
-  size_t next = 0;  // of mine
+  size_t next = 0;  // index of the next row of `mine`
   others([&](const RowBlock& block) {
     RowCopies merged;
     for (size_t i = 0; i < block.keys.size(); ++i) {
@@ -210,7 +210,7 @@ void PieceJoining::add(const RowBlock& rows) {
                   "table '", spec_.name, "': the pieces of key ", joined.keys.back(), " are not together");
     }
   }
-  const auto first = [&](std::span<const float> values, int64_t width) {  // consecutive pieces form a row
+  const auto first = [&](std::span<const float> values, int64_t width) {  // consecutive pieces form a whole row
     return values.empty() ? values : values.subspan(0, whole * pieces * static_cast<size_t>(width));
   };
   RowBlock out = joined.block();
@@ -227,7 +227,7 @@ void import_owned_rows(const Placement& placement, int64_t rank, const RowBlock&
   for (size_t i = 0; i < rows.keys.size(); ++i)
     for (int64_t p = 0; p < spec.pieces; ++p) {
       const int64_t slot = rows.slots.empty() ? 0 : rows.slots[i] * spec.pieces + p;
-      const bool exists = slot >= 0 && slot < spec.slots;  // otherwise the table reports the error
+      const bool exists = slot >= 0 && slot < spec.slots;  // if not, the table reports the error
       if (!exists || placement.owner(slot, rows.keys[i]) == rank)
         owned.add_piece(rows, i, static_cast<size_t>(p), spec);
     }

@@ -1,4 +1,4 @@
-// Rows of a sharded table: gathered in order on rank 0, and imported by their owners.
+// Gathers the rows of a sharded table in order on rank 0, and imports rows on their owners.
 #pragma once
 
 #include <functional>
@@ -12,34 +12,34 @@
 
 namespace hctr {
 
-/// Rows that own their memory, which block() points to.
+/// Rows that own their memory. block() returns views of that memory.
 struct RowCopies {
   std::vector<int64_t> keys;
   std::vector<int32_t> slots, last_steps;
   std::vector<uint32_t> last_seen, occurrences;
   std::vector<float> vectors;
   std::vector<float> states[ops::kMostStates];
-  size_t next = 0;  // the first row that is not consumed yet
+  size_t next = 0;  // index of the first row that is not consumed
 
   bool empty() const { return next >= keys.size(); }
-  /// Adds row i of a block whose vectors and states have the given numbers of elements.
+  /// Adds row i of a block. The spec defines the widths of vectors and states.
   void add(const RowBlock&, size_t i, const TableSpec&);
-  /// Adds piece p of row i of a block of whole rows, for a table of their pieces.
+  /// Adds piece p of row i of a block of whole rows. The spec is that of a table of pieces.
   void add_piece(const RowBlock&, size_t i, size_t p, const TableSpec&);
   RowBlock block() const;
 };
 
-/// Serialization, for other ranks.
+/// Serialize rows to send them to other ranks.
 std::string to_bytes(const RowBlock&);
 RowCopies from_bytes(std::string_view);
 
-/// Merges the rows of all ranks on rank 0; each rank adds its own in the order of (slot, key). Memory: one block per
-/// rank.
+/// Merges the rows of all ranks on rank 0. Each rank adds its own rows sorted by (slot, key). Rank 0 holds one block
+/// per rank in memory.
 class RowGathering {
  public:
-  /// `sink` is called on rank 0.
+  /// `sink` is called on rank 0 only.
   RowGathering(Communicator&, const TableSpec&, const std::function<void(const RowBlock&)>& sink);
-  /// Returns when the rows have been merged, or received by rank 0.
+  /// Returns after rank 0 has received the rows (on other ranks) or merged them (on rank 0).
   void add(const RowBlock&);
   /// Signals that this rank has no more rows. Returns when all rows are merged.
   void finish();
@@ -58,16 +58,16 @@ class RowGathering {
   Communicator& comm_;
   const TableSpec& spec_;
   const std::function<void(const RowBlock&)>& sink_;
-  std::vector<FromRank> ranks_;  // on rank 0
+  std::vector<FromRank> ranks_;  // [rank]; used on rank 0
 };
 
-/// Merges `mine` with the rows that `others` emits, both in the order of (slot, key), into `sink`. If both have a row,
-/// the one of `mine` is used.
+/// Merges `mine` with the rows that `others` emits, and passes the result to `sink`. Both inputs are sorted by (slot,
+/// key). If both contain a row, the row of `mine` is used.
 void merge_rows(const RowBlock& mine,
                 const std::function<void(const std::function<void(const RowBlock&)>& sink)>& others, const TableSpec&,
                 const std::function<void(const RowBlock&)>& sink);
 
-/// Joins the pieces of rows, which must be consecutive and in order, to whole rows.
+/// Joins pieces of rows to whole rows. The pieces of a row must be consecutive and in order.
 class PieceJoining {
  public:
   /// `pieces`: the spec of the table of pieces.
@@ -81,7 +81,7 @@ class PieceJoining {
   RowCopies waiting_;  // pieces of an incomplete row
 };
 
-/// Imports the rows of a block, or pieces of them, that a rank owns into its table.
+/// Imports into `table` the rows of a block, or pieces of rows, that `rank` owns.
 void import_owned_rows(const Placement&, int64_t rank, const RowBlock&, EmbeddingTable&);
 
 }  // namespace hctr

@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-/// Selects admitted keys of a store of candidates for removal. Returns how many.
+/// In a store of candidates: selects the admitted keys for removal. Returns how many.
 int64_t admitted_leave(RowStore& store, Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
   int64_t count = 0;
   if (!store.policy().rules().of_candidates) return count;
@@ -15,7 +15,7 @@ int64_t admitted_leave(RowStore& store, Context& ctx, const ops::RemovalMemory& 
   return count;
 }
 
-/// By the access statistics that the policy goes by; ties by (slot, key).
+/// Ranks rows by the access statistics that the policy uses. Ties are resolved by (slot, key).
 ops::RowRanks ranks_of(const RowArrays& arrays, WhenFull when_full) {
   const ops::AccessStats& stats = arrays.access_stats();
   return {arrays.keys(), arrays.slots(), when_full == WhenFull::evict_lru ? stats.last_seen : stats.occurrences};

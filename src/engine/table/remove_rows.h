@@ -1,4 +1,4 @@
-// Rows leave a store as its policy says.
+// Removes rows from a store as its policy decides.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace hctr {
 
-// These wait for queued work, which may be no more than the preparation of `batch`, and return the number of removed
-// rows (without candidates that were admitted). The remaining rows in memory are renumbered 1 to n.
+// These functions wait for queued work, which must be at most the preparation of `batch`. They return the number of
+// removed rows, without admitted candidates. The remaining rows in memory are renumbered 1 to n.
 
-/// Evicts the least used rows, down to 15/16 of the limit or to the rows of the batch if these are more.
+/// Evicts the least used rows: down to 15/16 of the limit, or to the rows of the batch if these are more.
 int64_t evict_rows(RowStore&, const RowsOfBatch& batch);
-/// Removes new rows of the batch down to the limit, those with the highest (slot, key) first.
+/// Removes new rows of the batch until the limit is met, those with the highest (slot, key) first.
 int64_t refuse_newest_rows(RowStore&, const RowsOfBatch& batch);
-/// Removes rows last seen before this step.
+/// Removes rows last seen before step `step`.
 int64_t expire_rows(RowStore&, int64_t step);
-/// Removes these rows of the device's list, row 0 excepted.
+/// Removes the listed rows, except row 0. `rows` is on the device.
 int64_t remove_listed_rows(RowStore&, const int32_t* rows, int64_t count);
-/// evict_rows() if the store has more rows than the limit. For stores that are only trimmed between batches.
+/// Calls evict_rows() if the store has more rows than the limit. For stores that are trimmed only between batches.
 int64_t trim_rows(RowStore&);
 
 }  // namespace hctr

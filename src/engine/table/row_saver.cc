@@ -29,7 +29,7 @@ void RowSaver::save_all(std::vector<int64_t> order) const {
 
 void RowSaver::save_changes_by_number() const {
   const std::vector<int32_t> changed = changes_.since_base();
-  std::vector<int32_t> indices = changed;  // arrays start with row 1
+  std::vector<int32_t> indices = changed;  // saved arrays start with row 1
   for (int32_t& index : indices) --index;
   if (!indices.empty()) to_.list(RowChanges::kList, indices);
   for (const RowColumn& column : arrays_.columns()) {

@@ -14,24 +14,25 @@
 
 namespace hctr {
 
-/// Writes the columns of rows in memory, then those of rows on disk, or all in a given order. Rows in memory must have
-/// contiguous numbers, and nothing may be queued. For one checkpoint.
+/// Writes the columns of rows in memory, then of rows on disk, or of all rows in a given order. Rows in memory must
+/// have contiguous row numbers, and no work may be queued. One RowSaver writes one checkpoint.
 class RowSaver {
  public:
   struct Rows {
     int64_t in_memory = 0;
     std::span<const DiskRows::Row> on_disk{};
-    /// null, or the snapshot of `on_disk`, so that its rows can be read later
+    /// The snapshot of `on_disk`, so that a thread can read its rows later; null: read the rows now.
     std::shared_ptr<DiskSnapshot> snapshot{};
   };
-  /// Everything but the rows must outlive it. `tier`: null without a disk.
+  /// All arguments except `rows` must outlive this object. `tier`: null without a disk tier.
   RowSaver(StateWriter& to, const RowArrays& arrays, const RowChanges& changes, const RowDiskTier* tier, Rows rows)
       : to_(to), arrays_(arrays), changes_(changes), tier_(tier), rows_(std::move(rows)) {}
 
-  // In a list of rows, a row in memory is its number; a row on disk is -1 - its index in Rows::on_disk.
-  /// Saves all columns completely. `order`: of all rows; empty: rows in memory by number, then those on disk.
+  // Lists of rows contain the row number of a row in memory, and -1 - (index in Rows::on_disk) of a row on disk.
+  /// Saves all columns completely. `order`: a list of all rows; empty: rows in memory by number, then rows on disk.
   void save_all(std::vector<int64_t> order) const;
-  /// Saves the rows that have changed since the base, that have other numbers than in it, or that it lacks.
+  /// Saves the increment: the rows that have changed since the base, have another number than in the base, or are not
+  /// in the base.
   void save_changes() const { changes_.go_by_place() ? save_changes_by_place() : save_changes_by_number(); }
 
  private:
@@ -43,14 +44,15 @@ class RowSaver {
   void save_changes_by_number() const;
   void save_changes_by_place() const;
   void save_column(const RowColumn&) const;
-  /// Copies the bytes of rows in memory in the order of row numbers, starting with row 1.
+  /// Returns a function that copies bytes of rows in memory, ordered by row number, from row 1.
   StateWriter::Copy memory_of(const RowColumn&) const;
-  /// Reads the bytes from `first` on of a column of listed rows.
+  /// Reads bytes [first, first + to.size()) of a column's array over the listed rows.
   void read(const RowColumn&, std::span<const int64_t> rows, int64_t first, std::span<std::byte> to) const;
   void copy(const RowColumn&, std::span<const int64_t> rows, std::byte* to) const;
-  /// Whether memory suffices to write this many rows later in a given order; `rows_in_memory` of them are in memory.
+  /// Whether memory suffices to write `rows` rows later in a given order, of which `rows_in_memory` are copied from
+  /// memory now.
   bool fits_later(int64_t rows_in_memory, int64_t rows) const;
-  /// Writes the columns of listed rows later; empty: all rows of the snapshot.
+  /// Schedules the columns of the listed rows to be written later. Empty: all rows of the snapshot.
   void leave_for_later(std::vector<int64_t> rows, const std::vector<LaterColumn>&) const;
 
   StateWriter& to_;

@@ -1,5 +1,5 @@
-// Rows on disk in checkpoints that are written while training continues: rows in memory are copied at once, and a
-// thread reads the others later.
+// Checkpoints of rows on disk that are written while training continues. Rows in memory are copied immediately; a
+// thread reads the rows on disk later.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -12,18 +12,18 @@
 namespace hctr {
 namespace {
 
-/// Rows of a checkpoint in memory and on disk, in the order of the checkpoint.
+/// The rows of a checkpoint, in memory and on disk, in checkpoint order.
 struct RowsForLater {
-  struct Values {  // of a column
+  struct Values {  // the values of one column
     size_t bytes;
-    bool in_record;                    // otherwise in the row itself
-    size_t at;                         // there
-    std::vector<std::byte> in_memory;  // copies of rows in memory
+    bool in_record;                    // false: the value is in DiskRows::Row
+    size_t at;                         // byte offset in the record or in DiskRows::Row
+    std::vector<std::byte> in_memory;  // copies of the rows in memory
   };
   std::shared_ptr<DiskSnapshot> snapshot;
-  std::vector<int64_t> order;  // row numbers, or -1 - an index of the snapshot; empty: the snapshot in order
+  std::vector<int64_t> order;  // row numbers, or -1 - (index in the snapshot); empty: the snapshot in order
   std::vector<Values> columns;
-  size_t from_memory = 0;  // rows read so far
+  size_t from_memory = 0;  // rows in memory that were consumed so far
   bool needs_records = false;
 
   void read(int64_t first, int64_t count, std::span<std::byte* const> to);
@@ -46,10 +46,10 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
   const auto* const rows = reinterpret_cast<const std::byte*>(on_disk.data());
   for (size_t c = 0; c < columns.size(); ++c) {
     const Values& column = columns[c];
-    const std::byte* const disk = column.in_record ? records.data() : rows;  // null if all rows are in memory
+    const std::byte* const disk = column.in_record ? records.data() : rows;  // null if no row is on disk
     const std::byte* memory = column.in_memory.data() + from_memory * column.bytes;
     const size_t stride = column.in_record ? record_bytes : sizeof(DiskRows::Row);
-    size_t at = column.at;  // the next row on disk
+    size_t at = column.at;  // offset of the next row on disk
     for (int64_t i = 0; i < count; ++i) {
       const bool is_there = !order.empty() && order[static_cast<size_t>(first + i)] > 0;
       std::byte* const row = to[c] + static_cast<size_t>(i) * column.bytes;

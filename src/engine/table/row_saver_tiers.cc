@@ -1,5 +1,5 @@
-// Increments of checkpoints for tables with rows on disk: rows are identified by their places in the last full
-// checkpoint.
+// Incremental checkpoints of tables with rows on disk. A row is identified by its place: its record number in the last
+// full checkpoint.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void RowSaver::save_changes_by_place() const {
   copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
   const int64_t all = rows(), of_base = std::min(changes_.base()->rows, all);
-  // Rows of the base keep their places; others fill the gaps of removed rows, then follow.
+  // Rows of the base keep their places. New rows first fill the gaps of removed rows, then follow at the end.
   std::vector<int64_t> order(static_cast<size_t>(all)), others;
   std::vector<bool> has_changed(static_cast<size_t>(of_base));
   const auto put = [&](int64_t row, int64_t place, uint32_t mark) {

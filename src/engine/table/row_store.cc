@@ -9,14 +9,14 @@
 namespace hctr {
 namespace {
 
-/// The memory that a full table gets next.
+/// The next capacity of a full table.
 int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 const SettingWords& words_of(Runtime& runtime, const TableSpec& spec) {
   return setting_words(budget_of(runtime, spec).limits());
 }
 
-/// `most`: rows that exist at any moment.
+/// The sizes of the store's rows in memory, limited by `policy`.
 RowsInMemory::Sizes sizes_of(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead,
                              bool on_disk, const StorePolicy& policy) {
   const int64_t addresses =
@@ -65,11 +65,11 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
 void RowStore::get_first_memory(const TableSpec& spec) {
   const RowArrays& arrays = rows_.arrays();
   const int64_t ring_keys = rows_.batches().ring_keys();
-  // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
+  // If not all rows fit, allocate only rows that batches use, because other tables also need initial memory.
   const int64_t hint = tiers_.ranges() ? 0 : spec.row_hint;
   const int64_t plenty = free_memory(runtime_.device()) / 4 / bytes_of_row(spec);
   const int64_t wanted = std::min(std::max(ring_keys, std::min(hint, plenty)), rows_.most_rows());
-  // A hint takes no memory of the host.
+  // row_hint must not use host memory.
   int64_t rows = tiers_.account().most_on_device_alone(std::min(wanted, ring_keys), wanted);
   if (tiers_.disk()) {
     const int64_t least = std::min(rows_at_a_time(spec, rows_.batches().keys), arrays.most_rows());
@@ -113,20 +113,20 @@ RowStore::Growth RowStore::get_memory() {
   RowIndex::Progress now = index.progress();
   const int64_t queued = index.queued(now);
   const int64_t at_most = policy_.most_after(counted(now.rows).all() + (queued + 1) * batch_keys, batch_keys);
-  // With a disk, bring_rows() gets memory, or has rows leave.
+  // With a disk tier, bring_rows() allocates memory or evicts rows.
   const int64_t in_memory = tiers_.disk() ? std::min(now.rows + (queued + 1) * batch_keys, arrays.capacity()) : at_most;
   if (in_memory <= arrays.capacity() && index.has_room(in_memory)) return {at_most, false};
 
   now = index.wait_for_all();
   const int64_t rows = counted(now.rows).all();
-  if (!policy_.rows_may_leave() && policy_.beyond(rows)) return {at_most, false};  // reserve_rows() refuses them
+  if (!policy_.rows_may_leave() && policy_.beyond(rows)) return {at_most, false};  // reserve_rows() reports the error
   const int64_t needed = std::min(now.rows + batch_keys, policy_.limit() > 0 ? policy_.most_rows() : kMostRows);
   int64_t ample = std::min(std::max(now.rows + ring_keys, half_more(arrays.capacity())), rows_.most_rows());
-  // Host memory is slow to get: rows that may never come take little of it.
+  // Allocating host memory is slow, so reserve only a little for rows that may never be added.
   if (ample > arrays.capacity() && tiers_.account().rows_on_device(ample) < ample)
     ample = std::min(ample, std::max(now.rows + ring_keys, arrays.capacity() + arrays.capacity() / 8));
   bool grew = false;
-  // Keys that get no row need entries too, until the limit is detected.
+  // Keys that get no row also need index entries until check_limit() detects the exceeded limit.
   if (!tiers_.disk() && now.rows + ring_keys > arrays.capacity())
     grew |= tiers_.grow(needed, ample, arrays.capacity(), [this](int64_t most) { tiers_.get_memory(most); });
   grew |= tiers_.grow(now.rows + batch_keys, now.rows + ring_keys, index.most_keys(),
@@ -141,7 +141,7 @@ void RowStore::reserve_import(int64_t rows) {
   const int64_t capacity = rows_.arrays().capacity();
   const int64_t keys = index.wait_for_all().rows + rows + rows_.batches().keys,
                 wanted = std::min(keys, rows_.most_rows());
-  // What there is no memory for now, reserve_memory() asks for later, and says so.
+  // If memory is not available now, a later reserve_memory() requests it again and reports the error.
   tiers_.grow(capacity, wanted, capacity, [this](int64_t most) { tiers_.get_memory(most); });
   tiers_.grow(index.most_keys(), keys, index.most_keys(), [&](int64_t most) { index.grow(most); });
 }

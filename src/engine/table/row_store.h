@@ -1,4 +1,4 @@
-// The rows of a table: joins those in memory, the policy that says which there are, and the tiers that say where.
+// The row store of a table: combines the rows in memory, the policy that limits rows, and the memory tiers.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 namespace hctr {
 
-/// Does what concerns all three: memory for the rows of a batch, within the limit, where a tier has room. Kernels read
-/// rows(); remove_rows.h has them leave as policy() says, tiers() has them on the device, its host or a disk, and
-/// row_store_state.h keeps them in checkpoints.
+/// Reserves memory for the rows of a batch within the policy's limit, in the tiers that have capacity. Kernels access
+/// rows(). remove_rows.h removes rows as policy() decides. tiers() places rows on the device, in host memory or on
+/// disk. row_store_state.h saves and loads checkpoints.
 class RowStore {
  public:
-  /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
+  /// `batch_keys`: maximum keys of one batch. `batches_ahead`: batches that may be queued when reserve_rows() is
+  /// called.
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
 
   RowsInMemory& rows() { return rows_; }
@@ -25,7 +26,7 @@ class RowStore {
   const StorePolicy& policy() const { return policy_; }
   RowTiers& tiers() { return tiers_; }
   const RowTiers& tiers() const { return tiers_; }
-  /// Keys outside the ranges of a table with direct keys.
+  /// Reports keys outside the ranges of a table with direct keys.
   KeyReports& key_reports() { return key_reports_; }
   const KeyReports& key_reports() const { return key_reports_; }
 
@@ -33,27 +34,28 @@ class RowStore {
   /// queued work.
   void set_steps_before(int64_t steps);
 
-  /// Reserves capacity for one more batch, which must then be closed with index_close_batch. Synchronizes only when the
-  /// rows known to be free might not be enough, and where RowTiers::swap() does. Errors: Error(data) beyond the row
-  /// limit, or when a batch so far held a key outside its range; Error(device) when memory is short.
+  /// Reserves capacity for one more batch, which index_close_batch() must close. Synchronizes only if the known free
+  /// capacity may be insufficient, or if RowTiers::swap() does. Errors: Error(data) if the row limit is exceeded, or if
+  /// a batch so far contained a key outside its range; Error(device) if memory runs out.
   void reserve_rows();
-  /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
-  /// number of times. Returns whether it has got memory for more rows or keys. Errors: Error(device).
+  /// Allocates the memory that reserve_rows() would need. Changes no row and may be called repeatedly. Returns whether
+  /// memory for more rows or keys was allocated. Errors: Error(device).
   bool reserve_memory();
-  /// Before so many rows come, in batches: gets memory for them and no more, where it is free.
+  /// Call before batches import `rows` rows: allocates exactly the memory for these rows, if it is available.
   void reserve_import(int64_t rows);
-  /// Checks, once the batch of reserve_rows() is queued on the prepare stream, that it stays within the row limit.
-  /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
+  /// Checks that the batch of reserve_rows() stays within the row limit. Call after the batch is queued on the prepare
+  /// stream. Waits for the batch only near the limit. Errors: Error(data) if the limit is exceeded and the policy
+  /// removes no rows.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
   bool over_limit() const { return policy_.exceeded(counted_now().all()); }
-  /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
+  /// Errors: Error(data) if there are more rows than the limit permits, for any policy. The device must be idle.
   void check_limit() const { policy_.check(counted_now().all()); }
 
-  /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
-  /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
+  /// Assigns rows 1, 2, ... of an empty store to these keys in order, with initial values. `slots` is empty if rows do
+  /// not depend on slots. Waits for queued work. Errors: Error(device) if memory runs out.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
-  /// Rows in all tiers. `index_rows`: those that the index counts, free places included.
+  /// Counts the rows in all tiers. `index_rows`: the row count of the index, which includes free row numbers.
   RowCounts counted(int64_t index_rows) const {
     return {index_rows - rows_.free_places().count(), tiers_.disk() ? tiers_.disk()->disk().rows() : 0};
   }
@@ -61,13 +63,13 @@ class RowStore {
  private:
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead, bool on_disk);
   RowCounts counted_now() const { return counted(rows_.index().progress().rows); }
-  /// Memory for the rows that a table begins with.
+  /// Allocates the initial memory for rows.
   void get_first_memory(const TableSpec&);
   struct Growth {
-    int64_t at_most;  ///< rows that there can be after the next batch
+    int64_t at_most;  ///< maximum rows after the next batch
     bool grew;
   };
-  /// For the next batch.
+  /// Allocates memory for the next batch.
   Growth get_memory();
 
   Runtime& runtime_;

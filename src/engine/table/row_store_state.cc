@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// Loads the first rows of an array.
+/// Loads rows 1 to `rows` of an array that has `rows_in_array` rows.
 void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_array, int64_t rows) {
   from.array(column.name, column.type, column.shape(rows_in_array),
              [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
@@ -25,7 +25,7 @@ void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_arr
              });
 }
 
-/// Errors: Error(data) when a store of so many rows does not fit this one.
+/// Errors: Error(data) if `rows` saved rows do not fit this store.
 void check_rows(const RowStore& store, int64_t rows, int64_t of_direct_keys) {
   const StorePolicy& policy = store.policy();
   const int64_t most = policy.limit() > 0     ? policy.most_rows()
@@ -36,7 +36,7 @@ void check_rows(const RowStore& store, int64_t rows, int64_t of_direct_keys) {
                                 " rows, and this table has ", of_direct_keys > 0 ? of_direct_keys : most));
 }
 
-/// Memory and entries of the index for the rows of a checkpoint, of which `in_memory` come to memory.
+/// Reserves memory and index entries for the rows of a checkpoint. `in_memory`: how many of them are loaded to memory.
 void reserve_loaded(RowStore& store, int64_t rows, int64_t in_memory) {
   const RowArrays& arrays = store.rows().arrays();
   in_context([&] { return cat("reserving memory for the ", rows, " rows of ", arrays.label(), " in the checkpoint"); },
@@ -53,8 +53,8 @@ void save_rows(RowStore& store, StateWriter& to) {
   RowIndex& index = store.rows().index();
   RowChanges& changes = tiers.changes();
   RowDiskTier* const disk = tiers.disk();
-  if (disk) tiers.close_up();                 // arrays have row after row
-  const ops::IndexState now = index.state();  // waits
+  if (disk) tiers.close_up();                 // saved arrays need contiguous row numbers
+  const ops::IndexState now = index.state();  // waits for queued work
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, store.rows().arrays().label(), ": ", now.rows,
               " rows, of which ", now.ready, " are ready");
   const std::shared_ptr<DiskSnapshot> snapshot = tiers.snapshot(to);
@@ -70,7 +70,7 @@ void save_rows(RowStore& store, StateWriter& to) {
   saver.save_all(tiers.ranges() ? tiers.ranges()->order(now.rows, on_disk) : std::vector<int64_t>());
   if (which.base || !changes.are_marked() || (changes.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
   changes.set_base({which.iteration, rows}, disk ? &disk->disk() : nullptr);
-  if (!changes.go_by_place() || tiers.ranges()) return;  // rows of direct keys have one place in all checkpoints
+  if (!changes.go_by_place() || tiers.ranges()) return;  // rows of direct keys have the same place in all checkpoints
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   changes.set_base_places(now.rows, on_disk, {}, disk->disk());
 }
@@ -88,7 +88,7 @@ void load_rows(RowStore& store, const StateReader& from) {
   const int64_t in_memory =
       disk ? std::min(rows, std::max(arrays.capacity(), tiers.account().rows_in_budget(in_rows.most_rows()))) : rows;
   if (disk) tiers.close_up();
-  ops::IndexState now = index.state();  // waits
+  ops::IndexState now = index.state();  // waits for queued work
   tiers.start_over();
   if (!in_rows.direct()) {
     HCTR_EXPECT(ranges || now.rows == index.shared_rows() || now.rows == rows, arrays.label(), " has ", now.rows,

@@ -1,4 +1,4 @@
-// A row store in checkpoints. For all calls: nothing is queued.
+// Saves and loads the rows of a store in checkpoints. No work may be queued.
 #pragma once
 
 #include "engine/table/row_store.h"
@@ -7,14 +7,15 @@
 
 namespace hctr {
 
-/// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
-/// since its base, or have other numbers than there, unless changes are not marked. A whole one is the next base.
+/// Saves all assigned rows, ordered by row number. An increment contains only rows that have changed since its base, or
+/// have another row number than in the base; if changes are not marked, an increment contains all rows. A full
+/// checkpoint becomes the next base.
 void save_rows(RowStore&, StateWriter&);
-/// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. The store has no
-/// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
-/// memory is short.
+/// Loads the rows of a store with the same spec, with their row numbers, and the base of its increments. The store must
+/// not have rows, except rows that exist from the start. Errors: those of StateReader; Error(device) if memory runs
+/// out.
 void load_rows(RowStore&, const StateReader&);
-/// Takes the shared row alone.
+/// Loads only the shared row.
 void load_shared_row(RowStore&, const StateReader&);
 
 }  // namespace hctr

@@ -7,9 +7,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors
+constexpr int64_t kBlockBytes = int64_t{16} << 20;  // bytes of vectors per block
 
-/// Converts to floats from any stored type.
+/// Reads rows of any stored floating-point type, converted to float.
 std::vector<float> floats(const StateReader& table, const StateArray& array, int64_t first, int64_t count,
                           int64_t width) {
   const auto widened = [&]<class T>(const std::vector<T>& narrow) {
@@ -48,7 +48,7 @@ DirectKeys direct_keys_of(const StateReader& table) {
 
 RowCopies SavedRows::read_block(const StateReader& table, const TableSpec& of_pieces, const DirectKeys& direct,
                                 int64_t first, int64_t count) {
-  const int64_t at = first - 1;  // arrays start with row 1
+  const int64_t at = first - 1;  // saved arrays start with row 1
   RowCopies rows;
   if (direct.empty()) {
     rows.keys = read_rows<int64_t>(table, table.at("keys"), at, count, 1);
@@ -62,7 +62,8 @@ RowCopies SavedRows::read_block(const StateReader& table, const TableSpec& of_pi
     }
   }
   rows.vectors = floats(table, table.at("vectors"), at, count, of_pieces.dim);
-  for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)  // not needed for evaluation
+  // checkpoints for evaluation may lack states
+  for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)
     if (const std::string name = cat("state", s); table.has(name))
       rows.states[s] = floats(table, table.at(name), at, count, of_pieces.state_dim());
   if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count, 1);

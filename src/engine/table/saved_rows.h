@@ -1,4 +1,4 @@
-// The rows of a table in a checkpoint, block by block, for a run with another placement.
+// Reads the rows of a table from a checkpoint in blocks, for a run with another placement.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of an array, with `width` elements each of the size of T. Errors: those of StateReader;
-/// Error(data) naming the array, if it has other elements, other rows or fewer of them.
+/// Reads rows [first, first + count) of an array with `width` elements of T per row. Errors: those of StateReader;
+/// Error(data) naming the array if its element size, row width or number of rows does not match.
 template <class T>
 std::vector<T> read_rows(const StateReader& table, const StateArray& array, int64_t first, int64_t count,
                          int64_t width) {
@@ -34,28 +34,29 @@ std::vector<T> read_rows(const StateReader& table, const StateArray& array, int6
   return values;
 }
 
-/// Passes whole rows on, from the tables of all ranks in turn. Pieces of cut rows wait in memory for each other.
+/// Passes whole rows to `sink`, from the tables of all ranks in sequence. Pieces of split rows are kept in memory until
+/// the row is complete.
 class SavedRows {
  public:
   using Sink = std::function<void(const RowBlock&)>;
   /// `spec`: of the whole embedding in this run.
   SavedRows(const TableSpec& spec, Sink sink) : spec_(spec), sink_(std::move(sink)) {}
 
-  /// Reads a table saved by EmbeddingTable::save_state(). `seen`: for each row, from row 0, whether to use it; empty:
-  /// all. Errors: those of StateReader.
+  /// Reads a table saved by EmbeddingTable::save_state(). `seen`: for each row from row 0 on, whether to use the row;
+  /// empty: use all rows. Errors: those of StateReader.
   void read(const StateReader& table, std::span<const int32_t> seen = {});
-  /// Errors: Error(data) when a piece of a row is missing.
+  /// Errors: Error(data) if a piece of a row is missing.
   void finish() const;
 
  private:
-  /// `of_pieces`: the spec of the saved table, which may have cut the rows of this one.
+  /// `of_pieces`: the spec of the saved table, whose rows may be pieces of the rows of this table.
   static RowCopies read_block(const StateReader&, const TableSpec& of_pieces, const DirectKeys&, int64_t first,
                               int64_t count);
   void join(const RowCopies& cut, const TableSpec& of_pieces);
 
   const TableSpec& spec_;
   Sink sink_;
-  // by (slot, key): its pieces, some of them empty
+  // (slot, key) -> its pieces; pieces not read yet are empty
   std::map<std::pair<int32_t, int64_t>, std::vector<RowCopies>> waiting_;
 };
 

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kKeysOfImport = 1024;  // keys per call, if batches add no rows
+constexpr int64_t kKeysOfImport = 1024;  // keys per import call, if batches add no rows
 
 int64_t keys_to_insert(const TableSpec& spec) {
   if (spec.fixed_keys) return 1;
@@ -79,11 +79,11 @@ void EmbeddingTable::make_scratch(int64_t batch_keys, int64_t eval_keys) {
     return std::make_shared<BatchScratch>(runtime_.device(), batch, eval, spec_.dim);
   };
   if (replaced_) replaced_->push_back(scratch_);
-  scratch_.reset();  // both at once would need more memory
+  scratch_.reset();  // release first: both scratch buffers might not fit
   try {
     scratch_ = make(batch_keys, eval_keys);
   } catch (...) {
-    scratch_ = make(batch_keys_, eval_keys_);  // for batches that are queued already
+    scratch_ = make(batch_keys_, eval_keys_);  // restore the scratch for batches that are already queued
     throw;
   }
   batch_keys_ = batch_keys;
@@ -112,7 +112,7 @@ void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   if (keys <= batch.memory->keys() && shared_memory_fits()) return;
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  // A batch that needs more memory now is likely followed by one that needs a little more.
+  // Add a quarter: a larger batch is often followed by a slightly larger one.
   if (keys > batch.memory->keys()) {
     set_memory(batch, std::min(keys + keys / 4, spec_.most_batch_keys()));
     batch.keys = {};
@@ -167,7 +167,7 @@ void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor of
                               batches_.at(static_cast<size_t>(buffer)).rows, NewKeys::get_rows);
   } catch (const Error& error) {
     not_brought_ = error;
-    // Other ranks need this one in prepare(), where no key may get a row now.
+    // Other ranks wait for this rank in prepare(). Zero the offsets, so that prepare() adds no row.
     zero_bytes(ctx.stream(), offsets.bytes(), static_cast<size_t>(offsets.elements()) * sizeof(int32_t));
   }
 }

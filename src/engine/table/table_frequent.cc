@@ -1,4 +1,4 @@
-// The most frequent rows of a table, from counted occurrences.
+// Finds the most frequent rows of a table by counted occurrences.
 #include <algorithm>
 #include <tuple>
 
@@ -55,7 +55,7 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
 }
 
 void EmbeddingTable::export_rows(std::span<const FrequentRow> rows, const std::function<void(const RowBlock&)>& sink) {
-  store_.tiers().finished_rows();  // waits
+  store_.tiers().finished_rows();  // waits for queued work
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     const FrequentRow& row = rows[static_cast<size_t>(i)];
     return {{row.key, row.slot}, static_cast<int32_t>(row.row)};

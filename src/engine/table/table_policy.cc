@@ -1,4 +1,4 @@
-// Row limit and expiry of a table: the host side, between steps.
+// Row limit and expiry of a table: host code between steps.
 #include <utility>
 
 #include "core/device/copy_bytes.h"
@@ -40,7 +40,7 @@ bool EmbeddingTable::reserve_memory() {
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
   if (not_brought_) throw *not_brought_;
-  if (admission_ && admission_->closed()) return;  // no key gets a row
+  if (admission_ && admission_->closed()) return;  // closed: no new key gets a row
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
   int32_t runs = 0;

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Keys outside their ranges have no row and are not counted.
+/// A reader with its own memory. Keys outside their ranges have no row and are not reported.
 class OwnReader : public TableReader {
  public:
   OwnReader(Runtime& runtime, const RowStore& store, const TableSpec& spec, const Admission* shares,

@@ -1,4 +1,4 @@
-// Rows that are removed by their keys.
+// Removes rows of a table by key.
 #include <algorithm>
 #include <utility>
 

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // bytes of vectors moved at a time
+constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // bytes of vectors per block
 
 template <class T>
 std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
@@ -22,14 +22,14 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
   return out;
 }
 
-/// The rows of a block that are on disk: rows[i] belongs to position at[i] of the block.
+/// The rows of a block that are on disk: rows[i] is at position at[i] of the block.
 struct RowsOnDisk {
   const RowDiskTier* disk;
   std::vector<size_t> at{};
   std::vector<DiskRows::Row> rows{};
 };
 
-/// The buffers of gathered rows, on the device and on the host.
+/// Buffers for gathered rows on the device and on the host.
 template <class T>
 class Staging {
  public:
@@ -40,7 +40,7 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  /// `on_disk`: rows that are on disk, under this name in their store.
+  /// Gathers rows to the host. `on_disk`: the rows of the block on disk; `name`: name of the column.
   std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table,
                             const RowsOnDisk& on_disk, std::string_view name) {
     ops::gather_rows(ctx, rows, table, tensor(count));
@@ -80,7 +80,7 @@ class Staging {
 
 ops::RowMemory words_of(void* column) { return {column, DType::i32}; }
 
-/// The same words as unsigned, or as signed.
+/// Reinterprets 32-bit words as unsigned, or as signed.
 std::span<const uint32_t> as_unsigned(std::span<const int32_t> words) {
   return {reinterpret_cast<const uint32_t*>(words.data()), words.size()};
 }
@@ -88,7 +88,7 @@ std::span<const int32_t> as_signed(std::span<const uint32_t> words) {
   return {reinterpret_cast<const int32_t*>(words.data()), words.size()};
 }
 
-/// The indices 0, 1, ... in the order of (slot, key). The `pieces` of a row, which have separate slots, are
+/// The indices 0, 1, ... sorted by (slot, key). The `pieces` pieces of a row, which have separate slots, are
 /// consecutive.
 std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const int32_t> slots, int64_t pieces) {
   std::vector<int64_t> order(keys.size());
@@ -111,7 +111,8 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   const auto keys = device_array(stream, hash_index().row_keys + first_row, count);
   const auto slots = device_array(stream, by_slot ? hash_index().row_slots + first_row : nullptr, by_slot ? count : 0);
   std::vector<SlotKey> all;
-  for (size_t i = 0; i < keys.size(); ++i)  // only the first piece of a row: pieces are added and removed together
+  // the first piece suffices: all pieces of a row are added and removed together
+  for (size_t i = 0; i < keys.size(); ++i)
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
   if (const DiskRows* const disk = disk_rows())
@@ -138,18 +139,18 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 }
 
 int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
-  // key, slot, position in the order
+  // bytes of key, slot and position in the order
   constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);
-  constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
-  // Copies of a block: on the device, on the host, in transit to rank 0, merged there, in a file, and while arrays
-  // grow.
+  constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // 3: vectors grow by copying
+  // Copies of a block: on the device, on the host, in transit to rank 0, merged on rank 0, in a file, and temporary
+  // copies while vectors grow.
   const int64_t copies = 12 + 4 * ranks;
   const int64_t on_disk = disk_rows() ? disk_rows()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
   return kOfRow * arrays().capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
 }
 
 int64_t EmbeddingTable::device_bytes_to_export(bool with_states) const {
-  constexpr int64_t kOfWords = 4;  // last steps, last seen, occurrences and rows
+  constexpr int64_t kOfWords = 4;  // last_step, last_seen, occurrences and row numbers
   return kVectorBlockBytes * (1 + kOfWords + (with_states ? spec_.optimizer.states() : 0));
 }
 
@@ -174,7 +175,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.rows().direct();
   const int64_t first_row = hash_index().first_row;
-  std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
+  std::vector<int64_t> keys, order;  // empty if direct keys have their rows in order
   std::vector<int32_t> slots;
   if (by_index) {
     keys = device_array(stream, hash_index().row_keys + first_row, count);
@@ -187,7 +188,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
-  std::vector<bool> has_changed;  // on the disk, then of all
+  std::vector<bool> has_changed;  // first for rows on disk, then for all rows
   if (const DiskRows* const disk = disk_rows())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
@@ -206,7 +207,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     std::erase_if(order, [&](int64_t row) { return !has_changed[static_cast<size_t>(row)]; });
     if (order.empty()) return;
   }
-  /// Owner and row of the i-th row in the order of (slot, key).
+  /// Returns the owner and the row number of the i-th row in (slot, key) order.
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
     if (order.empty()) {
       const int32_t row = changed ? (*changed)[static_cast<size_t>(i)] : static_cast<int32_t>(i + 1);
@@ -232,7 +233,7 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx, block, data.state_dim);
   Staging<int32_t> last_steps(ctx, with_states ? block : 0, 1);
   ops::AccessStats stats = spec_.policy.keeps_access_stats() ? arrays().access_stats() : ops::AccessStats{};
-  // What is kept for the disk alone does not go into models.
+  // Statistics that only the disk tier needs are not exported to models.
   if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
   if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
   Staging<int32_t> last_seen(ctx, stats.last_seen ? block : 0, 1), occurrences(ctx, stats.occurrences ? block : 0, 1);
@@ -307,7 +308,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   const auto n = static_cast<int64_t>(order.size());
   const ops::HashIndex& index = hash_index();
   const ops::RowData& data = arrays().data();
-  store_.tiers().finished_rows();  // waits: prepare may not insert meanwhile
+  store_.tiers().finished_rows();  // waits, because prepare() must not insert keys concurrently
   store_.reserve_rows();
 
   // Sorted by slot, the keys form a batch of one sample.

@@ -1,4 +1,4 @@
-// A table in checkpoints.
+// Saves and loads a table in checkpoints.
 #include "engine/table/row_store_state.h"
 #include "engine/table/table.h"
 
@@ -15,7 +15,7 @@ void EmbeddingTable::visit_numbers(State& state) {
 void EmbeddingTable::save_state(StateWriter to) {
   HCTR_EXPECT(!stats_continued_, "table '", spec_.name, "' is saved before its first step");
   visit_numbers(to);
-  // For runs with other tables: how to read the rows.
+  // Describe the row layout, so that runs with another placement can read the rows.
   to.number("pieces", spec_.pieces);
   to.number("by_slot", spec_.identity_by_slot);
   std::vector<int64_t> spans;
@@ -35,7 +35,7 @@ void EmbeddingTable::load_state(const StateReader& from) {
 
 void EmbeddingTable::load_state_by_key(const std::vector<StateReader>& of_ranks, int rank, const Owns& owns) {
   visit_numbers(of_ranks.at(0));
-  if (rank != 0) evicted_ = expired_ = 0;  // sums over all ranks
+  if (rank != 0) evicted_ = expired_ = 0;  // rank 0 stores the sums over all ranks
   for (size_t r = 1; r < of_ranks.size() && rank == 0; ++r) {
     evicted_ += of_ranks[r].number("evicted");
     expired_ += of_ranks[r].number("expired");
@@ -44,7 +44,7 @@ void EmbeddingTable::load_state_by_key(const std::vector<StateReader>& of_ranks,
   if (!admission_) return;
   std::vector<StateReader> admissions;
   for (const StateReader& table : of_ranks) admissions.push_back(table.in("admission"));
-  // Each rank had its own shared row, for the keys that it owned.
+  // Each saved rank has its own shared row, which the keys that the rank owned used.
   if (const StateReader& table = of_ranks[static_cast<size_t>(rank) % of_ranks.size()];
       spec_.policy.shares_row() && table.number("first_row") > 1)
     load_shared_row(store_, table);

@@ -1,5 +1,5 @@
-// Tables with direct keys whose rows memory has no room for: all exist from the start, in memory or on the disk, and an
-// index finds them. A checkpoint has them in the order of their keys, as that of a table in memory.
+// Tables with direct keys whose rows do not all fit in memory. All rows exist from the start, in memory or on disk, and
+// a hash index finds them. Checkpoints store rows in key order, as for a table in memory.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@ namespace hctr {
 
 class RangesOnDisk {
  public:
-  /// All but the keys outlive it.
+  /// All arguments except the keys must outlive this object.
   RangesOnDisk(RowMemory& budget, RowsInMemory&, RowDiskTier&, DirectKeys);
 
   int64_t rows() const { return keys_.rows(); }
-  /// The key and slot of a row, as numbered where all rows fit.
+  /// The key and slot of a row number, numbered as in a table whose rows all fit in memory.
   ops::RowOwner owner(int64_t row) const { return keys_.index().owner(row); }
-  /// Gives all rows their initial values: those that memory has no room for go to the disk. Errors: Error(io) when they
-  /// do not fit there either.
+  /// Creates all rows with initial values, and writes rows that do not fit in memory to disk. Errors: Error(io) if the
+  /// disk has no capacity for them.
   void create();
-  /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
+  /// Assigns to rows 1 to `count` the keys that rows `first`, first + 1, ... have in a table whose rows all fit in
+  /// memory.
   void set_owners(int64_t first, int64_t count);
-  /// `rows` rows in memory and those on the disk, in the order in which a table in memory has them: see RowSaver.
+  /// Orders the `rows` rows in memory and the rows on disk as a table in memory stores them; see the lists of RowSaver.
   std::vector<int64_t> order(int64_t rows, std::span<const DiskRows::Row> on_disk) const;
-  /// Errors: Error(data) for the first key that has no row.
+  /// Errors: Error(data) for the first key outside the ranges.
   void check(std::span<const ops::MissingKey> missing, NewKeys) const;
 
  private:

@@ -11,10 +11,10 @@
 namespace hctr {
 namespace {
 
-/// The largest number from `fits` on, below `beyond`, that fits; `fits` itself is assumed to fit.
+/// Returns the largest number in [fits, beyond) for which does_fit() is true. `fits` is assumed to fit.
 template <class Fits>
 int64_t most_that_fits(int64_t fits, int64_t beyond, const Fits& does_fit) {
-  while (beyond - fits > 1) {  // by halves
+  while (beyond - fits > 1) {  // bisection
     const int64_t middle = fits + (beyond - fits) / 2;
     (does_fit(middle) ? fits : beyond) = middle;
   }
@@ -38,7 +38,8 @@ RowAccount::~RowAccount() {
 
 int64_t RowAccount::whole_granules(int64_t bytes) const {
   const auto granularity = static_cast<int64_t>(index_.granularity());
-  return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;  // a CPU takes only touched pages
+  // a CPU allocates only touched pages
+  return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;
 }
 
 int64_t RowAccount::bytes_of_uses(int64_t rows) const {
@@ -83,7 +84,7 @@ int64_t RowAccount::besides_with_memory() const {
 }
 
 int64_t RowAccount::most_map_bytes() const {
-  // While it grows, half of it exists twice.
+  // During growth the map needs 3/2 of its maximum size, because the old map also exists.
   return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
 }
 
@@ -94,7 +95,8 @@ int64_t RowAccount::kept_for_map() const {
 }
 
 int64_t RowAccount::room_for_numbers(const Besides& besides) const {
-  // Free memory does not show what is promised to the index; a stated budget does.
+  // With a stated device budget, memory promised to the index already counts as used. Without a stated budget, only
+  // allocated memory reduces the free memory.
   const int64_t have = budget_.limits().device ? counted_.on_device : besides_with_memory();
   return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
 }
@@ -103,7 +105,7 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   int64_t sum = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
-      // Some arrays have more memory already, if memory for others was refused.
+      // Some arrays may already have more memory, if the allocation of a later array failed.
       sum += std::max<int64_t>(
           0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;
@@ -142,7 +144,7 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
 }
 
 int64_t RowAccount::host_bytes_of_row(int64_t rows, bool moving) const {
-  if (disk_) return DiskRows::bytes_in_memory(1);  // evictions make room for new rows
+  if (disk_) return DiskRows::bytes_in_memory(1);  // evictions free memory for new rows
   int64_t bytes = 0;
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers) bytes += column.bytes_per_row;
@@ -159,14 +161,14 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
                  wanted = column.granules_to(rows);
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  // Rows that make room for keys and index on the device move to the host, too.
+  // Vectors and states that are moved off the device for keys and index also need host memory.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
   if (more <= 0) return;
   const int64_t kept = kept_for_map();
   if (more + kept <= budget_.host_room()) return;
   int64_t least = budget_.limits().host - budget_.host_room() + more;
-  if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
+  if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // the map gets a quarter of the sum
   throw Error(Kind::device,
               cat(arrays_.label(), ": ", rows, " rows need ", more, " bytes more in host memory, and ",
                   std::max<int64_t>(0, budget_.host_room()), " of ", budget_.limits().host, " are left",
@@ -184,19 +186,20 @@ int64_t RowAccount::rows_in_budget(int64_t most) const {
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
   }
-  const bool beyond_device = arrays_.has_numbers_on_host();  // then no more numbers go to the device
+  const bool beyond_device = arrays_.has_numbers_on_host();  // new vectors and states then go to the host
   const int64_t host = budget_.host_room() - slack - kept_for_map(), there = arrays_.number_bytes_on_device();
   return most_that_fits(capacity, std::max(capacity, most) + 1, [&](int64_t rows) {
     const Besides besides = besides_numbers(rows, rules_.rows_move);
     const int64_t device = std::min(room_for_numbers(besides), free_memory(device_)),
                   on_host = (rows - capacity) * bytes + besides.on_host - counted_.on_host;
-    if (device < 0) return -device <= there && on_host - device <= host;  // rows make room for keys and index
+    // move rows to the host to free memory for keys and index
+    if (device < 0) return -device <= there && on_host - device <= host;
     return on_host - (beyond_device ? 0 : device) <= host;
   });
 }
 
 int64_t RowAccount::most_to_host() const {
-  // Recorded steps find direct keys by arithmetic alone until some of their rows are on the host.
+  // With direct keys, recorded steps ignore places() until rows are in host memory, so rows cannot start to move now.
   if (!budget_.has_host() || one_memory_ || (starts_to_move() && rules_.direct)) return 0;
   const int64_t most = std::min(arrays_.number_bytes_on_device(), budget_.host_room() - kept_for_map());
   return std::max<int64_t>(0, most - bytes_to_start(arrays_.capacity()));
@@ -214,7 +217,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // If free bytes may be used up, moving rows need not make room for all uses.
+  // If `wanted` is negative, free bytes may hold part of the use counts, so fewer rows must move.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

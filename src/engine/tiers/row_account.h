@@ -1,4 +1,4 @@
-// Counts the memory and disk space of a row store in the budgets, and computes how many rows fit.
+// Counts the memory and disk space of a row store in its budget, and computes how many rows fit.
 #pragma once
 
 #include <cstdint>
@@ -13,65 +13,69 @@
 
 namespace hctr {
 
-/// Arithmetic only: it moves no row and allocates nothing. Numbers of rows are counted in the budget when they get
-/// memory. All else that a store takes (keys, index, statistics, marks, buffers for swaps, blocks in transit) is
-/// counted here, for all rows with memory. On a CPU without a device budget there is one memory: all of that counts as
-/// host memory.
+/// Computes only: moves no row and allocates nothing. Vectors and optimizer states ("numbers") are counted in the
+/// budget when they are allocated. All other memory of a store (keys, index, statistics, marks, swap buffers,
+/// in-transit blocks) is counted here, for all rows with memory. On a CPU without a device budget, device and host
+/// share one memory, and all of this counts as host memory.
 class RowAccount {
  public:
   struct Rules {
-    bool counts = true;         ///< it takes memory in addition to numbers; false: no rows
-    bool direct = false;        ///< rows are found by arithmetic; otherwise by an index
-    bool removes_rows = false;  ///< rows are removed, using the memory of the index
-    bool rows_move = false;     ///< rows are swapped between device and host by use
-    int64_t spare_keys = 0;     ///< index entries in addition to those of rows
-    int64_t lookup_bytes = 0;   ///< bytes on the host
+    bool counts = true;         ///< whether the store needs memory other than numbers; false: rows have no elements
+    bool direct = false;        ///< rows are found by arithmetic instead of an index
+    bool removes_rows = false;  ///< rows are removed, with the index memory as scratch
+    bool rows_move = false;     ///< rows are swapped between device and host by use counts
+    int64_t spare_keys = 0;     ///< index entries beyond those of rows
+    int64_t lookup_bytes = 0;   ///< host bytes that a lookup needs
   };
-  /// Everything but the rules must outlive it.
+  /// All arguments except the rules must outlive this object.
   RowAccount(RowMemory& budget, const RowArrays&, const RowIndex&, const Rules&);
   ~RowAccount();
   RowAccount(const RowAccount&) = delete;
   RowAccount& operator=(const RowAccount&) = delete;
-  /// From now on rows may be on this disk, moved in these blocks.
+  /// Enables rows on `disk`, which are moved in blocks of `records`.
   void set_disk(const DiskRows& disk, const RecordBlocks& records) {
     disk_ = &disk;
     records_ = &records;
   }
-  /// From now on uses are counted, with buffers of this many bytes.
+  /// Declares that uses are counted from now on, with buffers of `bytes` bytes.
   void set_uses(int64_t bytes) { uses_ = bytes; }
 
-  /// Updates the counts in the budget for rows with memory.
+  /// Updates the budget's byte counts for the rows with memory.
   void count();
   DeviceBytes device_bytes() const { return {arrays_.number_bytes_on_device(), counted_.on_device}; }
 
-  // `moving`: uses are counted, because some of these rows are in host memory.
-  /// The maximum number of rows, of `rows`, whose numbers can be on the device.
+  // `moving`: uses are counted, because some rows are in host memory.
+  /// How many of `rows` rows can have their vectors and states on the device.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The maximum from `least` to `most` of rows whose numbers all fit on the device; `least` itself may not fit.
+  /// The largest number of rows in [least, most] whose vectors and states all fit on the device. `least` may be
+  /// returned even if it does not fit.
   int64_t most_on_device_alone(int64_t least, int64_t most) const;
-  /// Device bytes missing for this many rows; 0 or less: none.
+  /// Device bytes missing for `rows` rows; 0 or less: none missing.
   int64_t missing_on_device(int64_t rows, bool moving) const;
-  /// Throws the Error(device) for that, with the minimum budget, if moving rows to the host can free this many bytes.
+  /// Throws Error(device) with the required budget: `missing` device bytes are missing, and moving rows to the host can
+  /// free `movable` bytes.
   [[noreturn]] void throw_missing_on_device(int64_t rows, int64_t missing, int64_t movable) const;
-  /// Errors: Error(device) with the minimum budget if the host cannot hold the numbers of the rows after the first
-  /// `on_device`, rows that move there, and everything else.
+  /// Checks that host memory suffices for the vectors and states of the rows after the first `on_device`, for rows that
+  /// move to the host, and for all other host data. Errors: Error(device) with the required budget.
   void check_host_room(int64_t rows, int64_t on_device, bool moving) const;
-  /// Approximate host bytes for each row after these.
+  /// Approximate host bytes per additional row after `rows` rows.
   int64_t host_bytes_of_row(int64_t rows, bool moving) const;
-  /// The maximum number of rows in memory, at most `most` but at least the current number. With a disk.
+  /// The maximum number of rows in memory with a disk tier: at least the current capacity, and at most `most`.
   int64_t rows_in_budget(int64_t most) const;
 
-  /// The maximum bytes of numbers that can move from the device to the host.
+  /// Maximum bytes of vectors and states that can move from the device to the host.
   int64_t most_to_host() const;
-  /// The rows whose numbers stay on the device so that, after bytes_to_start() is taken, `wanted` more bytes are free
-  /// there, or as many as possible; none: nothing can move. A negative `wanted` allows to use up this many free bytes.
+  /// Returns how many rows stay on the device when rows move to the host, so that `wanted` bytes become free after
+  /// bytes_to_start() is allocated. If `wanted` bytes cannot become free, as many bytes as possible become free. A
+  /// negative `wanted` permits using up that many free bytes. nullopt: nothing can move.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
-  /// Whether uses must be counted once rows move to the host, and the device bytes for that.
+  /// starts_to_move(): whether counting of uses must start once rows move to the host. bytes_to_start(): the device
+  /// bytes for the use counts.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }
   int64_t bytes_to_start(int64_t rows) const { return starts_to_move() ? bytes_of_uses(rows) : 0; }
 
-  /// Host bytes reserved for the map of rows on disk: its maximum size, or a quarter of the budget.
+  /// Host bytes reserved for the map of rows on disk: the map's maximum size, but at most a quarter of the host budget.
   int64_t kept_for_map() const;
 
  private:
@@ -79,11 +83,11 @@ class RowAccount {
     int64_t on_device = 0, on_host = 0;
   };
   Besides besides_numbers(int64_t rows, bool moving) const;
-  /// Device memory in addition to numbers that is allocated now.
+  /// Device bytes allocated so far, without vectors and states.
   int64_t besides_with_memory() const;
-  /// Bytes left for numbers on the device, after this. Negative: this many are missing.
+  /// Device bytes left for vectors and states after `Besides` is allocated. Negative: that many bytes are missing.
   int64_t room_for_numbers(const Besides&) const;
-  /// Additional bytes of numbers on the device if those of the first rows are there.
+  /// Additional device bytes needed to have the vectors and states of the first `rows` rows on the device.
   int64_t more_numbers(int64_t rows) const;
   /// Rounds up to the allocation granularity of the device.
   int64_t whole_granules(int64_t bytes) const;
@@ -95,7 +99,7 @@ class RowAccount {
   const RowIndex& index_;
   const Device device_;
   const Rules rules_;
-  const bool one_memory_;  // device and host share a memory: on a CPU, unless "gpu" is stated
+  const bool one_memory_;  // device and host share a memory: on a CPU, unless a device budget ("gpu") is set
   const DiskRows* disk_ = nullptr;
   const RecordBlocks* records_ = nullptr;
   std::optional<int64_t> uses_;

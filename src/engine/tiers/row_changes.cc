@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMarksAtATime = int64_t{1} << 22;  // marks copied at a time
+constexpr int64_t kMarksAtATime = int64_t{1} << 22;  // marks per copy
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void RowChanges::clear(uint8_t bit, DiskRows* disk) {
   const StreamRef stream = arrays_.runtime().compute_stream();
   const int64_t all = arrays_.capacity() + 1;
   if (disk) disk->clear_marks(bit);
-  // Keep marks for the other reader.
+  // Keep the other bit of the marks if it is in use.
   const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
   if (!others) {
     zero_bytes(stream, arrays_.marks(), static_cast<size_t>(all));
@@ -113,7 +113,7 @@ void RowChanges::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk,
 
 void RowChanges::load(const StateReader& from, int64_t rows, DiskRows* disk) {
   if (!are_marked()) return;
-  const RowColumn& first = arrays_.first_saved();  // its length is the number of rows in the base
+  const RowColumn& first = arrays_.first_saved();  // length of this column = number of rows in the base
   const StateArray& saved = from.at(first.name);
   const auto base = from.base_of_next(saved);
   if (!base || (go_by_place() && base->rows > DiskRows::kMostBaseRows)) return;
@@ -130,7 +130,7 @@ void RowChanges::mark_base_rows(std::span<const int32_t> indices) {
   const StreamRef stream = arrays_.runtime().compute_stream();
   std::vector<uint8_t> marks;
   for (size_t i = 0; i < indices.size();) {
-    const int64_t first = indices[i];  // the next row is that of this index
+    const int64_t first = indices[i];  // index `first` belongs to row first + 1
     if (first < 0 || first >= base_->rows)
       throw Error(Kind::data, cat(arrays_.label(), ": row ", first,
                                   " of a checkpoint is to have changed since its base of ", base_->rows, " rows"));

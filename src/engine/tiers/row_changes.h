@@ -1,4 +1,4 @@
-// Tracks the rows of a store that have changed since the last full checkpoint, and since the last model.
+// Tracks which rows of a store have changed since the last full checkpoint, and since the last model.
 #pragma once
 
 #include <cstdint>
@@ -14,61 +14,61 @@
 
 namespace hctr {
 
-/// Batches mark the rows that they may change, in RowArrays::marks(). The last full checkpoint is the base of later
-/// increments. Its rows are identified by number, and a row that gets another number counts as changed. If rows may be
-/// on disk, numbers change often: each row then stores its place in the base. Calls take the rows on disk; null: the
-/// store has no disk.
+/// Batches mark the rows that they may change in RowArrays::marks(). The last full checkpoint is the base of later
+/// increments. Rows of the base are identified by row number, and a row that gets another number counts as changed.
+/// With a disk tier row numbers change often, so each row stores its place in the base instead. `DiskRows` arguments:
+/// the rows on disk; null without a disk tier.
 class RowChanges {
  public:
   /// The name of the list of changed rows in a checkpoint.
   static constexpr const char* kList = "changed_rows";
-  /// `arrays` must outlive it.
+  /// `arrays` must outlive this object.
   explicit RowChanges(RowArrays& arrays) : arrays_(arrays) {}
 
   bool are_marked() const { return arrays_.marks() != nullptr; }
   bool go_by_place() const { return arrays_.base_places() != nullptr; }
 
-  /// None: the next checkpoint must be full. Otherwise changes are tracked.
+  /// The base of increments. nullopt: the next checkpoint must be full.
   const std::optional<BaseCheckpoint>& base() const { return base_; }
-  /// Rows have changed other than by batches: all count as changed until the next full checkpoint, and until the next
-  /// model.
+  /// Call when rows have changed other than by batches. All rows then count as changed until the next full checkpoint,
+  /// and until the next model.
   void forget();
-  /// The current rows are the base.
+  /// Makes the current rows the base.
   void set_base(const BaseCheckpoint&, DiskRows*);
-  /// For rows identified by place: rows in memory, 1 to `rows`, then those on disk, are the rows of the base;
-  /// `changed`: indices of base rows that differ, from 0, ascending. Errors: Error(data) for rows that do not exist.
+  /// For rows identified by place. The rows of the base are rows 1 to `rows` in memory, then the rows on disk.
+  /// `changed`: sorted indices, from 0, of base rows that differ. Errors: Error(data) for rows that do not exist.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, std::span<const int32_t> changed, DiskRows&);
-  /// After rows 1 to `rows` and those on disk are loaded: later increments build on the same base as this one. Errors:
-  /// those of StateReader; Error(data) for rows that the base does not have.
+  /// Call after rows 1 to `rows` and the rows on disk are loaded. Later increments use the same base as the loaded
+  /// checkpoint. Errors: those of StateReader; Error(data) for rows that the base does not have.
   void load(const StateReader&, int64_t rows, DiskRows*);
-  /// The marked rows of the base, ascending. For rows identified by number.
+  /// The changed rows of the base, sorted. For rows identified by number.
   std::vector<int32_t> since_base() const { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
 
-  /// Starts to count changes as changes since the last model.
+  /// Starts to track changes since the last model.
   void start_delta(DiskRows*);
   bool known_since_model() const { return are_marked() && delta_known_; }
-  /// The rows from 1 to `last` that have changed since the last model, ascending.
+  /// The rows from 1 to `last` that have changed since the last model, sorted.
   std::vector<int32_t> since_model(int64_t last) const { return marked_rows(last, ops::kChangedSinceModel); }
 
-  /// Of `rows` rows some have been removed and others have moved.
+  /// Applies the moves of a removal. `rows`: number of rows before the removal.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
-  /// Rows have been swapped, so that numbers belong to other keys now.
+  /// Call when rows have been swapped: some row numbers now belong to other keys.
   void note_other_keys() {
     if (base_) base_->keys_moved = true;
   }
-  /// Marks rows. Shapes: rows [count] on the device.
+  /// Sets `bits` in the marks of rows. Shapes: rows [count] on the device.
   void mark(Context&, const int32_t* rows, int64_t count, uint8_t bits) const;
 
  private:
-  /// The numbers of rows 1 to `last` whose marks have the bit.
+  /// The row numbers from 1 to `last` whose marks contain `bit`.
   std::vector<int32_t> marked_rows(int64_t last, uint8_t bit) const;
-  /// Clears the bit in the marks of all rows.
+  /// Clears `bit` in the marks of all rows.
   void clear(uint8_t bit, DiskRows*);
   void mark_base_rows(std::span<const int32_t> indices);
 
   RowArrays& arrays_;
   std::optional<BaseCheckpoint> base_;
-  bool delta_known_ = false;  // marks show the changes since the last model
+  bool delta_known_ = false;  // whether marks show the changes since the last model
 };
 
 }  // namespace hctr

@@ -10,12 +10,12 @@
 namespace hctr {
 namespace {
 
-/// Of the list of keys that have no row in memory: in the worst case all of a batch.
+/// Bytes of the list of keys without a row in memory, if all keys of a batch are missing.
 int64_t lookup_bytes(Device device, int64_t most_keys, bool on_disk) {
   return on_disk && device.is_cuda() ? (most_keys + 1) * static_cast<int64_t>(sizeof(ops::MissingKey)) : 0;
 }
 
-/// Errors: Error(config) where no row can be on a disk.
+/// Errors: Error(config) or Error(usage) if every step changes every row, because then no row can be on disk.
 void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec& spec) {
   if (!spec.changes_every_row()) return;
   const SettingWords& words = setting_words(limits);
@@ -118,16 +118,16 @@ int64_t RowTiers::move_to_host(int64_t wanted) {
 
 void RowTiers::make_device_room(int64_t rows, bool moving) {
   const auto missing = [&] { return account_.missing_on_device(rows, moving); };
-  // What is missing has the uses of this table already, and so has what moving its rows frees.
+  // missing() already includes the use counts of this table, and bytes freed by move_to_host() exclude them.
   const auto counted = [&] { return moving ? account_.bytes_to_start(rows) : 0; };
   const auto most = [&] {
     const int64_t own = most_to_host();
     return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
   };
-  // Nothing moves in vain: a table that has no room for many more rows at once tries fewer.
+  // Move nothing if it would not suffice; the caller then tries fewer rows.
   const bool enough = missing() <= 0 || missing() <= most();
   if (enough && missing() > 0) move_to_host(missing() - counted());
-  if (enough && missing() > 0) move_to_host(missing());  // the uses of more rows may take a piece more
+  if (enough && missing() > 0) move_to_host(missing());  // the use counts of more rows may need another allocation
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());
 }

@@ -1,4 +1,4 @@
-// Where the rows of a table are: on a device, in memory of its host, or on a disk.
+// The memory tiers of a table's rows: device memory, host memory and disk.
 #pragma once
 
 #include <cstdint>
@@ -19,84 +19,84 @@
 
 namespace hctr {
 
-/// Gives rows memory within the budgets of a device and its host, moves them between these, and has them leave for a
-/// disk and come back. RowAccount computes what fits, RowsInUse swaps rows, RowDiskTier has those on the disk. How many
-/// rows there may be, and which of them are removed, is a policy's business.
+/// Allocates memory for rows within the budgets of device and host, moves rows between both, and evicts rows to disk
+/// and promotes them. RowAccount computes what fits, RowsInUse swaps rows, and RowDiskTier manages the rows on disk.
+/// The policy decides how many rows may exist and which rows are removed.
 class RowTiers : private RowMemoryUser, public RowFollower {
  public:
   struct Rules {
     bool on_disk = false;        ///< see may_be_on_disk()
-    bool removes_rows = false;   ///< a policy does
+    bool removes_rows = false;   ///< whether a policy removes rows
     bool places_for_new = true;  ///< see RowDiskTier::Rules
   };
-  /// `ranges`: direct keys whose rows have an index, since memory has no room for all of them. Budget and rows outlive
-  /// it.
+  /// `ranges`: direct keys whose rows do not all fit in memory and are found by an index. `budget` and the rows must
+  /// outlive this object.
   RowTiers(RowMemory& budget, RowsInMemory&, const TableSpec&, DirectKeys ranges, const Rules&);
   ~RowTiers() override;
   RowTiers(const RowTiers&) = delete;
   RowTiers& operator=(const RowTiers&) = delete;
 
   // Memory.
-  /// Gets it for `rows` rows: their numbers, or others, move to the host where the device has no room. Errors:
-  /// Error(device) naming the least budget.
+  /// Allocates memory for `rows` rows. If the device has no capacity, vectors and states of this or other tables move
+  /// to the host. Errors: Error(device) with the required budget.
   void get_memory(int64_t rows);
-  /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough;
-  /// returns whether it is not.
+  /// Calls grow_to(ample), or grow_to(needed) if memory does not suffice for `ample`. Does nothing if `have` is enough.
+  /// Returns whether `have` was too small.
   bool grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   const RowAccount& account() const { return account_; }
 
   // Batches.
-  /// Before rows are reserved for one: where some are in host memory, they change places by how often they are used,
-  /// every RowMemoryLimits::move_every calls. All batches prepared before must have had their update() queued then, and
-  /// queued work is waited for.
+  /// Swaps rows between host and device by use counts, every RowMemoryLimits::move_every calls, if some rows are in
+  /// host memory. Call before rows are reserved for a batch. update() of all batches prepared before must be queued.
+  /// Waits for queued work.
   void swap();
-  /// Rows that no memory has room for; null: there is no disk. They are not among the rows in memory until bring_rows()
-  /// has brought them back.
+  /// The disk tier; null without a disk. Rows on disk are not among the rows in memory until bring_rows() promotes
+  /// them.
   RowDiskTier* disk() { return disk_ ? &*disk_ : nullptr; }
   const RowDiskTier* disk() const { return disk_ ? &*disk_ : nullptr; }
-  /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
-  /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
-  /// where memory grows, rows come for an evaluation or leave after one, or no others than theirs could leave. The
-  /// stream, which has waited for the step that had the buffer of the batch before, is waited for, so this cannot be
-  /// recorded. `rows`: [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even
-  /// room for the batch; Error(io) when the disk is full, or a row there is not what was written.
+  /// Promotes the rows of a batch's keys from disk, and evicts other rows if memory is full. Call before the batch is
+  /// looked up or inserted. All earlier steps must be queued. Before this call, the context's stream must have waited
+  /// for the step that last used the batch's buffer. This call waits for the stream and cannot be recorded. Waits for
+  /// all queued steps only if memory grows, if an evaluation promotes rows or ran before an eviction, or if only rows
+  /// of queued steps could be evicted. `rows`: scratch [batch.size()]. Errors: Error(device) with the required budget
+  /// if memory cannot hold the batch; Error(io) if the disk is full, or a row on disk differs from what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
-  /// Behind the preparation of a training batch: counts the uses of its rows, if some rows are in host memory, and the
-  /// rows, if some are on a disk.
+  /// Call after the preparation of a training batch is queued: counts the uses of the batch's rows if some rows are in
+  /// host memory, and the batch's rows if some rows are on disk.
   void count_batch(const ops::RowGroups&, int64_t key_capacity);
 
-  /// Waits for queued work and returns the rows of finished steps in memory.
+  /// Waits for queued work, and returns the number of rows of finished steps in memory.
   int64_t finished_rows();
-  /// The same, and has the last of them move to the places that others have left for the disk: they have the numbers
-  /// behind the shared row then. No batch may be prepared whose step is not queued.
+  /// Like finished_rows(), but first moves the last rows to free row numbers. The rows are then numbered contiguously
+  /// after the shared row. The step of every prepared batch must be queued.
   int64_t close_up();
-  /// Rows of finished steps that are in host memory. Waits for queued work.
+  /// Rows of finished steps in host memory. Waits for queued work.
   HostRows host_rows();
 
-  // For checkpoints and models, with nothing queued.
+  // For checkpoints and models. No work may be queued.
   RowChanges& changes() { return changes_; }
-  /// Direct keys with rows on the disk; null: there are none.
+  /// Direct keys with rows on disk; null: none.
   RangesOnDisk* ranges() { return ranges_ ? &*ranges_ : nullptr; }
-  /// Before the rows of a checkpoint are taken: no row of direct keys is on the disk, and those in memory are at their
-  /// numbers.
+  /// Call before the rows of a checkpoint are loaded: removes rows of direct keys from disk, and resets places() to the
+  /// row numbers.
   void start_over();
-  /// The rows on the disk as they are now, for a thread that reads them later; null where they must be read now.
+  /// A snapshot of the rows on disk, for a thread that reads them later. Null: the rows must be read now.
   std::shared_ptr<DiskSnapshot> snapshot(const StateWriter&);
 
   void follow(Context&, const ops::RowMoves&, int64_t rows) override;
 
  private:
-  /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
-  /// Error(device) naming the least.
+  /// Frees device memory for `rows` rows by moving vectors and states of this or other tables to the host. Errors:
+  /// Error(device) with the required budget.
   void make_device_room(int64_t rows, bool moving);
   int64_t move_to_host(int64_t bytes) override;
   int64_t most_to_host() const override;
-  /// From here on uses of rows are counted, once some have memory of the host. Errors: Error(device).
+  /// Starts counting row accesses once any row is in host memory. Errors: Error(device).
   void start_uses(int64_t rows);
   void check_finished(const ops::IndexState&) const;
-  /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
+  /// Allocates memory or evicts rows, so that the arrivals fit. Rows of the batch are not evicted.
   void make_room(const RowDiskTier::Arrivals&, const RowsOfBatch&);
-  /// Moves the last rows to free places.
+  /// Moves the last rows to free row numbers.
   void close_gaps(const RowsOfBatch&);
 
   RowMemory& budget_;
@@ -107,9 +107,9 @@ class RowTiers : private RowMemoryUser, public RowFollower {
   const bool rows_move_, several_ranks_;
   RowAccount account_;
   RowChanges changes_;
-  std::optional<RowDiskTier> disk_;     // none: no rows on a disk
-  std::optional<RangesOnDisk> ranges_;  // none: rows come with their keys, or all fit
-  std::optional<RowsInUse> uses_;       // none: all rows fit, or they do not move
+  std::optional<RowDiskTier> disk_;     // nullopt: no rows on disk
+  std::optional<RangesOnDisk> ranges_;  // nullopt: rows are added with their keys, or all rows fit in memory
+  std::optional<RowsInUse> uses_;       // nullopt: all rows are on the device, or rows do not move
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Rows on a disk: a table gets memory for those that come, or has others leave.
+// Promotes rows from disk: a table allocates memory for them, or evicts other rows.
 #include <algorithm>
 #include <utility>
 
@@ -18,11 +18,11 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   if (fits && !disk_->has_work(*coming)) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
-  // The batch is reserved and not closed, which waiting does not know.
+  // The batch is reserved but not closed. wait_for_all() would drop it from the count, which is restored below.
   const uint32_t batches = index_.reserved_batches();
   const bool adds = new_keys == NewKeys::get_rows;
   if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
-  // What evaluations look up is no step's.
+  // Lookups of evaluations belong to no step, so wait for all queued work.
   if (!adds || (!fits && disk_->consume_lookups())) check_finished(index_.state());
   if (!fits) {
     if (at_most > arrays_.capacity()) {
@@ -32,7 +32,7 @@ void RowTiers::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t keys = std::min(index_.progress().rows + disk_->rows_at_end(*coming), arrays_.capacity()) +
                          rows_.batches().ring_keys();
     index_.grow(keys);
-    // Steps that are queued do not search it, and nothing else is.
+    // Queued steps do not search the index, and no other work is queued.
     if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   disk_->bring(ctx, *coming);
@@ -53,12 +53,12 @@ void RowTiers::make_room(const RowDiskTier::Arrivals& coming, const RowsOfBatch&
   const auto leave = [&](RowDiskTier::Stay stay) {
     return disk_->leave(missing, coming.count(), batch.rows, batch.count, stay);
   };
-  // Which rows leave depends on the batches alone, not on what is queued still.
+  // The choice of evicted rows depends only on the batches, not on which steps are still queued.
   if (missing > 0 && !leave(RowDiskTier::Stay::recent)) {
     check_finished(index_.state());
     leave(RowDiskTier::Stay::of_batch);
   }
-  if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
+  if (!fits()) close_gaps(batch);  // with admission, new keys get no free row numbers, only numbers at the end
 }
 
 void RowTiers::check_finished(const ops::IndexState& now) const {
@@ -78,13 +78,13 @@ int64_t RowTiers::finished_rows() {
 }
 
 int64_t RowTiers::close_up() {
-  const ops::IndexState now = index_.state();  // waits
+  const ops::IndexState now = index_.state();  // waits for queued work
   if (disk_) disk_->drop_refused_rows();
   if (!rows_.free_places().empty())
     rows_.remove(
         {},
         [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-          // Those of a batch that was refused are not rows of finished steps.
+          // Rows of a refused batch are not rows of finished steps.
           const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
           ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished,
                                  memory);
@@ -99,7 +99,7 @@ std::shared_ptr<DiskSnapshot> RowTiers::snapshot(const StateWriter& to) {
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
-  // Other ranks wait for a step for --comm-timeout alone.
+  // On several ranks training must not wait for the snapshot, because other ranks wait only for --comm-timeout.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;
   return snapshot;

@@ -10,9 +10,10 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHalveAfter = 8;  // calls: after these, rows used by few batches differ from those used by many
+// swaps until counts are halved; long enough to separate rarely from frequently used rows
+constexpr int64_t kHalveAfter = 8;
 
-/// An array with a number per row, with memory for this many rows.
+/// Creates a column with one integer of `bytes` bytes per row, with memory for `rows` rows.
 RowColumn column_of_uses(const RowArrays& arrays, std::string name, int64_t bytes, int64_t rows) {
   RowColumn made{
       .memory = ReservedBuffer(arrays.runtime().device(), static_cast<size_t>((arrays.most_rows() + 1) * bytes)),
@@ -43,7 +44,7 @@ RowsInUse::RowsInUse(RowArrays& arrays, RowIndex& index, RowChanges& changes, in
     numbers_ = reinterpret_cast<int32_t*>(added[1].memory.data());
     places_ = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
   }
-  // Only now: if memory was short, nothing has changed.
+  // Add the columns last: if memory runs out, nothing has changed.
   for (RowColumn& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
@@ -70,7 +71,7 @@ void RowsInUse::note_border() {
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
       first_on_host =
           std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
-  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // there is no row 0
+  rows_.first_on_host = std::max<int64_t>(1, first_on_host);  // row 0 is not a row
   if (!direct_) return;
   ops::DirectIndex direct = arrays_.data().identity.direct;
   direct.places = reinterpret_cast<const int32_t*>(places_.data());
@@ -87,13 +88,13 @@ void RowsInUse::count(const ops::RowGroups& groups, int64_t key_capacity) {
 void RowsInUse::swap(int64_t every, bool always, std::span<const int32_t> left) {
   if (!counts() || every == 0 || ++batches_ < every) return;
   batches_ = 0;
-  const ops::IndexState now = index_.state();  // waits
+  const ops::IndexState now = index_.state();  // waits for queued work
   const int64_t rows = now.rows, first_on_host = rows_.first_on_host;
-  // A batch waiting for its step has its row numbers already.
+  // A prepared batch that waits for its step already contains row numbers.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(arrays_.runtime(), arrays_.runtime().compute_stream());
   ops::UseCounts on_device, on_host;
-  // Places of evicted rows have no uses. Those on the device are given the maximum here, so that they are not swapped.
+  // Free row numbers have no uses. Set those on the device to the maximum count, so that they are not swapped.
   const std::span<const int32_t> left_on_device =
       left.first(static_cast<size_t>(std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())

@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-/// Whether memory has room for all rows of direct keys.
+/// Whether all rows of direct keys fit in memory.
 bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
   const RowMemory& budget = budget_of(runtime, spec);
   const bool two_memories = runtime.device().is_cuda() || budget.limits().device != 0;
@@ -55,7 +55,7 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
     const int64_t more = rows + budget.host_room() / numbers;
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
-  if (budget.has_disk() && numbers > 0)  // memory holds no more; addresses may be limited too
+  if (budget.has_disk() && numbers > 0)  // memory cannot hold more rows, and addresses may be limited too
     rows = std::min(rows,
                     (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);
   return std::min({std::max(rows, least), kMostRows, most});

@@ -1,4 +1,5 @@
-// Where the rows of a table may be: decided once, when the table is made, since free memory changes.
+// Decides which tiers the rows of a table may use. Decided once, when the table is created, because free memory
+// changes.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,18 @@
 
 namespace hctr {
 
-/// Whether rows of the table may be on a disk. Replicated tables stay in memory, and so do tables with direct keys
-/// whose rows all fit: they need no index then.
+/// Whether rows of the table may be on disk. Replicated tables stay in memory. Tables with direct keys whose rows all
+/// fit stay in memory too, and need no index.
 bool may_be_on_disk(Runtime&, const TableSpec&);
-/// Whether rows change places between the device and its host, by how often they are used.
+/// Whether rows are swapped between device and host by use counts.
 bool rows_may_move(Runtime&, const TableSpec&);
-/// The rows that one lookup may need at a time, the shared one included, which never leaves. `batch_keys`: of training.
+/// Maximum rows that one lookup needs at the same time, including the shared row, which is never evicted. `batch_keys`:
+/// keys of a training batch.
 int64_t rows_at_a_time(const TableSpec&, int64_t batch_keys);
 
-/// The rows that addresses are reserved for: as many as memory can hold, at least `least`, and `most` where the table
-/// has a limit. Without an index all rows of direct keys; errors: Error(device) when memory for them is short.
+/// The number of rows for which addresses are reserved. rows_to_reserve(): as many as memory can hold, between `least`
+/// and `most`. all_direct_rows(): for a table without an index, all rows of direct keys; errors: Error(device) if
+/// memory does not suffice.
 int64_t rows_to_reserve(Runtime&, const TableSpec&, int64_t least, int64_t most);
 int64_t all_direct_rows(Runtime&, const TableSpec&);
 

@@ -77,7 +77,8 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
   if (text.empty()) return;
   try {
     const File file = open_to_append(section_.path);
-    std::setvbuf(file.get(), nullptr, _IONBF, 0);  // one write, which writes of other processes cannot interleave
+    // unbuffered: one write() that other processes' writes cannot interleave
+    std::setvbuf(file.get(), nullptr, _IONBF, 0);
     if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
       throw Error(Kind::io, cat("cannot write \"bad_records_file\" '", section_.path, "': ", std::strerror(errno)));
   } catch (const Error& error) {
@@ -87,7 +88,7 @@ void BadRecordsFile::add(std::vector<BadRecord> records, const Log& log) {
 }
 
 void BadRecordsFile::find_line(BadRecord& bad) try {
-  if (!fs::is_regular_file(bad.file)) return;  // a pipe is read once
+  if (!fs::is_regular_file(bad.file)) return;  // a pipe cannot be read a second time
   if (counted_.file != bad.file || counted_.offset > bad.offset) counted_ = {bad.file, open_stream(bad.file), 0, 0};
   std::vector<std::byte> piece(256 << 10);
   while (counted_.offset < bad.offset) {
@@ -99,7 +100,7 @@ void BadRecordsFile::find_line(BadRecord& bad) try {
   }
   bad.record = counted_.lines + 1;
 } catch (const Error&) {
-  counted_.file.clear();  // the reader of the file reports why
+  counted_.file.clear();  // the data reader reports the error
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The file of skipped bad records: a JSON line for each, with file, record, offset and cause.
+// A file with one JSON line per skipped bad record: file, record, offset and cause.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,38 @@
 
 namespace hctr {
 
-/// "bad_records_file" of a Data layer.
+/// The "bad_records_file" object of a Data layer.
 struct BadRecordsSection {
   std::string path;
-  int64_t most = 100'000;  ///< lines of the file
+  int64_t most = 100'000;  ///< maximum lines of the file
 };
 Schema<BadRecordsSection> bad_records_schema();
 
-/// Appends lines that are not in the file yet, so that further passes, evaluations and runs add none twice. Any thread.
+/// Appends a line per bad record. A line that the file already contains is not appended again, for example in later
+/// epochs, evaluations or runs. Thread-safe.
 class BadRecordsFile {
  public:
   /// Reads the existing lines. Errors: Error(io) when the file cannot be written.
   explicit BadRecordsFile(const BadRecordsSection&);
-  /// The object for this path in this process. Errors: as above.
+  /// The object of this process for the section's path, created on first use. Errors: those of the constructor.
   static std::shared_ptr<BadRecordsFile> open(const BadRecordsSection&);
 
-  /// Warns once when the file is full or cannot be written; reading continues.
+  /// Appends the records. Warns once if the file is full or cannot be written; reading of data continues.
   void add(std::vector<BadRecord>, const Log&);
 
  private:
-  /// Sets the number of a record of a text: its line.
+  /// Sets the record number of a text record to its line number.
   void find_line(BadRecord&);
 
   BadRecordsSection section_;
   std::mutex mutex_;
   std::unordered_set<std::string> lines_;
-  bool ended_ = false;  // a warning has said why
+  bool ended_ = false;  // no further lines; a warning gave the reason
   struct Counted {
     std::string file;
     std::unique_ptr<ByteStream> stream;
     int64_t offset = 0, lines = 0;
-  } counted_;  // lines in front of an offset
+  } counted_;  // number of lines before `offset`
 };
 
 }  // namespace hctr

@@ -12,11 +12,11 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample: products of two fit 64 bits
+constexpr double kMostPerSample = 1 << 30;  // maximum of any count per sample; a product of two fits 64 bits
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
-/// Checks the fields that limit keys, and completes them for the effective config.
+/// Checks the limits on keys per sample and fills in omitted limits for the effective config.
 void check_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
   if (input.keep_first && input.keep_last)
     problems.error(pointer + "/keep_first",
@@ -41,10 +41,10 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
                                               " at most instead of ", *input.max_nnz));
     input.max_feature_num_per_sample = limits.max_keys;
   }
-  input.max_nnz = input.limits().max_nnz;  // the effective config shows both
+  input.max_nnz = input.limits().max_nnz;  // so that the effective config shows max_nnz, too
 }
 
-/// Stores the weight of samples as one more label.
+/// Appends the sample weight to the labels.
 void add_sample_weight(DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
   SampleWeightPart& weight = section.sample_weight;
   weight.given = !weight.top.empty();
@@ -70,7 +70,7 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
 }
 
-/// A note on each label that is also a feature.
+/// Adds a note for each label column that is also a feature.
 void note_labels_among_features(DataSection& section, const FormatType& format, const std::string& pointer,
                                 Problems& problems) {
   const auto columns = format.columns ? format.columns(section) : std::nullopt;

@@ -1,14 +1,14 @@
-// The JSON fields of the `Data` layer, and the rules among them.
+// The schema of the `Data` layer, with checks across its fields.
 #pragma once
 
 #include "formats/data/data_section.h"
 
 namespace hctr {
 
-/// parse() needs {"type"} as outer keys: the layer's reader has read that key.
+/// The schema of the Data layer. parse() needs "type" in `outer_keys`, because other code reads that key.
 Schema<DataSection> data_schema();
 
-/// The section of `/layers/0` of a whole config. Errors go to `problems`; other parts of the config are not looked at.
+/// Parses `/layers/0` of a config and ignores the rest of the config. Errors are added to `problems`.
 DataSection data_section_of(const Json& config, Problems& problems);
 
 }  // namespace hctr

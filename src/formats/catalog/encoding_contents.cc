@@ -46,7 +46,8 @@ bool is_csv(const DataSection& section) { return section.format.name == "Csv"; }
 
 bool is_of_vocabulary(const std::string& place) { return place.ends_with("/vocabulary"); }
 
-/// Values by place; those of Csv and Parquet, whose slots are alike, without the name of the section.
+/// The values by JSON path. Paths of vocabularies omit the first name, "csv" or "parquet", so that both formats compare
+/// equal.
 std::map<std::string, const Json*> by_place(const Json& contents) {
   std::map<std::string, const Json*> result;
   for (const auto& [place, value] : *contents.object())
@@ -71,7 +72,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
     now = encoding_contents(section);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) throw;
-    return "";  // the reader of the data reports why
+    return "";  // the data reader reports the missing file
   }
   std::string text;
   const auto section_of = [&](const std::string& place) {
@@ -88,7 +89,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
   for (const auto& [place, was] : contents)
     if (const auto is = new_contents.find(place); is != new_contents.end())
       compare(place, was, is->second);
-    else if (!is_of_vocabulary(place))  // otherwise the slots' keys differ, which the config states
+    else if (!is_of_vocabulary(place))  // a removed vocabulary is a change of the config, which is compared elsewhere
       compare(place, was, nullptr);
   for (const auto& [place, is] : new_contents)
     if (!contents.contains(place) && !is_of_vocabulary(place)) compare(place, nullptr, is);

@@ -1,4 +1,4 @@
-// The parts of a data encoding that lie in files a Data layer names, such as vocabularies.
+// Summarizes the files that determine how data are encoded, such as vocabularies.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace hctr {
 
-/// An object of texts by place: for each slot with a vocabulary the number of its values and their hash, as
-/// {"csv/slots/1/vocabulary": "30 values, hash 1f..."}; for a feature specification the features of labels, dense
-/// values and slots. Empty if the encoding needs no file. Errors: those of reading the files.
+/// A JSON object with one text per path. For each slot with a vocabulary: the number of values and their hash, such as
+/// {"csv/slots/1/vocabulary": "30 values, hash 1f..."}. For a feature specification: the features of labels, dense
+/// values and slots. Empty if the encoding uses no files. Errors: those of reading the files.
 Json encoding_contents(const DataSection&);
 
-/// The differences from the contents saved as "encoding" in the description of a model's training data, each with its
-/// place and both texts. Empty if there is none, no such description, or a missing file.
+/// Describes how encoding_contents() differ from the "encoding" saved with a model: each path with its old and new
+/// text. Empty if nothing differs, the model has no "encoding", or a file is missing.
 std::string changed_contents(const Json* saved_data, const DataSection&);
 
 }  // namespace hctr

@@ -13,18 +13,18 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kRowsForTexts = 5'000;
-constexpr size_t kFewTexts = 10;      // among so few values, equal ones may be coincidence
-constexpr double kMostlyEqual = 0.5;  // share of a slot's values that occur in the lists
+constexpr size_t kFewTexts = 10;      // with fewer values, equal texts may be coincidence
+constexpr double kMostlyEqual = 0.5;  // minimum fraction of a slot's values that occur in the other slot's lists
 
-/// A slot that hashes or numbers its texts separately from others.
+/// A slot that hashes or numbers its texts independently of other slots.
 struct ApartSlot {
   size_t slot = 0, input = 0;
   std::string column{};
-  bool lists = false;                   // a row with several values
-  std::unordered_set<int64_t> texts{};  // the texts, as keys of one hash
+  bool lists = false;                   // some row has several values
+  std::unordered_set<int64_t> texts{};  // hashes of the texts, comparable between slots
 };
 
-/// Gives all slots with keys of their own a common key space, and lists them.
+/// Assigns one key space to all slots with independent keys, so that equal texts get equal keys. Returns these slots.
 std::vector<ApartSlot> make_comparable(DataSection& section, std::vector<SlotColumns>& groups) {
   std::vector<size_t> inputs;
   for (size_t i = 0; i < section.sparse.size(); ++i)

@@ -1,4 +1,4 @@
-// Finds slots of one table with equal texts and different keys.
+// Finds slots of one table that encode equal texts as different keys.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace hctr {
 
-/// A note for each single-value slot most of whose values also occur in lists of another slot of the same sparse input
-/// (an item and the items before it) if the slots hash texts separately: equal texts then have separate rows. Reads the
-/// first rows. Bad records are ignored.
+/// Finds pairs of slots that should share vectors, such as an item and a list of earlier items. Returns a note for each
+/// single-value slot if at least half of its values also occur in a list slot of the same sparse input, and both slots
+/// encode texts independently. Equal texts then have separate rows. Reads the first rows of the source; ignores bad
+/// records.
 std::vector<std::string> notes_on_equal_texts(const DataSection&, const Source&, KeyWidth);
 
 }  // namespace hctr

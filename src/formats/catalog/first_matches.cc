@@ -15,21 +15,21 @@ namespace {
 
 constexpr const char* kAllowIt = ". Add --unmatched allow to continue anyway";
 
-/// A label defined by texts or by a minimum.
+/// The search state of a label that "positive" defines by texts or by a minimum.
 struct LookedFor {
   size_t label;
   const LabelColumn& column;
   bool seen = false;               // a 1
-  bool other_seen = false;         // a label that is not 1
-  std::set<std::string> unseen{};  // words, where there are several
-  std::set<std::string> texts{};   // texts that occur instead
+  bool other_seen = false;         // some label is not 1
+  std::set<std::string> unseen{};  // words not found yet, if "positive" has several
+  std::set<std::string> texts{};   // other texts in the column
 
   bool done() const { return seen && other_seen && unseen.empty(); }
 };
 
 constexpr size_t kMostTexts = 5;
 
-/// Facts about a label from the rows of a set. `place`: its index among the kept columns.
+/// Updates the search state with a block of rows. `place`: the label's index among the kept text columns.
 void look_at(const SampleBlock& block, int64_t rows, size_t labels, size_t place, size_t kept, LookedFor& one) {
   for (int64_t r = 0; r < rows && !one.seen; ++r)
     one.seen = block.label[static_cast<size_t>(r) * labels + one.label] == 1;
@@ -70,7 +70,7 @@ void report_label(const LookedFor& one, const FirstRowsRead& read, const fs::pat
   report(text);
 }
 
-/// A slot with a vocabulary.
+/// The search state of a slot with a vocabulary.
 struct ListedSlot {
   size_t slot;
   std::string column;

@@ -1,4 +1,4 @@
-// Whether the words and vocabularies of a config occur in the first rows of a set.
+// Checks that a config's positive words and vocabularies occur in the first rows of a data set.
 #pragma once
 
 #include "core/base/log.h"
@@ -6,13 +6,14 @@
 
 namespace hctr {
 
-/// Searches the first rows for each label's "positive", until all have been seen, and notes single words that do not
-/// occur. A label that is never 1 is a warning. Errors: Error(data) if it is missing from kUnmatchedToFail rows or
-/// more, which are the whole set, unless that is allowed.
+/// Searches the first rows for each label's "positive" until all labels are found. Logs a note for each word of a
+/// "positive" list that does not occur. Warns if a label is never 1 or always 1. Errors: the warning becomes
+/// Error(data) if the set was read completely and has at least kUnmatchedToFail rows, unless `allow_unmatched`.
 void check_positives(const DataSection&, const Source&, KeyWidth, bool allow_unmatched, const Log&);
 
-/// Searches the first rows for a value of each slot's vocabulary, until all slots have one. A slot without one is a
-/// warning. Errors: Error(data) if it has kUnmatchedToFail values or more, unless that is allowed.
+/// Searches the first rows until every slot with a vocabulary has a value from its vocabulary. Warns about a slot
+/// without such a value. Errors: the warning becomes Error(data) if the slot has at least kUnmatchedToFail values,
+/// unless `allow_unmatched`.
 void check_vocabularies(const DataSection&, const Source&, KeyWidth, bool allow_unmatched, const Log&);
 
 }  // namespace hctr

@@ -13,8 +13,8 @@
 namespace hctr {
 namespace {
 
-/// Calls visit for each column whose statistics are learned: the column, its index among the dense values, and whether
-/// its logarithm is taken.
+/// Calls visit for each column whose statistics are learned. Arguments: the column, its index among the dense values,
+/// and whether the logarithm is applied.
 void for_each_learned(const DataSection& section,
                       const std::function<void(const std::string& column, size_t place, bool log)>& visit) {
   DataSection own = section;
@@ -29,9 +29,9 @@ void for_each_learned(const DataSection& section,
   }
 }
 
-/// Stores mean and deviation of the values in `rows` rows, and warns if there is no deviation.
+/// Sets mean and standard deviation from the values in `rows` rows. Warns if the deviation is 0.
 void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
-  constexpr double kExact = 0x1p53;  // doubles distinguish integers up to here
+  constexpr double kExact = 0x1p53;  // doubles represent all integers up to 2^53
   one.values = found.moments.count();
   one.mean = found.moments.mean();
   if (const double deviation = found.moments.deviation(); deviation > 0)
@@ -85,7 +85,7 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
   if (all.empty()) return all;
   DataSection own = without_slots(section);
   for (DenseColumns& group : *columns_of(own)->dense)
-    if (group.learned()) group.fallback = std::numeric_limits<double>::quiet_NaN();  // marks empty cells
+    if (group.learned()) group.fallback = std::numeric_limits<double>::quiet_NaN();  // NaN marks empty cells
   Source source = training_source(own);
   source.labels_optional = true;
   const auto dim = static_cast<size_t>(own.dense.dense_dim);

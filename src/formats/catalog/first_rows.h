@@ -1,4 +1,4 @@
-// Reads the first rows of a set before training: statistics of dense columns.
+// Learns statistics of dense columns from the first rows of a data set, before training.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,23 @@
 
 namespace hctr {
 
-/// Maximum rows read of a set, an equal number of each file.
+/// Maximum rows read from the start of a set's files, divided equally among the files.
 inline constexpr int64_t kFirstRows = 1 << 20;
 
-/// Whether the section has columns whose mean and standard deviation are learned.
+/// Whether the section has columns with learned mean and standard deviation.
 bool needs_statistics(const DataSection&);
 
-/// The statistics of these columns, from the first rows of the training data. They depend on the files alone. Logs the
-/// number of rows read. Cost: one thread reads kFirstRows rows. Errors: those of opening and parsing the data.
+/// Computes the statistics of all learned columns from the first rows of the training data. The result depends only on
+/// the files. Logs the number of rows read. Cost: one thread reads up to kFirstRows rows. Errors: those of opening and
+/// parsing the data.
 std::vector<ColumnStatistics> learn_statistics(const DataSection&, KeyWidth, const Log&);
 
-/// The statistics in `known` that the section needs. Errors: Error(data) naming the columns missing there. `of`: their
-/// origin, for the message.
+/// Selects the statistics that the section needs from `known`. `of`: the origin of `known`, for messages. Errors:
+/// Error(data) naming the columns that `known` lacks.
 std::vector<ColumnStatistics> select_statistics(const DataSection&, const std::vector<ColumnStatistics>& known,
                                                 const std::string& of);
 
-/// Neutral statistics, with which "standardize" changes no number: for showing values as they are stored.
+/// Statistics that make "standardize" the identity, for showing values as stored in the data.
 std::vector<ColumnStatistics> neutral_statistics(const DataSection&);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Every format, in the order of the manual.
+/// All data formats, in manual order.
 const std::vector<FormatType>& format_types();
 const FormatType& format_type(DataFormat);
 

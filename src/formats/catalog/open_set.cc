@@ -13,7 +13,7 @@
 namespace hctr {
 namespace {
 
-/// Lists of a table need nothing that takes texts apart.
+/// Disables splitting of texts for slots whose table column is a list already.
 void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   std::vector<SlotColumns> each;
   for (const SlotColumns& group : slots)
@@ -29,7 +29,7 @@ void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
   slots = std::move(each);
 }
 
-/// The options with which typed values give the same samples as their texts.
+/// Parquet options under which typed values yield the same samples as their texts in a CSV file.
 ParquetOptions as_table(const CsvOptions& csv) {
   ParquetOptions options{.labels = csv.labels,
                          .dense = csv.dense,

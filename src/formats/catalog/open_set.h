@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// The samples of a source as the section describes them. A table in memory takes the place of Parquet files, or of
-/// Csv files: then a value makes the keys and dense values that its text would make. Errors: those of the format;
-/// Error(config) for a table and a section of another format.
+/// Opens the data set of a source. A table in memory may replace the files of the formats Parquet and Csv; with Csv, a
+/// value yields the same keys and dense values as its text. Errors: those of the format; Error(config) for a table with
+/// another format.
 std::unique_ptr<SampleSet> open_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

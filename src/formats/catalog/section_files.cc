@@ -13,11 +13,11 @@ void add_files_of_source(const DataSection& section, const std::string& source, 
   const auto list = format_type(section.format).files;
   if (source.empty() || !list) return;
   std::error_code none;
-  if (!fs::is_directory(source, none)) files.emplace_back(source);  // of a folder only the data files count
+  if (!fs::is_directory(source, none)) files.emplace_back(source);  // a folder itself is not a data file
   try {
     const std::vector<fs::path> listed = list(source, Log::silent());
     files.insert(files.end(), listed.begin(), listed.end());
-  } catch (const Error&) {  // the reader says why
+  } catch (const Error&) {  // the data reader reports the error
   }
 }
 
@@ -28,7 +28,7 @@ void add_files_of_features(const std::string& spec, std::vector<fs::path>& files
     const FeatureSpec read = read_feature_spec(spec);
     for (const FeatureSource& source : read.sources)
       for (const FeatureChunk& chunk : source.chunks) files.insert(files.end(), chunk.files.begin(), chunk.files.end());
-  } catch (const Error&) {  // the reader says why
+  } catch (const Error&) {  // the data reader reports the error
   }
 }
 

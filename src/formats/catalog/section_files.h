@@ -1,4 +1,4 @@
-// All files that a Data layer names for reading.
+// Lists all files that a Data layer reads.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// Lists and data files of `source` and `eval_source`, the feature specification with its files, and vocabularies. A
-/// source that cannot be listed is skipped: its reader reports why.
+/// The list files and data files of `source` and `eval_source`, the feature specification and its files, and all
+/// vocabularies. Skips a source that cannot be listed; its reader reports the error.
 std::vector<fs::path> files_of_section(const DataSection&);
 
 }  // namespace hctr

@@ -25,7 +25,7 @@ void complete_slots(DataSection& section, int64_t slots, const std::string& poin
   section.sparse[open[0]].slot_num = left;
 }
 
-/// The limits of one input, whose slots have `nnz` keys at most; 0: any number.
+/// Fills in the key limits of one input. `nnz`: maximum keys of each slot; 0: unlimited.
 void complete_limits(SparseInput& input, std::vector<int64_t> nnz) {
   if (input.nnz_per_slot || input.max_feature_num_per_sample) return;
   if (input.max_nnz)

@@ -1,4 +1,4 @@
-// The rules of slots whose columns a Data layer names.
+// The encoding rules of slots with named columns.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// The rules of the csv or parquet object, if it has a vocabulary; else none. Errors: those of slot_rules().
+/// The slot rules of the "csv" or "parquet" object; empty if no slot has a vocabulary. Errors: those of slot_rules().
 std::vector<SlotRule> slot_rules_of(const DataSection&);
 
 }  // namespace hctr

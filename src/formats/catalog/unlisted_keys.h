@@ -1,4 +1,4 @@
-// The keys of values that a vocabulary lacks.
+// The keys of values that are not in a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// If none of this many keys or values matches, that is an error and no coincidence.
+/// With at least this many values, it is an error if none matches. With fewer values it may be coincidence.
 inline constexpr int64_t kUnmatchedToFail = 100;
 
-/// By slot: the key shared by all values that the slot's vocabulary lacks; nothing for slots without a vocabulary.
+/// For each slot, the key of all values that are not in the slot's vocabulary; empty for slots without a vocabulary.
 /// Errors: those of reading vocabularies.
 std::vector<std::optional<int64_t>> unlisted_keys(const DataSection&);
 

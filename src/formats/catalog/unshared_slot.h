@@ -1,4 +1,4 @@
-// Reads a slot's column a second time with a distinct key for each value, for metrics of groups.
+// Reads a slot's column a second time with a distinct key per value, for metrics of groups.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,12 @@
 
 namespace hctr {
 
-/// If values of a slot may share a key, by "buckets" or as the values that a vocabulary lacks, adds a sparse input of
-/// one slot whose keys are 63-bit hashes of the values in the same column. Returns its index; nothing if each value has
-/// its own key already, or if the section does not name the column of the slot.
+/// If several values of a slot may share a key (because of "buckets", or because a vocabulary lacks them), adds a
+/// sparse input with one slot. Its keys are 63-bit hashes of the same column. Returns the index of the added input;
+/// empty if every value already has its own key, or if the section does not name the slot's column.
 std::optional<size_t> add_unshared_slot(DataSection&, size_t input, int64_t slot);
 
-/// Why values of a slot share keys that cannot be separated; empty if they do not, or add_unshared_slot() can.
+/// The reason why values share keys, for formats that add_unshared_slot() does not support; else empty.
 std::string why_shared(const DataSection&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Reads the first rows of a set before training.
+// Reads the first rows of a data set before training.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,19 @@
 
 namespace hctr {
 
-/// The columns that the section's format states. Points into the section.
+/// The columns that the section names in its format's object; empty if the format has no named columns. The result
+/// points into the section.
 std::optional<StatedColumns> columns_of(DataSection&);
 
-/// A copy of the section for reading labels and dense values alone: no keys.
+/// A copy of the section without slots, for reading only labels and dense values.
 DataSection without_slots(const DataSection&);
 
 struct FirstRowsRead {
   int64_t rows = 0;
-  bool whole = false;  ///< these are all rows of the set
+  bool whole = false;  ///< `rows` is the whole set
 };
-/// Reads the first rows of each file, kFirstRows in all at most. visit(block, rows) returns false to end. `exact`: with
-/// dense values before they are rounded.
+/// Reads the first rows of each file, at most kFirstRows in total. visit(block, rows) returns false to stop. `exact`:
+/// blocks also contain dense values before rounding to float.
 FirstRowsRead visit_first_rows(SampleSet&, const std::function<bool(const SampleBlock&, int64_t rows)>& visit,
                                bool exact = false);
 

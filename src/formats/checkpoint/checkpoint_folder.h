@@ -1,7 +1,8 @@
-// The folder that holds the checkpoints of a run, one folder each: iteration_000200, iteration_000400, ...
+// Manages the folder with the checkpoints of a run. Each checkpoint is a subfolder: iteration_000200, iteration_000400,
+// ...
 //
-// A checkpoint is written as iteration_<n>.part and renamed when it is complete. Folders that end in .part belong to a
-// dead run, unless another process has the lock.
+// A checkpoint is written to iteration_<n>.part and renamed after all files are complete. If no other process has the
+// lock, a folder that ends in .part is the leftover of a dead run.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace hctr {
 
-/// The lock file in the folder of the run that uses it.
+/// Name of the lock file in a checkpoint folder. The run that uses the folder holds the lock.
 inline constexpr const char* kLockName = "lock";
 
 struct CheckpointPlace {
@@ -19,32 +20,33 @@ struct CheckpointPlace {
   fs::path path;
 };
 
-/// The folder of the checkpoint of an iteration.
+/// Path of the checkpoint of an iteration.
 fs::path checkpoint_path(const fs::path& folder, int64_t iteration);
-/// The iteration of a checkpoint by the name of its folder; none for any other name.
+/// The iteration in the name of a checkpoint folder; empty if the name has another form.
 std::optional<int64_t> iteration_of(const fs::path& checkpoint);
-/// While it is written, or deleted.
+/// Path of a checkpoint while it is being written or deleted.
 fs::path part_path(const fs::path& folder, int64_t iteration);
-/// All folders named like checkpoints, by iteration, complete or not. None if there is no folder. Errors: Error(io).
+/// All checkpoint folders by ascending iteration, including incomplete ones. Empty if `folder` does not exist. Errors:
+/// Error(io).
 std::vector<CheckpointPlace> list_checkpoints(const fs::path& folder);
 
-/// Removes leftovers of dead runs. Needs the lock. Errors: Error(io).
+/// Removes leftovers of dead runs. The caller must hold the lock. Errors: Error(io).
 void remove_parts(const fs::path& folder);
-/// Removes a checkpoint atomically: its name never shows a partial one. Errors: Error(io).
+/// Removes a checkpoint atomically: a partly deleted checkpoint never has the final name. Errors: Error(io).
 void remove_checkpoint(const fs::path& folder, int64_t iteration);
-/// Renames the folder of a complete checkpoint, and flushes the name. Errors: Error(io).
+/// Renames the folder of a complete checkpoint to its final name and flushes the directory entry. Errors: Error(io).
 void publish_checkpoint(const fs::path& folder, int64_t iteration);
-/// Renames checkpoints newer than `iteration` to <name>.left: the run resumes from an older one, and they no longer
-/// belong to it. Returns them. Errors: Error(io).
+/// Renames checkpoints newer than `iteration` to <name>.left, because a run that resumes from an older checkpoint does
+/// not continue them. Returns the new paths. Errors: Error(io).
 std::vector<fs::path> leave_newer_checkpoints(const fs::path& folder, int64_t iteration);
 
-/// Flushes a file, or the names in a folder, to the disk. Errors: Error(io).
+/// Flushes a file, or the directory entries of a folder, to disk. Errors: Error(io).
 void sync_to_disk(const fs::path&);
 
-/// Holds the lock of a folder until it is destroyed or the process ends in any way.
+/// Holds the lock of a folder until destruction. The lock is also released when the process exits or crashes.
 class FolderLock {
  public:
-  /// Creates the folder if it is missing. Errors: Error(io), also when another process has the lock.
+  /// Acquires the lock; creates a missing folder. Errors: Error(io), also if another process has the lock.
   explicit FolderLock(const fs::path& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

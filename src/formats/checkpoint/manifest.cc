@@ -27,7 +27,7 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
     throw Error(Kind::data,
                 cat("'", path.string(), "' names ", json.text(), " as its base, which is not a folder next to it"));
   Manifest::Base base{.name = *name->string(), .crc = *number};
-  if (const Json* increment = json.find("increment")) {  // earlier versions did not write it
+  if (const Json* increment = json.find("increment")) {  // absent in manifests of earlier versions
     if (!increment->integer() || *increment->integer() < 1)
       throw Error(Kind::data, cat("'", path.string(), "': it is increment ", increment->text(), " of '", base.name,
                                   "', expected 1 or more"));
@@ -36,7 +36,7 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
   return base;
 }
 
-/// The manifest alone.
+/// Reads the manifest without the manifest of its base.
 Manifest read_own_manifest(const fs::path& folder) {
   const fs::path path = folder / kManifestName;
   const Json json = read_checked_json(path, "manifest of a checkpoint", kCheckpointSchema);

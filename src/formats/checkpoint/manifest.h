@@ -1,4 +1,4 @@
-// The manifest of a checkpoint: written last, so that a folder with a valid one is complete.
+// The manifest of a checkpoint. It is written last: a folder with a valid manifest is complete.
 #pragma once
 
 #include <memory>
@@ -17,35 +17,36 @@ inline constexpr const char* kManifestName = "manifest.json";
 
 struct Manifest {
   Json about;                     ///< properties of the state: run, config, data, placement
-  Json progress;                  ///< numbers of the run
-  std::vector<StateIndex> files;  ///< one per rank
+  Json progress;                  ///< counters of the run, such as iterations
+  std::vector<StateIndex> files;  ///< one file per rank
 
-  /// The full checkpoint in a sibling folder, to which an increment adds changes.
+  /// The full checkpoint that an increment is based on, in a sibling folder.
   struct Base {
-    std::string name;                      ///< name of its folder
-    uint32_t crc = 0;                      ///< its files_crc()
-    int64_t increment = 1;                 ///< index among the increments on the same base, from 1
-    fs::path folder{};                     ///< read_manifest() fills in this and
-    std::shared_ptr<const Manifest> of{};  ///< its manifest
+    std::string name;                      ///< folder name of the base
+    uint32_t crc = 0;                      ///< files_crc() of the base
+    int64_t increment = 1;                 ///< index of this increment on its base, from 1
+    fs::path folder{};                     ///< folder of the base; set by read_manifest()
+    std::shared_ptr<const Manifest> of{};  ///< manifest of the base; set by read_manifest()
   };
-  std::optional<Base> base{};  ///< none: it is whole
+  std::optional<Base> base{};  ///< set for an increment; empty for a full checkpoint
 
-  /// Identifies the state: covers sizes, checksums and arrays of all files.
+  /// A checksum over the sizes, checksums and arrays of all files. Identifies the saved state.
   uint32_t files_crc() const;
 };
 
-/// Writes <folder>/manifest.json, which ends with a checksum of itself. Errors: Error(io).
+/// Writes <folder>/manifest.json, which ends with its own checksum. Errors: Error(io).
 void write_manifest(const fs::path& folder, const Manifest&);
-/// With its base's manifest. Errors: Error(io); Error(data) naming the file when write_manifest() did not write it, or
-/// the base is another one.
+/// Reads a manifest and, for an increment, the manifest of its base. Errors: Error(io); Error(data) naming the file if
+/// write_manifest() did not write it, or if the base in the folder is a different checkpoint.
 Manifest read_manifest(const fs::path& folder);
-/// Checks that each array of which the base has rows exists there, with as many rows. `folder`: of the manifest, for
-/// messages. Errors: Error(data).
+/// Checks an increment against its base: each array that refers to rows of the base must exist there with at least
+/// these rows. `folder`: the manifest's folder, for messages. Errors: Error(data).
 void expect_fits_base(const Manifest&, const fs::path& folder);
-/// The folder name of its base; none if it is full. Does not read the base. Errors: as read_manifest().
+/// The folder name of an increment's base; empty for a full checkpoint. Does not read the base. Errors: those of
+/// read_manifest().
 std::optional<std::string> base_of(const fs::path& folder);
-/// Reads all files that the manifest lists, and those of its base. Errors: Error(io); Error(data) naming the file whose
-/// size or checksum differs.
+/// Reads all files of the checkpoint and of its base, and verifies size and checksum. Errors: Error(io); Error(data)
+/// naming the damaged file.
 void verify_files(const fs::path& folder, const Manifest&);
 
 }  // namespace hctr

@@ -9,8 +9,8 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSumBytes = int64_t{4} << 20;         // piece whose checksum one thread computes
-constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // block of rows left for later
+constexpr int64_t kSumBytes = int64_t{4} << 20;         // block size for parallel checksums
+constexpr int64_t kLaterBlockBytes = int64_t{8} << 20;  // block size for deferred rows
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void StateFileWriter::put(int64_t offset, std::span<const std::byte> bytes) {
   if (offset == position_)
     file_.write(bytes.data(), bytes.size());
   else
-    file_.write_at(offset, bytes.data(), bytes.size());  // write_at returns to the end
+    file_.write_at(offset, bytes.data(), bytes.size());  // write_at() seeks back to the end of the file
   end_ = std::max(end_, offset + static_cast<int64_t>(bytes.size()));
   position_ = end_;
 }
@@ -46,7 +46,7 @@ void StateFileWriter::write_at(int64_t offset, std::span<const std::byte> bytes,
                          static_cast<size_t>(std::min(kSumBytes, all - i * kSumBytes)));
   };
   std::vector<uint32_t> sums(static_cast<size_t>(parts));
-  threads.parallel_for(1 + parts, 1, [&](int64_t i, int64_t) {  // one thread writes
+  threads.parallel_for(1 + parts, 1, [&](int64_t i, int64_t) {  // one thread writes, the others compute checksums
     if (i == 0)
       put(offset, bytes);
     else

@@ -75,7 +75,7 @@ Json to_json(const StateIndex& index) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
     Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
-    if (array.from_base) {  // an older version, which does not know this, misses the shape
+    if (array.from_base) {  // older versions fail with a missing shape instead of reading wrong rows
       entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
                                              {"rows", array.from_base->rows},
                                              {"changed", array.from_base->changed}}));
@@ -94,7 +94,7 @@ Json to_json(const StateIndex& index) {
 
 namespace {
 
-/// An increment's entry for an array: its shape and the arrays before it are known.
+/// Parses the "of_base" entry of an array. Needs the array's shape and all arrays that precede it.
 StateArray::FromBase from_base(const Json& json, const StateArray& array, const StateIndex& index) {
   StateArray::FromBase from{natural(json, "rows"), text(json, "changed"), 0};
   if (array.shape.empty() || from.rows > array.shape[0])
@@ -138,7 +138,7 @@ StateIndex state_index(const Json& json) {
       bytes *= *value;
     }
     if (of_base) to.from_base = from_base(*of_base, to, index);
-    // The array lies in the file, whatever its shape says.
+    // The array must end within the file, even if its shape is corrupt.
     if (to.stored_bytes() > index.bytes - to.offset)
       throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end after '", index.file, "'"));
   }

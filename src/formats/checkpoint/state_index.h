@@ -1,4 +1,4 @@
-// The contents of a checkpoint file: arrays, stored contiguously, and small values, all by name.
+// The contents of one checkpoint file: named arrays, stored contiguously, and named small values.
 #pragma once
 
 #include <cstdint>
@@ -12,46 +12,47 @@
 
 namespace hctr {
 
-/// An array in a file. Rows of dimension 0 are contiguous.
+/// An array in a checkpoint file, stored row by row.
 struct StateArray {
   std::string name;
   std::string type;  ///< "f32", "f16", "bf16", "i32", "i64", "u32" or "u8"
   std::vector<int64_t> shape;
-  int64_t offset = 0;  ///< offset of its first byte in the file
+  int64_t offset = 0;  ///< offset of the first byte in the file
 
-  /// In an increment: the part of the array that the base has, under the same name.
+  /// In an increment: the rows that the base stores, in an array of the same name.
   struct FromBase {
-    int64_t rows = 0;     ///< the base has these first ones
-    std::string changed;  ///< the array of this file with the ascending indices of changed rows; or ""
-    int64_t count = 0;    ///< how many these are
+    int64_t rows = 0;  ///< the base stores rows [0, rows)
+    /// name of the array in this file with the ascending indices of changed rows; empty: none changed
+    std::string changed;
+    int64_t count = 0;  ///< number of changed rows
     bool operator==(const FromBase&) const = default;
   };
-  /// If given, the file holds the changed rows, then those from from_base->rows on; else all rows.
+  /// If set, the file contains only the changed rows, followed by the rows from from_base->rows on. If empty, all rows.
   std::optional<FromBase> from_base{};
 
   int64_t elements() const;
-  int64_t bytes() const;  ///< bytes of all rows
+  int64_t bytes() const;  ///< bytes of all rows, including rows in the base
   int64_t row_bytes() const;
-  int64_t stored_bytes() const;  ///< bytes in the file
+  int64_t stored_bytes() const;  ///< bytes that this file stores
   bool operator==(const StateArray&) const = default;
 };
-/// Bytes of an element. Errors: Error(data) for a type that does not exist.
+/// Bytes per element. Errors: Error(data) for an unknown type.
 int64_t state_type_bytes(std::string_view type);
-/// "f32 [10,4]", for messages.
+/// The text "f32 [10,4]", for messages.
 std::string describe_array(std::string_view type, std::span<const int64_t> shape);
 
-/// The file of one rank.
+/// The contents of the checkpoint file of one rank.
 struct StateIndex {
-  std::string file;  ///< its name in the folder of the checkpoint
+  std::string file;  ///< file name within the checkpoint's folder
   int64_t bytes = 0;
   uint32_t crc = 0;
   std::vector<StateArray> arrays;
   Json values{Json::Object{}};
 
-  const StateArray* find(std::string_view name) const;  ///< null: there is none
+  const StateArray* find(std::string_view name) const;  ///< null if absent
 };
 Json to_json(const StateIndex&);
-/// Errors: Error(data) when `json` is not what to_json() writes.
+/// Parses the JSON of to_json(). Errors: Error(data) for any other JSON.
 StateIndex state_index(const Json& json);
 
 }  // namespace hctr

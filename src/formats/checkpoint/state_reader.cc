@@ -21,7 +21,7 @@ void read_bytes(const fs::path& path, int64_t at, std::span<std::byte> to) {
                               std::ferror(file.get()) ? std::strerror(errno) : "it was truncated while being read"));
 }
 
-/// Copies the bytes of the file from `at` on that the pieces have.
+/// Copies a byte range of the file, starting at offset `at`, from the pieces in memory.
 void copy_pieces(const std::vector<HostBytes>& pieces, int64_t at, std::span<std::byte> to) {
   auto piece = std::upper_bound(pieces.begin(), pieces.end(), at,
                                 [](int64_t offset, const HostBytes& one) { return offset < one.offset; });

@@ -1,4 +1,4 @@
-// Returns the state in a checkpoint to its owners.
+// Restores the state in a checkpoint to the objects that saved it.
 #pragma once
 
 #include <cstddef>
@@ -20,35 +20,35 @@
 
 namespace hctr {
 
-/// The state that rank 0 passed to a StateWriter, in the memory of this process.
+/// The state that rank 0 passed to a StateWriter, kept in this process's memory instead of a file.
 struct StateInMemory {
   StateIndex index;
-  std::vector<HostBytes> pieces;  ///< pieces in the order of the file
+  std::vector<HostBytes> pieces;  ///< by ascending offset in the file
 };
 
-/// The state of one rank of the run that wrote a checkpoint. For an increment, the state of the base with the changes
-/// applied. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming file and
-/// array, when the checkpoint does not hold the requested state.
+/// Reads the state that one rank saved in a checkpoint. For an increment, reads the base's state with the changes
+/// applied. Copies are cheap; one thread uses all copies. Errors of all members: Error(io); Error(data) naming file and
+/// array if the checkpoint lacks the requested state.
 class StateReader {
  public:
-  /// `exact`: whether this run has the ranks and the placement of the saved one, so that each rank restores its own
-  /// state; otherwise rows are found by their keys. `rank`: of this run.
+  /// `exact`: whether this run has the same ranks and placement as the saved run. If so, each rank restores its own
+  /// file; otherwise ranks find their rows by key. `rank`: the rank in this run.
   StateReader(fs::path folder, Manifest manifest, bool exact, int rank, StreamRef stream);
-  /// The state that the same rank saved.
+  /// Reads in-memory state that the same rank saved.
   StateReader(std::shared_ptr<const StateInMemory>, StreamRef);
 
   StateReader in(std::string_view scope) const;
-  /// The state that another rank of that run saved, or, for state common to all, rank 0.
+  /// A reader for the state of another rank of the saved run. Rank 0 has the state common to all ranks.
   StateReader of_rank(int rank) const;
   bool exact() const { return input_->exact; }
-  /// The rank and number of ranks of this run.
+  /// The rank in the current run.
   int rank() const { return input_->rank; }
-  /// Ranks of the run that wrote the checkpoint.
+  /// Number of ranks of the saved run.
   int ranks() const { return static_cast<int>(input_->manifest.files.size()); }
 
-  /// Whether there is an array or a number of this name.
+  /// Whether the state has an array or a number `name`.
   bool has(std::string_view name) const;
-  // The same calls as StateWriter's; they fill their arguments.
+  // These members mirror those of StateWriter and read the state into their arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;
@@ -62,12 +62,13 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
-  /// The full checkpoint on which later increments can build, and the rows of an array that it has.
+  /// A full checkpoint that later increments can be based on: its iteration, and the number of rows that it has of one
+  /// array.
   struct Base {
     int64_t iteration = 0, rows = 0;
   };
-  /// This checkpoint if it is full, else its own base. None if that lacks the rows of this array, or its folder is not
-  /// named like a checkpoint.
+  /// The base for increments on this checkpoint: the checkpoint itself if full, else its base. Empty if the base lacks
+  /// rows of this array, or its folder has no checkpoint name.
   std::optional<Base> base_of_next(const StateArray&) const;
   const StateArray& at(std::string_view name) const;
   /// Reads bytes [first, first + to.size()) of an array.
@@ -80,17 +81,18 @@ class StateReader {
     bool exact;
     int rank;
     StreamRef stream;
-    std::shared_ptr<const StateInMemory> memory{};                          // the state in memory, if it is in no file
-    std::map<std::pair<int, std::string>, std::vector<int32_t>> changed{};  // lists that were read, by rank and name
+    std::shared_ptr<const StateInMemory> memory{};  // state in memory; null: read from files
+    // indices of changed rows, cached by rank and array name
+    std::map<std::pair<int, std::string>, std::vector<int32_t>> changed{};
   };
   const StateIndex& index() const { return input_->manifest.files.at(static_cast<size_t>(of_rank_)); }
   std::string place(std::string_view name) const;
-  /// The indices of the rows that an increment has changed, ascending.
+  /// The ascending indices of rows that the increment changed.
   const std::vector<int32_t>& changed_rows(const StateArray&) const;
-  /// read() of an array of an increment.
+  /// read() for an array of an increment.
   void read_with_base(const StateArray&, int64_t first, std::span<std::byte> to) const;
 
-  std::shared_ptr<Input> input_;  // shared by the readers made from one
+  std::shared_ptr<Input> input_;  // shared with readers from in() and of_rank()
   int of_rank_ = 0;
   std::string scope_;
 };

@@ -9,8 +9,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kCopyBytes = int64_t{64} << 20;  // size of a copy; bounds the memory if pieces are written at once
-// size of a half; size of a thread's share
+// bytes per copy; bounds host memory if each piece is written before the next copy
+constexpr int64_t kCopyBytes = int64_t{64} << 20;
+// kStagedBytes: bytes per half of the staging buffer. kSpreadBytes: bytes per thread and task.
 constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;
 
 StateWriter::Copy copy_of(const void* from) {

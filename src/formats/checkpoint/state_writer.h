@@ -1,4 +1,4 @@
-// Collects the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
+// Collects the state of a rank for a checkpoint. Copies to the host block training; files are written later.
 #pragma once
 
 #include <cstddef>
@@ -20,103 +20,103 @@
 
 namespace hctr {
 
-/// A piece of the state in host memory.
+/// A piece of a checkpoint file in host memory.
 struct HostBytes {
   std::unique_ptr<std::byte[]> data;
   size_t bytes = 0;
-  int64_t offset = 0;  ///< offset of its first byte in the file
+  int64_t offset = 0;  ///< offset of the first byte in the file
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
-/// Copies from a GPU to host memory that was never used: through page-locked memory, from which threads spread the
-/// data. A direct copy takes ten times as long, since one thread waits for each new page.
+/// Copies from a GPU to freshly allocated host memory through a page-locked staging buffer, from which several threads
+/// copy on. A direct copy is ten times slower, because a single thread takes the page faults.
 class StagedCopies {
  public:
-  /// Outlived by its arguments. Takes its memory when a piece first needs it.
+  /// Allocates the staging buffer on first use. The thread pool must outlive this object.
   StagedCopies(Device, ThreadPool&);
-  /// copy(first, span) starts to copy the bytes from `first` on, after the work of the stream.
+  /// Fills `to`. copy(first, span) must queue a copy of span.size() bytes on the stream, starting at byte `first`.
   void fill(std::span<std::byte> to, StreamRef,
             const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
 
  private:
   Device device_;
-  std::optional<HostBuffer> memory_;  // two halves: a thread fills one while another reads the other
+  std::optional<HostBuffer> memory_;  // two halves: the GPU fills one while threads read the other
   ThreadPool& threads_;
 };
 
-/// Rows of some arrays that do not change until they have been read, so that a thread can read them while training
-/// continues.
+/// Rows whose reading is deferred: a thread reads them while training continues. The rows must not change until they
+/// are read.
 struct LaterRows {
   struct Part {
-    int64_t offset = 0, row_bytes = 0;  ///< offset in the file of the first of these rows; bytes of each row
+    int64_t offset = 0, row_bytes = 0;  ///< file offset of the first deferred row; bytes per row
   };
   std::vector<Part> parts;
   int64_t rows = 0;
-  /// Sets to[p] to rows [first, first + count) of parts[p]. Called once for each row, in their order. The memory stays
-  /// valid until this object is destroyed. Errors: Error(io).
+  /// Copies rows [first, first + count) of each parts[p] to to[p]. Each row is read once, in ascending order. The
+  /// memory stays valid until this object is destroyed. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
-  /// The seconds for which training has waited for reads.
+  /// Seconds that training has waited for these reads.
   std::function<double()> waited;
 };
 
-/// The parts of a state that are read later.
+/// All deferred rows of a state.
 struct LaterState {
-  int64_t memory = 0;  ///< bytes that copies for that may still take
+  int64_t memory = 0;  ///< bytes still available for copies of deferred rows
   std::vector<LaterRows> rows;
-  std::string refused;  ///< why some rows are read now, although they could be read later; empty: none are
+  std::string refused;  ///< the reason if some rows could not be deferred, else empty
 };
 
-/// Receives named state for a checkpoint from its owners. StateReader has the same calls, so that an owner lists its
-/// state once, in a template for both.
+/// Collects named state for a checkpoint. StateReader has the same calls: an object lists its state once, in a template
+/// that works with both.
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;
-  /// The checkpoint's identity: its iteration, and whether it is full or an increment on the full one of iteration
-  /// `base`.
+  /// Identifies the checkpoint: its iteration and, for an increment, the iteration of its base.
   struct Which {
     int64_t iteration = 0;
     std::optional<int64_t> base{};
   };
-  /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
-  /// describes, with gaps for rows left to `later`. All outlive the writer and those made by in(); `staged` and `later`
-  /// may be null.
+  /// Writes the state of `rank`, which is on the device of `stream`. Copies are passed to `sink` in file order, with
+  /// gaps for rows deferred to `later`; `index` describes the file. All arguments must outlive this writer and the
+  /// writers from in(). `staged` and `later` may be null.
   StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
               StagedCopies* staged = nullptr, LaterState* later = nullptr)
       : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged), later_(later) {}
 
-  /// The same under names that start with "<scope>/".
+  /// A writer that prefixes all names with "<scope>/".
   StateWriter in(std::string_view scope) const;
-  /// Rank 0 saves state that all ranks have in common.
+  /// This rank. Rank 0 saves the state that all ranks have in common.
   int rank() const { return rank_; }
   const Which& which() const { return which_; }
 
-  /// A dense tensor. Waits for its stream.
+  /// Saves a dense tensor. Synchronizes the stream.
   void tensor(std::string_view name, const Tensor&);
-  /// Memory of the device, or of the host.
+  /// Saves an array in device or host memory.
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const void* from);
-  /// A copy queued on the stream: the bytes of the array from `first` on.
+  /// Queues a copy to `to` on the stream. `first`: offset of the first byte within the array.
   using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
-  /// Changed rows of an array.
+  /// The changed rows of an array since the base.
   struct Changes {
-    int64_t base_rows = 0;  ///< the base has these first ones
-    std::string list;       ///< the array with the ascending indices of changed rows; "": none
+    int64_t base_rows = 0;  ///< the base stores rows [0, base_rows)
+    std::string list;       ///< name of the array with the ascending indices of changed rows; empty: none changed
     int64_t count = 0;
-    /// Copies rows [first, first + rows) of the list to the host.
+    /// Copies the changed rows list[first], ..., list[first + rows - 1] to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
   };
-  /// In an increment: an array whose first rows the base has. `added` copies the bytes of the rows after these.
+  /// Saves an array in an increment: its changed rows and the rows from base_rows on. `added` copies the latter.
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const void* added);
-  /// Null: everything is read now. Otherwise owners of rows that do not change until they are read may append them
-  /// here, and skip them in the state.
+  /// Collects deferred rows; null: all state is copied now. An object with rows that stay unchanged until they are read
+  /// may append these rows here instead of copying them.
   LaterState* later() const { return later_; }
-  /// An array of which only the first `rows` are copied now. Returns where the others go.
+  /// Adds an array to the file and copies only its first `rows` rows. Returns the file location of the remaining,
+  /// deferred rows.
   LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                 const Copy& copy, int64_t rows);
-  /// Writes an array, of which it copies only the first `rows` now. Returns where the others go.
+  /// Adds an array of an increment to the file without copying rows. Returns the file location of its rows.
   LaterRows::Part place_of_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                                    const Changes&);
   template <class T>
@@ -126,11 +126,11 @@ class StateWriter {
   void number(std::string_view name, int64_t value) { index_->values.set(scope_ + std::string(name), value); }
 
  private:
-  /// Notes an array at the end of the file. Returns it.
+  /// Appends an array to the index at the end of the file. Returns the entry.
   StateArray& add(StateArray);
   StateArray& add_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                           const Changes&);
-  /// Hands the bytes that `copy` copies to the sink, for the file from `offset` on.
+  /// Copies `bytes` bytes in pieces to the host and passes them to the sink, for file offsets from `offset` on.
   void copy_pieces(const Copy& copy, int64_t bytes, int64_t offset);
 
   int rank_;
@@ -148,16 +148,16 @@ class StateFileWriter {
  public:
   /// Errors of all members: Error(io).
   explicit StateFileWriter(const fs::path& path) : file_(path) {}
-  /// Writes at the end.
+  /// Appends to the file.
   void write(std::span<const std::byte> bytes) { write_at(end_, bytes); }
-  /// The same, by several threads.
+  /// Appends to the file; several threads compute the checksum.
   void write(std::span<const std::byte> bytes, ThreadPool& threads) { write_at(end_, bytes, threads); }
-  /// Writes where nothing has been written.
+  /// Writes to a range of the file that is not written yet.
   void write_at(int64_t offset, std::span<const std::byte>);
   void write_at(int64_t offset, std::span<const std::byte>, ThreadPool&);
-  /// Writes rows that were left for later, in blocks.
+  /// Reads deferred rows in blocks and writes them.
   void write(const LaterRows&);
-  /// Flushes the file to the disk; from then on it has its name. Fills in size and checksum.
+  /// Flushes the file to disk and gives it its final name. Sets the checksum in the index.
   void commit(StateIndex&);
 
  private:
@@ -165,13 +165,13 @@ class StateFileWriter {
     int64_t bytes = 0;
     uint32_t crc = 0;
   };
-  /// The piece that ends at this offset, or a new one.
+  /// The written piece that ends at `offset`; a new piece if there is none.
   Piece& piece_before(int64_t offset);
   void put(int64_t offset, std::span<const std::byte>);
 
   AtomicFile file_;
-  int64_t end_ = 0;                  // end of all that is written
-  int64_t position_ = 0;             // the position at which the file continues
+  int64_t end_ = 0;                  // end of the written data
+  int64_t position_ = 0;             // current position of the file
   std::map<int64_t, Piece> pieces_;  // pieces by offset
 };
 

@@ -1,4 +1,4 @@
-// A checkpoint that can be read: all of its files are there, with their checksums.
+// Reads checkpoints that are complete: all files exist and have their checksums.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@ struct WholeCheckpoint {
   int ranks() const { return static_cast<int>(manifest.files.size()); }
 };
 
-/// Called with each checkpoint that is read, to throw what else is wrong with it.
+/// An additional check by the caller. Throws if the checkpoint is not usable.
 using CheckpointCheck = std::function<void(const WholeCheckpoint&)>;
 
-/// Reads a checkpoint and all of its files. Errors: Error(io); Error(data) naming the file that is damaged; those of
-/// `check`, which comes before its files are read.
+/// Reads a checkpoint's manifest, calls `check`, then verifies all files. Errors: Error(io); Error(data) naming the
+/// damaged file; those of `check`.
 WholeCheckpoint read_checkpoint(const fs::path& folder, const CheckpointCheck& check = {});
-/// The newest whole checkpoint of a folder, after warnings of newer ones; nothing where there is none at all. Errors:
-/// that of the newest one where none is whole.
+/// The newest complete checkpoint in `folder`; empty if the folder has no checkpoints. Warns about newer checkpoints
+/// that are damaged. Errors: if all checkpoints are damaged, the error of the newest.
 std::optional<WholeCheckpoint> newest_checkpoint(const fs::path& folder, const Log&, const CheckpointCheck& check = {});
 
 }  // namespace hctr

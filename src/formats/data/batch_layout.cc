@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// Where the next part lies, and where the one after that may begin.
+/// Returns the offset of a part with `count` bytes and sets `bytes` to the next aligned offset.
 size_t add_part(size_t& bytes, size_t count) {
   const size_t at = bytes;
   bytes = (bytes + count + 255) / 256 * 256;

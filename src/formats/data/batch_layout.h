@@ -1,5 +1,5 @@
-// How one rank's rows of a batch are laid out in one buffer, so that a single copy brings them to the device: keys in
-// 32 bits where they fit, no offsets where they follow from the number of rows, and nothing between the parts.
+// The layout of one rank's batch in a single buffer, so that one copy uploads the batch. To save bytes, keys are 32-bit
+// if all fit, offsets are omitted if the number of rows implies them, and unused capacity is not copied.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace hctr {
 
-/// Capacities of one batch. Fixed for the whole run; only the counts inside vary.
+/// Capacities of a batch buffer, fixed for the whole run. The actual counts vary per batch.
 struct BatchShape {
   struct Table {
     int64_t slots = 0;         ///< consecutive slots of the record that belong to this sparse input
-    int64_t key_capacity = 0;  ///< maximum keys of one batch in this input
-    int64_t keep = 0;          ///< a bag with more keys keeps its first `keep` ones; 0: bags stay as on file
-    bool keep_last = false;    ///< keeps the last ones instead
+    int64_t key_capacity = 0;  ///< maximum keys per batch of this input
+    int64_t keep = 0;          ///< longer bags are truncated to their first `keep` keys; 0: not truncated
+    bool keep_last = false;    ///< truncates to the last `keep` keys instead
   };
-  int64_t samples = 0;  ///< rows, per rank
+  int64_t samples = 0;  ///< rows per rank
   int64_t label_dim = 0, dense_dim = 0;
   std::vector<Table> tables;
 
@@ -32,24 +32,26 @@ struct BatchShape {
   }
 };
 
-/// The rows that each of `ranks` has memory for, of a batch of `samples`: the last ranks may have fewer samples.
+/// Row capacity of each rank if `ranks` ranks split a batch of `samples`. The last ranks may have fewer rows.
 constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samples + ranks - 1) / ranks; }
 
 /// Byte offsets of the parts of a batch buffer. Every part starts at a multiple of 256.
 ///   state    StepState
-///   header   the bytes in use, i64; PackedKeys [tables]
+///   header   i64 number of used bytes; PackedKeys [tables]
 ///   label    f32 [samples, label_dim]
 ///   dense    f32 [samples, dense_dim]
-///   packed   of each table offsets, where its PackedKeys have them, and keys: where the PackedKeys say
-/// Rows past valid_samples have label and dense 0 and empty bags. Ops take the tables unpacked, in a buffer of the
-/// device: per table t, slot-major,
-///   offsets  i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
-///   keys     i64 [key_capacity]: undefined past offsets.back()
-/// and dense values where they are uploaded, or there too with zeros after each row, if rows are further apart or of
-/// another dtype.
+///   packed   offsets (optional) and keys of each table, at the byte offsets in its PackedKeys
+/// Rows from valid_samples on have label 0, dense values 0 and empty bags.
+///
+/// Operators read unpacked tables from a second buffer on the device. For each table, slot-major:
+///   offsets  i32 [slots * samples + 1]: with i = s * samples + b, the bag of slot s and sample b has the keys
+///            keys[offsets[i]], ..., keys[offsets[i + 1] - 1]
+///   keys     i64 [key_capacity]: undefined from offsets.back() on
+/// Operators read dense values from the batch buffer. If unpacks_dense(), they read a copy in the second buffer with
+/// the given stride and dtype, and zeros between rows.
 struct BatchLayout {
-  /// `dense_stride`: from one row of dense values to the next as operators read them, dense_dim if that is larger.
-  /// `dense_dtype`: f32 f16 bf16, as operators read them.
+  /// `dense_stride`: elements from one row of dense values to the next, at least dense_dim. `dense_dtype`: f32, f16 or
+  /// bf16. Both describe the dense values that operators read.
   explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0, DType dense_dtype = DType::f32);
 
   struct Table {
@@ -57,26 +59,26 @@ struct BatchLayout {
   };
   BatchShape shape;
   size_t state = 0, header = 0, label = 0, dense = 0, packed = 0;
-  size_t bytes = 0;           ///< size of the largest possible buffer
-  std::vector<Table> tables;  ///< places in the unpacked buffer
+  size_t bytes = 0;           ///< maximum size of the batch buffer
+  std::vector<Table> tables;  ///< offsets in the unpacked buffer
   size_t unpacked_bytes = 0;
   int64_t dense_stride = 0;  ///< elements
   DType dense_dtype = DType::f32;
-  size_t unpacked_dense = 0;  ///< place in the unpacked buffer, if unpacks_dense()
+  size_t unpacked_dense = 0;  ///< offset in the unpacked buffer, if unpacks_dense()
   bool unpacks_dense() const { return dense_stride > shape.dense_dim || dense_dtype != DType::f32; }
 };
 
-/// How a table is going to be packed.
+/// How the keys of one table are packed.
 struct KeyForm {
   int64_t count = 0;     ///< keys
-  bool fits_32 = false;  ///< each key lies in 0 ... 2^32 - 1
-  bool ones = false;     ///< each of the first `rows` samples has one key in each slot, and others have none
+  bool fits_32 = false;  ///< each key is in [0, 2^32 - 1]
+  bool ones = false;     ///< the first `rows` samples have one key per slot, all others none
   int64_t rows = 0;
-  bool by_sample = false;     ///< keys lie by sample, then by slot; needs `ones`
-  bool sign_extends = false;  ///< keys of 4 bytes are signed, instead of `fits_32`
+  bool by_sample = false;     ///< keys are ordered by sample, then slot; requires `ones`
+  bool sign_extends = false;  ///< keys are signed 32-bit; replaces `fits_32`
 };
 
-/// One batch buffer. Reading keys needs a buffer that place() was called for.
+/// Accesses the parts of one batch buffer. Call place() before accessing keys.
 struct BatchView {
   BatchView(const BatchLayout&, std::byte* buffer);
 
@@ -85,13 +87,13 @@ struct BatchView {
     std::byte* buffer;
     int64_t samples;
 
-    /// Key i of the table.
+    /// Reads key i of the table.
     int64_t key(int64_t i) const {
       i = packed->place_of(i);
       if (packed->key_bytes == 8) return keys<int64_t>()[i];
       return packed->sign_extends ? int64_t{keys<int32_t>()[i]} : int64_t{keys<uint32_t>()[i]};
     }
-    /// The key must fit the form.
+    /// Writes key i. The key must fit the packed width.
     void set_key(int64_t i, int64_t key) const {
       i = packed->place_of(i);
       if (packed->key_bytes == 4)
@@ -99,7 +101,7 @@ struct BatchView {
       else
         keys<int64_t>()[i] = key;
     }
-    /// Where the keys of bag slot * samples + sample begin; of one past the last bag, where they end.
+    /// Index of the first key of bag slot * samples + sample. For the index after the last bag, the number of keys.
     int32_t offset(int64_t bag) const {
       return packed->offsets != PackedKeys::kOnes
                  ? offsets()[bag]
@@ -110,18 +112,18 @@ struct BatchView {
       for (int64_t i = begin; i < end; ++i) found.push_back(key(i));
       return found;
     }
-    /// The keys as they are stored: int64_t, or uint32_t or int32_t where packed->key_bytes is 4.
+    /// The stored keys. Key: int64_t, or uint32_t or int32_t if packed->key_bytes is 4.
     template <class Key>
     Key* keys() const {
       return reinterpret_cast<Key*>(buffer + packed->keys);
     }
-    /// Only where packed->offsets is not kOnes.
+    /// The stored offsets; exist only if packed->offsets is not kOnes.
     int32_t* offsets() const { return reinterpret_cast<int32_t*>(buffer + packed->offsets); }
   };
-  /// Chooses the places of all tables, whose keys and offsets are to be written then. Errors: Error(bug) when a table
+  /// Assigns the buffer ranges of all tables; the caller then writes keys and offsets. Errors: Error(bug) if a table
   /// has more keys than its capacity.
   void place(std::span<const KeyForm>) const;
-  /// Bytes in use, from the start of the buffer.
+  /// Used bytes from the start of the buffer.
   size_t bytes() const { return static_cast<size_t>(*used); }
 
   const BatchLayout* layout;

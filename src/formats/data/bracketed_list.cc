@@ -23,14 +23,14 @@ std::string_view bare(std::string_view text) {
 
 char closing_of(char open) { return open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : '\0'; }
 
-/// The contents of "<3, 5>"; null for other texts such as "<a>, <b>" and "<unk".
+/// The contents of a text in angle brackets such as "<3, 5>"; empty for other texts such as "<a>, <b>" and "<unk".
 std::optional<std::string_view> in_angles(std::string_view text) {
   if (text.size() < 2 || text.front() != '<' || text.back() != '>') return std::nullopt;
   text = bare(text.substr(1, text.size() - 2));
   return text.find_first_of("<>") == text.npos ? std::optional(text) : std::nullopt;
 }
 
-/// The text without the type name around it and NumPy's suffix: "[1, 2]" of "array([1, 2], dtype=int32)".
+/// Strips a type name and NumPy's dtype suffix: "array([1, 2], dtype=int32)" becomes "[1, 2]".
 std::string_view without_type(std::string_view text) {
   const auto name_end = std::find_if_not(text.begin(), text.end(), [](char c) { return is_letter(c) || c == '.'; });
   const auto name = static_cast<size_t>(name_end - text.begin());
@@ -43,7 +43,7 @@ std::string_view without_type(std::string_view text) {
   return rest.empty() || rest.starts_with(",") ? inside.substr(0, end + 1) : text;
 }
 
-/// The length of "np.int64(" at the start of a value; 0 where there is no such type.
+/// The length of a NumPy type name with its bracket, such as "np.int64(", at the start of a value; 0 if there is none.
 size_t type_of_scalar(std::string_view text) {
   if (!text.starts_with("np.") && !text.starts_with("numpy.")) return 0;
   const auto end = std::find_if_not(text.begin(), text.end(),
@@ -51,7 +51,7 @@ size_t type_of_scalar(std::string_view text) {
   return end != text.end() && *end == '(' ? static_cast<size_t>(end - text.begin()) + 1 : 0;
 }
 
-/// The end of the value in quotes at the start of `text`, after its closing quote; npos where there is none.
+/// The offset after the closing quote of a quoted value at the start of `text`; npos if the quote is not closed.
 size_t end_of_quoted(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '\\')
@@ -64,7 +64,7 @@ size_t end_of_quoted(std::string_view text) {
   return text.npos;
 }
 
-/// Whether blanks separate the values: each is a number, a word for none, or in quotes.
+/// Whether the values are separated by blanks: every value is a number, a null word such as "None", or quoted.
 bool is_between_blanks(std::string_view text) {
   while (!text.empty()) {
     size_t end = std::min(text.find_first_of(kBlanks), text.size());
@@ -107,7 +107,7 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Adds the character of the escape that `text` starts with, after its backslash: escapes of JSON and Python.
+/// Decodes a JSON or Python escape at the start of `text`, after its backslash, and appends the character to `to`.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();
@@ -115,7 +115,7 @@ void take_escape(std::string_view& text, std::string& to) {
   const size_t digits = letter == 'u' ? 4 : letter == 'x' ? 2 : letter == 'U' ? 8 : 0;
   uint32_t code = 0, low = 0;
   if (digits > 0 && take_hex(text, digits, code)) {
-    std::string_view next = text;  // JSON has characters beyond 16 bits as two escapes
+    std::string_view next = text;  // JSON writes code points above 16 bits as a surrogate pair of two escapes
     const bool high = code >> 10 == 0xd800 >> 10 && next.starts_with("\\u");
     if (high) next.remove_prefix(2);
     if (high && take_hex(next, 4, low) && low >> 10 == 0xdc00 >> 10) {
@@ -169,7 +169,7 @@ bool BracketedList::read_values(std::string_view text, char separator) {
   while (!text.empty()) {
     const bool prefixed = text.size() > 2 && is_quote(text[1]) && std::string_view("bBuUrR").find(text[0]) != text.npos;
     const size_t type = type_of_scalar(text);
-    text.remove_prefix(prefixed ? 1 : type);  // b'text' of Python, np.int64(5) of NumPy
+    text.remove_prefix(prefixed ? 1 : type);  // Python's b'text', NumPy's np.int64(5)
     if (!text.empty() && is_quote(text.front())) {
       if (!read_quoted(text)) return false;
       text = bare(text);
@@ -204,7 +204,7 @@ bool BracketedList::add_plain(std::string_view value) {
   return *problem_ == '\0';
 }
 
-/// Adds the value in quotes that `text` starts with, and removes it.
+/// Adds the quoted value at the start of `text` and removes it from `text`.
 bool BracketedList::read_quoted(std::string_view& text) {
   const char quote = text.front();
   const size_t end = end_of_quoted(text);

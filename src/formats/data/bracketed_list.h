@@ -1,4 +1,4 @@
-// Lists that a program wrote as text: Python, JSON, NumPy, sets, tuples, arrays of a database.
+// Parses lists that other programs wrote as text: Python and JSON lists, NumPy arrays, sets, tuples, database arrays.
 #pragma once
 
 #include <deque>
@@ -9,17 +9,18 @@
 
 namespace hctr {
 
-/// Whether the text begins with a bracket and ends with its closing one: "[3, 5]", "('a',)", "{}", "<3, 5>". A type
+/// Whether the text starts with a bracket and ends with the matching one: "[3, 5]", "('a',)", "{}", "<3, 5>". A type
 /// name may precede a round bracket: "array([1, 2])", "set()".
 bool is_in_brackets(std::string_view text);
 
-/// Takes lists apart, one after the other. Values are views of the cell, or of memory that is kept until the next one.
+/// Splits lists into values, one list at a time. Values are views of the cell, or of memory that stays valid until the
+/// next read().
 class BracketedList {
  public:
-  /// Reads the values of a cell without brackets, quotes and blanks around them; empty ones are skipped. A cell without
-  /// brackets is read like the contents of brackets. `separator`: the separator of values; a blank means any number of
-  /// blanks and line ends; 0: commas, or blanks between numbers and values in quotes, as NumPy writes them. False if it
-  /// is not such a list; problem() then states why.
+  /// Splits a cell into values without brackets, quotes and surrounding blanks. Skips empty values. Brackets around the
+  /// cell are optional. `separator`: separates the values; a blank also matches several blanks and line ends; 0 matches
+  /// commas, or blanks between numbers and quoted values, as NumPy writes. Returns false if the cell is not a list;
+  /// problem() then gives the reason.
   bool read(std::string_view cell, char separator);
   std::span<const std::string_view> values() const { return values_; }
   const char* problem() const { return problem_; }

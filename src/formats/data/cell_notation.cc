@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-/// Y: year, four digits; y: two digits; m, d: one or two digits; b: name of a month; H, M, S: time; others themselves.
+/// Date formats. Y: four-digit year; y: two-digit year; m, d: one or two digits; b: month name; H, M, S: time. Other
+/// characters match literally.
 constexpr std::string_view kDates[] = {"Y-m-d", "Y/m/d", "Y.m.d", "d.m.Y", "d/m/Y", "m/d/Y",  "d-m-Y", "m-d-Y", "d.m.y",
                                        "m/d/y", "d/m/y", "d-m-y", "d b Y", "d-b-Y", "b d, Y", "b d Y", "d/b/Y"};
 constexpr std::string_view kTimes[] = {"H:M:S", "H:M"};
@@ -27,7 +28,8 @@ size_t digits_at_start(std::string_view text) {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
 }
 
-/// Removes a number of `least` to `most` digits and at most `limit`.
+/// Removes a number with `least` to `most` digits from the start of `text`. Returns false if the number is not in
+/// [from, limit].
 bool take_number(std::string_view& text, size_t least, size_t most, int from, int limit) {
   const size_t count = digits_at_start(text);
   if (count < least || count > most) return false;
@@ -77,7 +79,7 @@ bool take_format(std::string_view& text, std::string_view format) {
   return true;
 }
 
-/// Suffixes of a time: a fraction of a second, "AM", a time zone.
+/// Whether `rest` is a valid end of a time: empty, a fraction of a second, "AM" or "PM", or a time zone.
 bool is_end_of_time(std::string_view rest) {
   if (!rest.empty() && (rest[0] == '.' || rest[0] == ',')) rest.remove_prefix(1 + digits_at_start(rest.substr(1)));
   while (rest.starts_with(' ')) rest.remove_prefix(1);
@@ -98,7 +100,7 @@ bool is_time_of_day(std::string_view text, bool with_seconds) {
   return false;
 }
 
-/// Removes `sign` and blanks around the rest.
+/// Removes `sign` from the start or end of the text, and blanks around the rest. Returns false if there is no sign.
 bool take_sign(std::string_view& text, std::string_view sign) {
   if (text.starts_with(sign))
     text.remove_prefix(sign.size());
@@ -111,7 +113,7 @@ bool take_sign(std::string_view& text, std::string_view sign) {
   return true;
 }
 
-/// The length of the sign of a currency at the start of `text`: '$' and those of Unicode; 0 for any other text.
+/// The length in bytes of a currency sign at the start of `text`: '$' or a Unicode currency sign; 0 for other texts.
 size_t currency_sign(std::string_view text) {
   if (text.starts_with('$')) return 1;
   for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
@@ -119,7 +121,7 @@ size_t currency_sign(std::string_view text) {
   return text.size() >= 3 && text.starts_with("\xE2\x82") && static_cast<unsigned char>(text[2]) >= 0xa0 ? 3 : 0;
 }
 
-/// Removes a currency's sign, perhaps with up to three letters, as "US$" and "R$", or its code.
+/// Removes a currency sign, optionally with up to three letters as in "US$" and "R$", or a currency code.
 bool take_currency(std::string_view& text) {
   const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
   for (size_t at = 0; at < text.size(); ++at) {
@@ -140,7 +142,7 @@ bool take_currency(std::string_view& text) {
                      [&](std::string_view code) { return take_sign(text, code); });
 }
 
-/// Removes a minus sign: that of ASCII, or of Unicode.
+/// Removes an ASCII or Unicode minus sign.
 bool take_minus(std::string_view& text) {
   for (const std::string_view sign : {"-", "\u2212"})
     if (text.starts_with(sign)) {
@@ -150,7 +152,7 @@ bool take_minus(std::string_view& text) {
   return false;
 }
 
-/// Digits grouped as in India: 12,34,567.
+/// Whether the digits are grouped as in India: 12,34,567.
 bool has_indian_groups(std::string_view text) {
   const size_t first = digits_at_start(text);
   if (first == 0 || first > 2) return false;
@@ -162,13 +164,13 @@ bool has_indian_groups(std::string_view text) {
   return text.empty() || (text[0] == '.' && digits_at_start(text.substr(1)) == text.size() - 1);
 }
 
-/// Digits in groups of three with `sign` between them, and perhaps a fraction.
+/// Classifies digits in groups of three separated by `sign`, with an optional fraction.
 Notation grouped_digits(std::string_view text, std::string_view sign) {
   const size_t first = digits_at_start(text);
   if (first == 0 || first > 3 || text[0] == '0') return Notation::none;
   text.remove_prefix(first);
   size_t groups = 0;
-  bool zero = false;  // a group that starts with 0, as few integers of a list do
+  bool zero = false;  // some group starts with 0, which integers in a list rarely do
   while (text.starts_with(sign) && digits_at_start(text.substr(sign.size())) == 3) {
     zero = zero || text[sign.size()] == '0';
     text.remove_prefix(sign.size() + 3);
@@ -225,12 +227,13 @@ bool has_point_of_thousands(std::string_view text) {
 Notation number_notation(std::string_view text) {
   if (text.size() > 40) return Notation::none;
   bool marked = false;
-  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks after their commas
+  if (text.starts_with('(') && text.ends_with(')')) {  // accounting notation of a negative amount, such as (1,234)
     text = text.substr(1, text.size() - 2);
     marked = grouped_digits(text, ",") != Notation::none;
   }
   bool minus = take_minus(text);
-  if (!minus && text.size() > 1 && text.ends_with('-') && is_digit(text[text.size() - 2])) {  // SAP writes 5.20-
+  // SAP writes negative numbers as 5.20-
+  if (!minus && text.size() > 1 && text.ends_with('-') && is_digit(text[text.size() - 2])) {
     text.remove_suffix(1);
     marked = true;
   }
@@ -240,7 +243,7 @@ Notation number_notation(std::string_view text) {
   minus = take_minus(text) || minus;
   if (text.empty() || !is_digit(text.front())) return Notation::none;
   double number = 0;
-  // the text has a sign or a unit; plain numbers were read before
+  // A plain number remains after a sign or unit was removed. (Callers try read_number() first.)
   if (read_number(text, number)) return Notation::number;
   Notation best = has_decimal_comma(text) ? Notation::ambiguous : Notation::none;
   if (has_indian_groups(text)) best = Notation::number;

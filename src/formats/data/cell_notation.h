@@ -1,4 +1,5 @@
-// The notation of a cell: dates, numbers with separators that the readers do not read, lists in brackets.
+// Recognizes the notation of a cell: dates, numbers with separators or units that read_number() rejects, and lists in
+// brackets.
 #pragma once
 
 #include <string>
@@ -6,30 +7,30 @@
 
 namespace hctr {
 
-/// Whether all of the text is a date, a date with a time, or a time of day with seconds, in a known format and within
-/// the ranges of months, days and hours. An IPv4 address or a version is none.
+/// Whether the whole text is a date, a date with a time, or a time of day with seconds. The format must be known, and
+/// month, day and hour in range. An IPv4 address or a version number does not match.
 bool is_date_or_time(std::string_view text);
 
-/// Whether there is more than one value, or a quoted one, in brackets.
+/// Whether the text has brackets that contain several values or a quoted value.
 bool has_list_in_brackets(std::string_view text);
 
 enum class Notation {
-  none,       ///< no such number
-  ambiguous,  ///< "1,234", which may be two integers
-  number,     ///< "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
+  none,       ///< not a number
+  ambiguous,  ///< such as "1,234", which may be two integers
+  number,     ///< such as "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
 };
-/// The kind of number in a text whose notation read_number() does not read.
+/// Classifies a text that read_number() rejects.
 Notation number_notation(std::string_view text);
 
-/// The suffix of a number: " years" of "30 years"; suffixes for thousands and millions, as "K" of "1.5K", are equal.
-/// Empty: the text does not begin with a number, or is one.
+/// The unit after a number: " years" in "30 years". All suffixes for thousands, millions and billions, such as "K" in
+/// "1.5K", yield the same unit. Empty if the text does not start with a number or has no unit.
 std::string_view unit_behind(std::string_view text);
 
-/// Whether a number's point may be a thousands separator: "1.234".
+/// Whether the decimal point of a number may be a thousands separator, as in "1.234".
 bool has_point_of_thousands(std::string_view text);
 
-/// How to read a text as a number, after "; ", if it is a date or a number in another notation. `options`: names of the
-/// options that read it.
+/// A hint after "; " on how to store the text as a number, if the text is a date or a number in another notation; else
+/// empty. `options`: names the options that could read the text.
 std::string number_hint(std::string_view text,
                         const char* options = "\"number_format\" and \"unit\" of the column say otherwise");
 

@@ -14,8 +14,8 @@
 
 namespace hctr {
 
-/// The values of a vocabulary and the numbers of their records, from 0. A record is one value, written as a cell of a
-/// data file: a byte order mark is not part of it, nor are quotes around it, nor blanks where the grammar trims them.
+/// The values of a vocabulary file, numbered by record from 0. Each record is one value, written like a cell of a data
+/// file: a byte order mark, quotes, and blanks that the grammar trims are removed.
 class VocabularyFile {
  public:
   VocabularyFile(const fs::path& path, const TextGrammar& grammar) {
@@ -43,9 +43,9 @@ class VocabularyFile {
     }
   }
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
-  /// Hash of the values in their order.
+  /// Hash of the values, dependent on their order.
   uint64_t hash() const { return hash_; }
-  /// size() if the value is missing.
+  /// The number of a value; size() if the vocabulary lacks it.
   int64_t find(std::string_view value) const {
     const auto found = numbers_.find(value);
     return found == numbers_.end() ? size() : found->second;
@@ -115,7 +115,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t
   std::vector<SlotRule> rules;
   int64_t base = 0;
   for (const SlotColumns& group : groups) {
-    std::shared_ptr<const VocabularyFile> vocabulary;  // set for slots of the group that begin a key space
+    std::shared_ptr<const VocabularyFile> vocabulary;  // read once and shared by the group's slots
     for (const std::string& column : group.columns) {
       const auto slot = static_cast<int64_t>(rules.size()), first = firsts[rules.size()];
       SlotRule& rule = rules.emplace_back(slot_rule(column, first, seed));

@@ -1,4 +1,4 @@
-// How the values of a column become dense values or keys, for columns of texts and of Parquet files.
+// Rules that convert the values of a column to dense values or keys, for text and Parquet columns.
 #pragma once
 
 #include <memory>
@@ -10,61 +10,62 @@
 
 namespace hctr {
 
-/// One column that becomes a dense value.
+/// Converts one column to a dense value.
 struct DenseRule {
   std::string column;
   DenseTransforms transform{};
   double mean = 0, std = 1;
-  std::optional<float> fallback{};           ///< the value of a missing one
-  std::optional<NumberNotation> notation{};  ///< notation of texts; none: plain numbers
+  std::optional<float> fallback{};           ///< replaces a missing value
+  std::optional<NumberNotation> notation{};  ///< number notation in texts; empty: plain numbers
 };
-/// `statistics`: for the columns whose mean and standard deviation are learned. `format`: the notation of numbers if a
-/// column states none. Errors: Error(config) naming a column that is not among them.
+/// One rule per dense column. `statistics`: learned mean and standard deviation of columns. `format`: default number
+/// notation. Errors: Error(config) naming a column whose learned statistics are missing.
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics,
                                    const std::optional<NumberFormat>& format = {});
-/// The dense value before it is rounded to float. A number is never rounded to float before its mean is subtracted.
+/// The transformed value as double. The mean is subtracted before any rounding to float.
 double transformed(const DenseRule&, double number);
-/// The dense value. False when it is not a finite float.
+/// Sets the transformed value as float. Returns false if the result is not finite.
 bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;
 
-/// The identity of a vocabulary: its values, and their order.
+/// Identifies a vocabulary by its values and their order.
 struct VocabularyFacts {
   int64_t values = 0;
   uint64_t hash = 0;
 };
 VocabularyFacts facts_of(const VocabularyFile&);
 
-/// One column that becomes a slot.
+/// Converts one column to the keys of a slot.
 struct SlotRule {
   std::string column;
-  std::optional<KeyRule> keys;  ///< none: the format decides
+  std::optional<KeyRule> keys;  ///< empty: depends on the format
   uint64_t seed = 0;
-  int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
-  int64_t first = 0;              ///< the first slot of the key space, which shares seed, base and vocabulary
+  int64_t base = 0, buckets = 0;  ///< the slot's keys are [base, base + buckets)
+  int64_t first = 0;              ///< first slot of the key space; its slots share seed, base and vocabulary
   char separator = '\0';
   bool brackets = false;
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
 
-  /// Whether a text may hold several values.
+  /// Whether a text may contain several values.
   bool several_values() const { return brackets || separator != '\0'; }
 };
-/// `seed`: the section's; a slot's own depends on the number of the first slot of its key space. Reads vocabularies,
-/// whose values are written as `grammar` says. Errors: Error(io), Error(data) for those.
+/// One rule per slot. `seed`: the section's hash seed; a slot's seed also depends on the index of the first slot in its
+/// key space. `grammar`: notation of values in vocabulary files, which this function reads. Errors: Error(io),
+/// Error(data) for vocabulary files.
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
-/// The seed and all keys of slot `slot` by default.
+/// A slot's default rule: a separate hash seed, and no "buckets".
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// The key of a value by the rule `keys`. False when there is none.
+/// Sets the key of a value by the rule `keys`. Returns false if the value has no key.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
-/// The values that have a key by a rule, for messages: "an integer from -2^63 to 2^64 - 1".
+/// Describes the values that have a key under a rule, for messages: "an integer from -2^63 to 2^64 - 1".
 const char* values_with_keys(KeyRule);
 
-/// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text,
-/// mix64(seed + slot)).
+/// The key of `text` in a slot with `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text, mix64(seed +
+/// slot)).
 int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets);
-/// Keys that a hash without buckets gives: all of [0, 2^63 - 1).
+/// Number of keys if "buckets" is 0: hashes are in [0, 2^63 - 1).
 inline constexpr int64_t kAllKeys = 0x7fffffffffffffff;
 
 }  // namespace hctr

@@ -77,7 +77,7 @@ Schema<DenseColumns> dense_columns_schema(const char* fallback) {
 
 namespace {
 
-/// The fields that slots of every format have. `keys`: how a value becomes a key.
+/// The slot fields that all formats have. `keys`: the manual's text on how a value becomes a key.
 Schema<SlotColumns> common_slot_columns(const std::string& keys) {
   return Schema<SlotColumns>("slot columns")
       .need("columns", &SlotColumns::columns, "columns that become slots, one each, in this order")

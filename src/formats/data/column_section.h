@@ -1,5 +1,5 @@
-// The columns of a Data layer: which become dense values and which become slots, and how. The same for text columns and
-// Parquet columns.
+// The "dense" and "slots" columns of a Data layer and their settings. Text columns and Parquet columns have the same
+// settings.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct EnumWords<KeyRule> {
   static const std::vector<std::pair<std::string, KeyRule>>& table();
 };
 
-/// Transforms of a dense column's numbers, in this order.
+/// The transforms of a dense column, applied in the order log, standardize.
 struct DenseTransforms {
   DenseTransforms() = default;
   DenseTransforms(DenseTransform one)
@@ -34,7 +34,7 @@ struct DenseTransforms {
 
   bool any() const { return log || standardise; }
 };
-/// A word, or an array of words in the order of the transforms.
+/// Reads a word, or an array of words in the order of application.
 Misfit read_value(const Json& value, const Range&, DenseTransforms& out);
 Json to_json(const DenseTransforms&);
 template <>
@@ -43,63 +43,66 @@ struct TypeWord<DenseTransforms> {
   static std::vector<std::string> words() { return words_of<DenseTransform>(); }
 };
 
-/// Columns that become dense values, one each.
+/// A group of columns; each column becomes one dense value.
 struct DenseColumns {
   std::vector<std::string> columns;
   DenseTransforms transform;
-  std::vector<double> mean, std;   ///< one for all of the columns, or one for each
-  std::optional<double> fallback;  ///< none: 0 in a text and where mean and std are learned, else in Parquet an error
-  std::optional<NumberFormat> number_format{};  ///< format of texts; none: the section's
-  std::string unit{};                           ///< unit in texts
+  std::vector<double> mean, std;  ///< one value for all columns, or one per column
+  /// for a missing value; default: 0 in texts and for learned columns, an error in Parquet
+  std::optional<double> fallback;
+  std::optional<NumberFormat> number_format{};  ///< number format in texts; empty: the section's
+  std::string unit{};                           ///< unit of numbers in texts
 
   NumberNotation notation() const { return {number_format, unit}; }
   /// Whether mean and standard deviation are learned from the training data.
   bool learned() const { return transform.standardise && mean.empty() && std.empty(); }
 };
 
-/// Columns that become slots, one each.
+/// A group of columns; each column becomes one slot.
 struct SlotColumns {
   std::vector<std::string> columns;
-  std::optional<KeyRule> keys;  ///< none: hashed, but numbers of Parquet are keys themselves
+  std::optional<KeyRule> keys;  ///< empty: hash; in Parquet, integers are keys themselves
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
-  std::string key_space{};  ///< slots of one name give equal values equal keys; empty: each slot has its own
-  bool brackets = false;    ///< cells are lists in brackets, as BracketedList reads them
+  /// slots with the same name map equal values to equal keys; empty: a separate key space per slot
+  std::string key_space{};
+  bool brackets = false;  ///< cells are lists in brackets (BracketedList)
 };
 
-/// `fallback`: the manual's sentence on "default".
+/// `fallback`: the manual's text on "default".
 Schema<DenseColumns> dense_columns_schema(const char* fallback);
-/// Columns of a text, whose cells may hold several values; and of Parquet files, which have lists.
+/// Schemas of slots: in texts, whose cells may contain several values, and in Parquet files, which have list columns.
 Schema<SlotColumns> slot_columns_schema();
 Schema<SlotColumns> parquet_slot_columns_schema();
 
-/// Columns that the groups name.
+/// Number of columns in all groups.
 int64_t columns_of(const std::vector<DenseColumns>&);
 int64_t columns_of(const std::vector<SlotColumns>&);
-/// Keys of each slot: 1, or 0 where a text holds several values.
+/// Maximum keys of each slot: 1, or 0 (unlimited) if a text may contain several values.
 std::vector<int64_t> nnz_of(const std::vector<SlotColumns>&);
 
-/// The name of the key space of each slot, in order; empty where a slot has its own.
+/// The key space name of each slot; empty for a slot with a separate key space.
 std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>&);
-/// The slot whose seed and base each slot has: the first of its key space, itself where it has its own.
+/// For each slot, the first slot of its key space, which determines seed and base. A slot with a separate key space
+/// maps to itself.
 std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spaces);
-/// Reports slots of one key space whose values become keys in different ways. `by_type`: without "keys" the type of a
-/// column decides.
+/// Reports slots of one key space that convert values to keys by different rules. `by_type`: without "keys", a column's
+/// type determines the rule.
 void check_key_spaces(const std::vector<SlotColumns>&, bool by_type, const std::string& pointer, Problems&);
 
-/// Column settings of a format's object. Pointers to its lists.
+/// Pointers to the column lists of a format's object.
 struct StatedColumns {
   std::vector<LabelColumn>* labels;
   std::vector<DenseColumns>* dense;
   std::vector<SlotColumns>* slots;
 };
 
-/// Reports texts of "missing" that are empty, and those that are a positive label too.
+/// Reports texts of "missing" that are empty or also a positive label.
 void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
                    const std::string& pointer, Problems&);
 
-/// Reports a value that is not a single character, or, where that is allowed, not empty.
+/// Reports a value that is not a single character. `may_be_empty`: an empty value is allowed.
 void check_one_character(const std::string& value, bool may_be_empty, const std::string& pointer, Problems&);
 
 }  // namespace hctr

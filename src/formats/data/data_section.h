@@ -1,4 +1,4 @@
-// The `Data` layer of a config: where the samples are and what one sample holds.
+// The `Data` layer of a config: the source of the samples and the contents of a sample.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +35,12 @@ struct EnumWords<SparseType> {
   static const std::vector<std::pair<std::string, SparseType>>& table();
 };
 
-/// A data format by its name in a config, which has a row in formats/format_table.cc.
+/// A data format by its name in a config. catalog/format_table.cc has an entry for each format.
 struct DataFormat {
   std::string_view name = "Norm";
   bool operator==(const DataFormat&) const = default;
 };
-/// Knows the words of every row of the table.
+/// Accepts the names and aliases of all formats in the table.
 Misfit read_value(const Json& value, const Range&, DataFormat& out);
 inline Json to_json(DataFormat format) { return std::string(format.name); }
 template <>
@@ -48,7 +48,7 @@ struct TypeWord<DataFormat> {
   static std::string text() { return "word"; }
 };
 
-/// One number for every slot, or one per slot.
+/// One integer for all slots, or one per slot.
 struct PerSlot {
   std::vector<int64_t> values;
 };
@@ -59,7 +59,7 @@ struct TypeWord<PerSlot> {
   static std::string text() { return "integer or array of integer"; }
 };
 
-/// How many evaluation batches stay in the device's memory: a number, or true for all.
+/// Number of evaluation batches cached in device memory: an integer, or true for all.
 struct CachedBatches {
   int64_t most = 0;
 };
@@ -70,7 +70,7 @@ struct TypeWord<CachedBatches> {
   static std::string text() { return "integer, or true or false"; }
 };
 
-/// The object of that name of the format RawAsync: of its fields only `shuffle` has a meaning here.
+/// The "async_param" object of HugeCTR's format RawAsync. Only its field `shuffle` has an effect.
 struct AsyncParam {
   bool shuffle = false;
 };
@@ -81,7 +81,8 @@ struct TypeWord<AsyncParam> {
   static std::string text() { return "object"; }
 };
 
-/// A number of labels, dense values or slots. If omitted, it follows from the columns of the format; parsing sets it.
+/// A number of labels, dense values or slots. If the config omits it, parsing derives the number from the format's
+/// columns.
 class Width {
  public:
   Width() = default;
@@ -105,10 +106,10 @@ struct LabelPart {
   Width label_dim;
 };
 
-/// A column that says how much each sample counts. It is stored as one more label, the last.
+/// The column with the weight of each sample in the loss. The weight is stored as an additional last label.
 struct SampleWeightPart {
   std::string top;
-  std::string column;  ///< empty where columns have no names
+  std::string column;  ///< empty if columns have no names
   std::optional<NumberFormat> number_format{};
   std::string unit{};
   bool given = false;
@@ -121,21 +122,21 @@ struct DensePart {
 
 struct SparseInput {
   std::string top;
-  std::optional<SparseType> type;  ///< a hint of v2; the embedding that reads this input decides
+  std::optional<SparseType> type;  ///< a HugeCTR v2 hint without effect; the embedding that reads this input decides
   Width slot_num;
-  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits as in the config: limits() resolves them
-  std::optional<PerSlot> nnz_per_slot;           ///< v3.1 spelling of the two above, which decides where it is given
-  std::optional<int64_t> keep_first, keep_last;  ///< number of kept keys in slots with more
+  std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< limits as written; limits() resolves them
+  std::optional<PerSlot> nnz_per_slot;           ///< HugeCTR v3.1 spelling of both limits; takes precedence
+  std::optional<int64_t> keep_first, keep_last;  ///< longer bags are truncated to this many keys
   int64_t is_fixed_length = 0;
 
-  /// The limits on keys, whichever fields give them. Errors: Error(bug) when none does; parsing reports that.
+  /// The effective limits on keys. Errors: Error(bug) if no field sets a limit. Parsing rejects such sections.
   RecordShape::Input limits() const;
-  /// Most keys that one sample may have in all slots together.
+  /// Maximum keys of a sample over all slots.
   int64_t max_keys() const { return limits().max_keys; }
-  /// Most keys that a batch gets of slot `s`, and of all slots of a sample together.
+  /// Maximum keys of slot `s` after truncation. kept_keys(): maximum keys of a sample over all slots.
   int64_t kept_nnz(int64_t s) const { return kept_of(limits().most_of(s)); }
   int64_t kept_keys() const { return std::min(kept_places(), max_keys()); }
-  /// The sum of kept_nnz over the slots, and the largest of them.
+  /// The sum of kept_nnz(s) over all slots. longest_kept(): the maximum.
   int64_t kept_places() const;
   int64_t longest_kept() const { return kept_of(limits().max_nnz); }
 
@@ -146,10 +147,10 @@ struct SparseInput {
 struct DataSection {
   std::string name;
   DataFormat format;
-  std::string source, eval_source;  ///< files; mappings of feature_spec where given
-  std::string feature_spec;         ///< empty: `format` says how samples are stored
-  std::optional<Check> check;       ///< expected property of the files
-  LabelPart label;                  ///< once the section is read, label_dim counts the weight of `sample_weight` too
+  std::string source, eval_source;  ///< files, or mappings of feature_spec
+  std::string feature_spec;         ///< empty: `format` defines the storage of samples
+  std::optional<Check> check;       ///< checksum expected in the files
+  LabelPart label;                  ///< after parsing, label_dim includes the sample weight
   SampleWeightPart sample_weight;
   DensePart dense;
   std::vector<SparseInput> sparse;
@@ -158,27 +159,29 @@ struct DataSection {
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
   int64_t shuffle = 0;
-  double negative_sampling = 1;                ///< the share of the training samples with label 0 that is kept
-  std::optional<BadRecordPolicy> bad_records;  ///< none: the format decides
+  double negative_sampling = 1;                ///< fraction of training samples with label 0 to keep
+  std::optional<BadRecordPolicy> bad_records;  ///< empty: depends on the format
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
-  bool follow = false;                       ///< files are read once, as they are added to `source`
-  std::optional<double> follow_idle;         ///< minutes without a new file after which the data end
-  FormatOptions options;                     ///< the objects for one format alone
-  std::vector<ColumnStatistics> statistics;  ///< no field: learned from dense columns before the data is opened
-  std::vector<fs::path> first_files;         ///< no field: with `follow`, the files that exist when a run starts
+  bool follow = false;                ///< read each file once, as files are added to `source`
+  std::optional<double> follow_idle;  ///< minutes without a new file until the data end
+  FormatOptions options;              ///< options specific to one format
+  /// not in the config: learned from dense columns before the data are opened
+  std::vector<ColumnStatistics> statistics;
+  /// not in the config: with `follow`, the files that exist at the start of a run
+  std::vector<fs::path> first_files;
 
   int64_t slots() const;
-  /// Labels of a sample, without its weight.
+  /// Labels per sample, without the sample weight.
   int64_t labels() const { return label.label_dim - sample_weight.given; }
 };
 
-/// The shape of the records of the section's data.
+/// The record shape of the section's data.
 RecordShape record_shape(const DataSection&);
 
-/// Capacities of a batch of `samples` rows (per rank), and what it keeps of longer slots. Errors: Error(config) when
-/// one sparse input of the batch could hold more keys than 32-bit offsets can count.
+/// Capacities of a batch with `samples` rows per rank, and the truncation of bags. Errors: Error(config) if a batch of
+/// one sparse input could exceed the range of 32-bit offsets.
 BatchShape batch_shape(const DataSection&, int64_t samples);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Config options of a single data format.
+// Options of a Data layer that are specific to one data format.
 #pragma once
 
 #include <any>
@@ -7,25 +7,24 @@
 
 namespace hctr {
 
-/// The objects of a Data layer that belong to one format each ("csv", "parquet"), by the type their format reads them
-/// into. At most one object of each type.
+/// Stores the format-specific objects of a Data layer ("csv", "parquet") by C++ type, at most one per type.
 class FormatOptions {
  public:
-  /// Null when the config has no such object.
+  /// The object of type T; null if the config has none.
   template <class T>
   const T* find() const {
     for (const std::any& given : given_)
       if (const T* options = std::any_cast<T>(&given)) return options;
     return nullptr;
   }
-  /// The object, or one with every default.
+  /// The object of type T, or a default one.
   template <class T>
   const T& get() const {
     static const T defaults{};
     const T* given = find<T>();
     return given ? *given : defaults;
   }
-  /// The object, added with every default when it is missing.
+  /// The object of type T. Adds a default one if missing.
   template <class T>
   T& edit() {
     if (const T* given = find<T>()) return const_cast<T&>(*given);

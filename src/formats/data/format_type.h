@@ -1,4 +1,4 @@
-// The declaration of a data format: one row of the table of formats (formats/format_table.cc).
+// The declaration of a data format: one entry of the format table (catalog/format_table.cc).
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@
 
 namespace hctr {
 
-/// An object of the Data layer for one format alone. Without a name there is none.
+/// A format-specific object of the Data layer. An empty name means that the format has no such object.
 struct FormatObject {
   std::string name;
-  std::function<void(Schema<DataSection>&)> declare;  ///< adds the object to the schema of the Data layer
+  std::function<void(Schema<DataSection>&)> declare;  ///< adds the object to the Data layer's schema
   std::function<bool(const DataSection&)> given;      ///< whether the config has the object
 };
 
-/// The object `name`, read by `schema` into DataSection::options. `text`: its sentence in the manual.
+/// An object `name` that `schema` reads into DataSection::options. `text`: its description in the manual.
 template <class T>
 FormatObject format_object(std::string name, Schema<T> schema, std::string text) {
   return {.name = name,
@@ -32,13 +32,13 @@ FormatObject format_object(std::string name, Schema<T> schema, std::string text)
           .given = [](const DataSection& section) { return section.options.find<T>() != nullptr; }};
 }
 
-/// Widths and limits on keys that follow from what a section says of its data. Nothing: unknown.
+/// Sizes and key limits that a section's settings imply. Empty: unknown.
 struct StatedWidths {
   std::optional<int64_t> label_dim, dense_dim;
-  std::optional<std::vector<int64_t>> nnz;  ///< maximum keys of each slot; 0: any number
+  std::optional<std::vector<int64_t>> nnz;  ///< maximum keys of each slot; 0: unlimited
 };
 
-/// For a format whose options T have `labels`, `dense` and `slots`.
+/// The columns of a format whose options T have the members `labels`, `dense` and `slots`.
 template <class T>
 std::optional<StatedColumns> stated_columns(DataSection& section) {
   if (!section.options.find<T>()) return std::nullopt;
@@ -48,21 +48,21 @@ std::optional<StatedColumns> stated_columns(DataSection& section) {
 
 struct FormatType {
   DataFormat format;
-  std::vector<std::string> aliases{};  ///< other words that a config may have for `format`
+  std::vector<std::string> aliases{};  ///< other names of the format in configs
   std::string source_text;             ///< meaning of `source`, for messages: "the path of a file list"
-  /// The data files that a path names: the file itself, or the files of a list. Null: `source` names no file.
+  /// Lists the data files of `source`: the file itself, or the files in a list. Null: `source` does not name files.
   std::vector<fs::path> (*files)(const fs::path& source, const Log&) = nullptr;
   FormatObject object{};
-  /// Called for every section before its format is looked up: a format that other fields select sets it here. May be
-  /// null.
+  /// Called for every section before its format is looked up. Sets the section's format if other fields imply this one.
+  /// May be null.
   void (*complete)(DataSection&, const std::string& pointer, Problems&) = nullptr;
-  /// The lists of columns that the section's object states. May be null.
+  /// The column lists in the section's object. May be null.
   std::optional<StatedColumns> (*columns)(DataSection&) = nullptr;
-  /// Null: what `columns` gives.
+  /// The sizes that the section implies. Null: derived from `columns`.
   StatedWidths (*widths)(const DataSection&) = nullptr;
-  /// Rules of a section of this format, beyond those of all.
+  /// Format-specific checks of a section.
   void (*check)(const DataSection&, const std::string& pointer, Problems&) = nullptr;
-  /// Errors: Error(io), Error(data) for files that are missing or not as the section says.
+  /// Opens the data set. Errors: Error(io), Error(data) for files that are missing or contradict the section.
   std::unique_ptr<SampleSet> (*open)(const DataSection&, const Source&, KeyWidth, const Log&) = nullptr;
 };
 

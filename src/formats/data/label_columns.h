@@ -1,4 +1,4 @@
-// The label columns of a Data layer, for texts and Parquet files.
+// The label columns of a Data layer, for text and Parquet files.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace hctr {
 
-/// Which values of a column are the label 1; all others are 0.
+/// The column values with label 1. All other values have label 0.
 struct Positive {
-  std::vector<std::string> texts;  ///< one of these, to the letter
-  std::optional<double> at_least;  ///< or a number of at least this
+  std::vector<std::string> texts;  ///< any of these exact texts
+  std::optional<double> at_least;  ///< or a number of at least this value
 
   bool given() const { return !texts.empty() || at_least.has_value(); }
 };
@@ -25,7 +25,7 @@ struct TypeWord<Positive> {
   static std::string text() { return "string, array of string, or {\"at_least\": number}"; }
 };
 
-/// One column that is a label.
+/// A column that becomes a label.
 struct LabelColumn {
   LabelColumn() = default;
   LabelColumn(std::string name) : column(std::move(name)) {}
@@ -33,18 +33,18 @@ struct LabelColumn {
 
   std::string column;
   Positive positive;                            ///< empty: the label is the number in the column
-  std::optional<NumberFormat> number_format{};  ///< format of texts; none: the section's
-  std::string unit{};                           ///< unit in texts
+  std::optional<NumberFormat> number_format{};  ///< number format in texts; empty: the section's
+  std::string unit{};                           ///< unit of numbers in texts
 
   NumberNotation notation() const { return {number_format, unit}; }
 };
 Schema<LabelColumn> label_column_schema();
 
-/// The label of a value that is not empty. False when it is not a number and has to be one.
+/// Sets the label of a non-empty text. Returns false if the text must be a number but is not.
 bool label_of(const LabelColumn&, std::string_view value, double& label);
-/// The same for a value that is a number.
+/// The label of a number.
 double label_of(const LabelColumn&, double value);
-/// "'>50K'", "'yes' or 'true'", "at least 4": what `positive` asks for, for messages.
+/// Describes `positive` for messages: "'>50K'", "'yes' or 'true'", "at least 4".
 std::string describe(const Positive&);
 
 }  // namespace hctr

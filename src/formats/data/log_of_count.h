@@ -1,4 +1,4 @@
-// ln(1 + n) of whole numbers, as integer features are read.
+// ln(1 + n) of integers, the transform of integer features.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// A table for small numbers, which are nearly all.
+/// A table of ln(1 + n) for small n, the most common case.
 class LogTable {
  public:
   static constexpr int64_t kSize = 1 << 14;
@@ -28,8 +28,8 @@ class LogTable {
   std::vector<float> logs_;
 };
 
-/// The double logarithm rounded to float; numbers below -1 give NaN, -1 gives -infinity. A caller with many
-/// numbers keeps the table.
+/// ln(1 + n) in double precision, rounded to float. -1 gives -infinity, smaller numbers NaN. For many numbers, call
+/// LogTable::get() once.
 inline float log_of_count(int64_t n) { return LogTable::get()(n); }
 
 }  // namespace hctr

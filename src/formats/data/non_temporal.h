@@ -1,11 +1,11 @@
-// Non-temporal stores, which bypass the caches: for values that this core writes once and does not read again. A plain
-// store first reads the line that it fills.
+// Non-temporal stores, which bypass the caches, for values that this core writes once and does not read again. A
+// regular store first reads its cache line from memory.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not see such writes
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)  // ThreadSanitizer does not see non-temporal stores
 #include <emmintrin.h>
 namespace hctr {
 inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
@@ -15,7 +15,8 @@ inline void store_non_temporal(uint32_t* to, uint32_t value) {
 inline void store_non_temporal(float* to, float value) {
   _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
 }
-/// Orders the stores before later ones: call it before another thread learns of the values.
+/// Orders non-temporal stores before later stores. Call this before signaling another thread that the values are
+/// written.
 inline void finish_stores() { _mm_sfence(); }
 }  // namespace hctr
 #else
@@ -30,10 +31,10 @@ inline void finish_stores() {}
 
 namespace hctr {
 
-/// Whether rows are written into batches by non-temporal stores; false for comparison.
+/// Whether batches are written by non-temporal stores. Set to false to benchmark regular stores.
 inline constexpr bool kNonTemporal = true;
 
-/// Fast when whole lines of 64 bytes are filled one after the other.
+/// Stores a value; kStream selects a non-temporal store. Fast only if consecutive stores fill whole 64-byte lines.
 template <bool kStream, class T>
 void store(T* to, T value) {
   if constexpr (kStream)

@@ -1,4 +1,4 @@
-// The structure of one Norm record: where its slots are and whether its keys keep the declared limits.
+// The structure of a Norm record: locates its slots and checks the limits on keys.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ T load(const std::byte* from) {
   return value;
 }
 
-/// Sizes that follow from a shape and a key width, computed once.
+/// Sizes that follow from the record shape and the key width, computed once.
 struct NormSizes {
   NormSizes() = default;
   NormSizes(const RecordShape&, int key_bytes);
@@ -27,12 +27,12 @@ struct NormSizes {
   size_t numbers = 0;         ///< bytes of label and dense
   size_t slot_stride = 0;     ///< bytes of a slot with one key
   size_t least = 0;           ///< bytes of a payload without keys
-  size_t most = 0;            ///< bytes of a payload with as many keys as allowed
-  size_t one_hot = 0;         ///< bytes of a payload with one key in each slot
-  bool one_hot_fits = false;  ///< such a payload keeps the limits
+  size_t most = 0;            ///< bytes of a payload with the maximum number of keys
+  size_t one_hot = 0;         ///< bytes of a payload with one key per slot
+  bool one_hot_fits = false;  ///< one key per slot is within the limits
 };
 
-/// Whether each of the `slots` slots at `p`, `stride` bytes apart, holds exactly one key.
+/// Whether each of `slots` slots has exactly one key. `p`: the first slot; `stride`: bytes between slots.
 inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
   uint32_t differ = 0;
   for (int64_t s = 0; s < slots; ++s) differ |= load<uint32_t>(p + static_cast<size_t>(s) * stride) ^ 1u;
@@ -41,7 +41,7 @@ inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
 
 /// Sum of bytes modulo 256.
 inline uint8_t byte_sum(const std::byte* p, size_t count) {
-  Bytes16 even = {}, odd = {};  // sixteen sums each
+  Bytes16 even = {}, odd = {};  // 16 sums of one byte each
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
     even += load_vector<Bytes16>(p + i);
@@ -54,7 +54,7 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
   const auto sums = reinterpret_cast<Longs2>(even + odd);
   constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
   const uint64_t pairs = (sums[0] & kEvenBytes) + (sums[0] >> 8 & kEvenBytes) + (sums[1] & kEvenBytes) +
-                         (sums[1] >> 8 & kEvenBytes);  // four sums of 16 bits
+                         (sums[1] >> 8 & kEvenBytes);  // four 16-bit sums
   auto sum = static_cast<uint8_t>(pairs * 0x0001000100010001 >> 48);
   for (; i + 4 <= count; i += 4) {
     const auto word = load<uint32_t>(p + i);
@@ -65,22 +65,23 @@ inline uint8_t byte_sum(const std::byte* p, size_t count) {
   return sum;
 }
 
-/// How the walk through the slots of one record ended.
+/// The result of walk_slots().
 struct SlotWalk {
   enum class End { whole, short_of_bytes, bad };
   End end = End::whole;
-  const std::byte* at = nullptr;  ///< the end of the last slot, when whole
-  std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
+  const std::byte* at = nullptr;  ///< whole: the end of the last slot
+  std::string problem{};          ///< bad: "slot 3 (of sparse input \"deep\") ..."
 };
 
-/// Further results of a walk besides its end; null if not wanted.
+/// Optional outputs of walk_slots(); null to omit.
 struct SlotPlaces {
   int32_t* nnz = nullptr;              ///< [slots] keys of each slot
-  const std::byte** inputs = nullptr;  ///< [inputs] where the first slot of each input begins
-  uint8_t* one_hot = nullptr;          ///< [inputs] set to 0 where a slot of the input has not exactly one key
+  const std::byte** inputs = nullptr;  ///< [inputs] address of the first slot of each input
+  uint8_t* one_hot = nullptr;          ///< [inputs] set to 0 if some slot does not have exactly one key
 };
 
-/// Walks from `p`, the first slot. Bad: a negative nnz, or more keys than the limits of `shape` allow.
+/// Walks through the slots of a record from the first slot `p`. The record is bad if nnz is negative or exceeds the
+/// limits of the shape.
 SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&, int key_bytes,
                     const SlotPlaces& places = {});
 

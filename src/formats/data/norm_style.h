@@ -1,4 +1,4 @@
-// How the samples of a Norm set are stored.
+// The storage parameters of a Norm data set.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// How the samples of a set are stored.
+/// Storage parameters of the samples in a Norm data set.
 struct NormStyle {
   int64_t label_dim = 1, dense_dim = 0, slots = 0;
   Check check = Check::sum;

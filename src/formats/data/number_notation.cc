@@ -42,7 +42,7 @@ size_t length_of_one(const std::string_view (&signs)[n], std::string_view text) 
   return 0;
 }
 
-/// The length of the sign between thousands at the start of `text`; 0 where there is none.
+/// The length in bytes of the thousands separator at the start of `text`; 0 if there is none.
 size_t length_of_group_sign(std::string_view text, char sign) {
   if (sign == ' ') return length_of_one(kBlankSigns, text);
   if (sign == '\'') return length_of_one(kApostrophes, text);
@@ -59,7 +59,7 @@ std::string_view without_any_blanks(std::string_view text) {
   return text;
 }
 
-/// Removes the unit, and one sign or a pair of brackets. False where the unit is missing, or a second sign is.
+/// Removes the unit, and a sign or a pair of brackets. Returns false if the unit is missing or there are several signs.
 bool take_marks(std::string_view& text, const std::string& unit, bool& negative) {
   int signs = 0;
   for (bool found = unit.empty();;) {
@@ -86,10 +86,10 @@ bool take_marks(std::string_view& text, const std::string& unit, bool& negative)
   }
 }
 
-/// The same number with a point and without signs between thousands.
+/// Rewrites a number with a decimal point and without thousands separators.
 class PlainNumber {
  public:
-  /// False if the text has another notation.
+  /// Returns false if the text has another notation.
   bool read(std::string_view text, const Digits& digits) {
     if (text.size() > text_.size() - kSpare) return false;
     if (!read_whole_part(text, digits)) return false;
@@ -109,7 +109,7 @@ class PlainNumber {
     add(text, text.size());
     return true;
   }
-  /// The number times ten to the power of -`places`.
+  /// Sets `value` to the number divided by 10^places.
   bool value(int places, double& value) {
     if (places > 0 && !exponent_) {
       text_[size_++] = 'e';

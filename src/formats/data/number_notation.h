@@ -1,4 +1,4 @@
-// Notations of numbers in texts: signs between thousands, the decimal sign, units.
+// Notations of numbers in texts: thousands separators, decimal separators, units.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// How the digits of a number are written. The words of configs are examples.
+/// Thousands and decimal separators of a number. In a config, an example number names the format.
 enum class NumberFormat {
   plain,              ///< 1234.5
   comma,              ///< 1234,5
@@ -29,37 +29,38 @@ template <>
 struct EnumWords<NumberFormat> {
   static const std::vector<std::pair<std::string, NumberFormat>>& table();
 };
-/// "1.234,5": the word of a config.
+/// The format's name in configs, such as "1.234,5".
 const std::string& word_of(NumberFormat);
-/// The format of a word, as --number-format of the programs takes it. Errors: Error(usage).
+/// The format named by a --number-format argument. Errors: Error(usage).
 NumberFormat number_format_of(const std::string& word);
-/// Whether a point stands before the fraction.
+/// Whether the decimal separator is a point.
 bool has_decimal_point(NumberFormat);
 
-/// Config settings for the numbers of a column.
+/// The notation of numbers in a column.
 struct NumberNotation {
-  std::optional<NumberFormat> format;  ///< none: that of the source
-  std::string unit{};                  ///< stands before or after each number; "%" and per mille scale it
+  std::optional<NumberFormat> format;  ///< empty: the format of the source
+  std::string unit{};                  ///< prefix or suffix of each number; "%" and per mille scale the number
 
   bool given() const { return format.has_value() || !unit.empty(); }
-  /// Whether read_number() without a notation reads the same.
+  /// Whether read_number() without a notation yields the same result.
   bool plain() const { return !given(); }
-  /// The same if the source states the notation of its numbers.
+  /// A copy of this notation. If `format` is empty, the copy has the format of the source.
   NumberNotation within(const std::optional<NumberFormat>& source) const { return {format ? format : source, unit}; }
 };
 
-/// The double nearest to the number. Each value has the unit. Its digits have no other separator, and exactly three
-/// digits between two separators; separators may be omitted. Blanks around signs are skipped; with an explicit
-/// notation, (12) and 12- are -12. False when the text is not such a number, or no finite float.
+/// Sets `value` to the double nearest to the number. A number must have the unit. Thousands separators are optional; if
+/// present, they separate groups of three digits (Indian format: of two digits, but three at the end). Blanks around
+/// signs are skipped. With an explicit notation, (12) and 12- mean -12. Returns false if the text is not such a number,
+/// or not a finite float.
 bool read_number(const NumberNotation&, std::string_view text, double& value);
 
-/// "a number", or "a number as 1.234,5 with '%'", for messages.
+/// Describes the notation for messages: "a number", or "a number as 1.234,5 with '%'".
 std::string describe(const NumberNotation&);
 
-/// The manual's sentences on "number_format" of a column, and on "unit".
+/// The manual's texts on "number_format" and "unit" of a column.
 extern const char* const kNumberFormatHelp;
 extern const char* const kUnitHelp;
-/// Reports a unit that is part of a number.
+/// Reports a unit that could be part of a number.
 void check_notation(const NumberNotation&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The description of the data that preprocess wrote; nothing for names that it does not write.
+/// The path of preprocess.json for data that preprocess wrote; empty if preprocess writes no files with the name of
+/// `source`.
 std::optional<fs::path> description_of(const fs::path& source) {
   const fs::path file = source.filename(), folder = source.parent_path();
   for (const char* name : {"train.txt", "val.txt", "train.bin", "val.bin"})

@@ -1,4 +1,4 @@
-// The numbering of prepared data: which key stands for which value.
+// The numbering of preprocessed data: the map from values to keys.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 
 namespace hctr {
 
-/// The first "schema" of a preprocess.json that ends with a checksum of itself, and the one that is written.
+/// The "schema" of preprocess.json files that this version writes. Files with this or a later schema end with a
+/// checksum.
 inline constexpr int64_t kCheckedDescription = 2;
 
-/// The numbering that preprocess.json records for the data at `source` (a list, a Raw file or a list of Parquet files
-/// written by preprocess); empty if there is none. Errors: Error(data) for a damaged file.
+/// The numbering in the preprocess.json of the data at `source`: a list, a Raw file or a list of Parquet files written
+/// by preprocess. Empty if there is none. Errors: Error(data) for a damaged file.
 std::string numbering_of_data(const std::string& source);
 
-/// `what`: for messages, as "the model 'runs/a'". Empty numberings are not known and fit all. Errors: Error(data) for
-/// data of another numbering than `wanted`.
+/// Checks that the data at `source` have the numbering `wanted`. An empty numbering is unknown and matches any. `what`:
+/// the origin of `wanted` for messages, such as "the model 'runs/a'". Errors: Error(data) if the numberings differ.
 void expect_numbering(const std::string& wanted, const std::string& what, const std::string& source);
 
 }  // namespace hctr

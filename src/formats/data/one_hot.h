@@ -1,4 +1,4 @@
-// Blocks of samples with exactly one key in each slot.
+// Builds blocks of samples with exactly one key per slot.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,16 @@ void grow(std::vector<T>& to, int64_t size) {
   if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
 }
 
-/// Offsets of bags that hold one key each.
+/// Sets the offsets of bags with one key each.
 inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
   grow(block.offsets, rows * slots + 1);
   for (int64_t i = 0; i <= rows * slots; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
   block.one_hot = true;
 }
 
-/// Transposes the keys of records, one for each slot, into slot order, and fills the offsets. `records`: the address of
-/// the first key of each record; the others follow `stride` bytes apart. `add` (may be null) is added to the keys of
-/// each slot. Tiled so that a tile of records stays in the first-level cache.
+/// Transposes the keys of records with one key per slot into slot-major order, and sets the offsets. `records`: the
+/// address of each record's first key; further keys follow at `stride` bytes. `add` (may be null): added to the keys of
+/// each slot. Tiled so that a tile of records stays in the L1 cache.
 template <class Key>
 void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add,
                    SampleBlock& block) {

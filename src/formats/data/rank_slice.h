@@ -1,4 +1,4 @@
-// Which rows of a set belong to one rank.
+// The rows of a data set that belong to one rank.
 #pragma once
 
 #include <algorithm>
@@ -7,24 +7,24 @@
 
 namespace hctr {
 
-/// Consecutive rows, [begin, end).
+/// A range of consecutive rows, [begin, end).
 struct RowSpan {
   int64_t begin, end;
 
   bool operator==(const RowSpan&) const = default;
 };
 
-/// Rows [begin, end) of each batch of `batch` rows. Rows are counted from the first row of the first batch; negative
-/// rows, before it, belong to no slice.
+/// Rows [begin, end) of each batch of `batch` rows. Row 0 is the first row of the first batch. Rows with a negative
+/// index belong to no slice.
 struct RankSlice {
   int64_t batch, begin, end;
 
-  /// The number of rows below `row` in the slice.
+  /// The number of rows in the slice with an index below `row`.
   int64_t below(int64_t row) const {
     if (row <= 0) return 0;
     return row / batch * (end - begin) + std::clamp<int64_t>(row % batch - begin, 0, end - begin);
   }
-  /// Finds which of the `count` rows from `first` on are in the slice. The spans count from `first`.
+  /// Finds the rows of the slice among the `count` rows from `first` on. The spans are relative to `first`.
   void find(int64_t first, int64_t count, std::vector<RowSpan>& spans) const {
     spans.clear();
     for (int64_t at = std::max<int64_t>(first, 0) / batch * batch; at < first + count; at += batch) {

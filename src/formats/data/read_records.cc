@@ -7,7 +7,7 @@ namespace hctr {
 void read_records(const ReadAt& read, int64_t offset, int64_t bytes, std::span<const RowSpan> spans,
                   std::vector<std::byte>& to) {
   constexpr int64_t kPage = 4096;
-  int64_t at = 0;  // records in `to`
+  int64_t at = 0;  // number of records in `to`
   for (size_t s = 0, next = 0; s < spans.size(); s = next) {
     for (next = s + 1; next < spans.size() && (spans[next].begin - spans[next - 1].end) * bytes < kPage;) ++next;
     const int64_t first = spans[s].begin, moved = at - first;

@@ -1,4 +1,4 @@
-// Reads some of the records of a file, all of one size.
+// Reads selected fixed-size records of a file.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace hctr {
 
-/// Reads `bytes` bytes from `offset` on to `to`, as ByteFile::read_at() does.
+/// Reads `bytes` bytes at `offset` into `to`, like ByteFile::read_at().
 using ReadAt = std::function<void(int64_t offset, std::byte* to, size_t bytes)>;
 
-/// Reads the records of the spans, one after another, to `to`, which grows as needed; they count from the record at
-/// `offset`. Records of `bytes` bytes between two spans are read with them where they take less than a page: reading it
-/// costs less than a call. Errors: those of `read`.
+/// Reads the records of the spans contiguously into `to`, which grows as needed. Spans count records of `bytes` bytes
+/// from the record at `offset`. A gap of less than one page between two spans is read, too, because reading the gap
+/// costs less than another call. Errors: those of `read`.
 void read_records(const ReadAt& read, int64_t offset, int64_t bytes, std::span<const RowSpan> spans,
                   std::vector<std::byte>& to);
 

@@ -1,4 +1,4 @@
-// The required shape of one sample on file: sizes fixed by the config and the limits on its keys.
+// The shape of one sample in a file: sizes fixed by the config, and limits on the number of keys.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ struct RecordShape {
   struct Input {
     std::string name;  ///< the `top` of the sparse input, for messages
     int64_t slots = 0;
-    int64_t max_nnz = 0;         ///< maximum keys of one slot
-    int64_t max_keys = 0;        ///< maximum keys of one sample in all its slots
-    std::vector<int64_t> nnz{};  ///< maximum keys of each slot; empty: max_nnz for all
+    int64_t max_nnz = 0;         ///< maximum keys per slot
+    int64_t max_keys = 0;        ///< maximum keys per sample over all slots
+    std::vector<int64_t> nnz{};  ///< maximum keys of each slot; empty: max_nnz for every slot
 
     int64_t most_of(int64_t slot) const { return nnz.empty() ? max_nnz : nnz[static_cast<size_t>(slot)]; }
-    /// Whether slot `slot` of this input may have `nnz` keys, and the input's slots up to that one `keys` together.
+    /// Whether slot `slot` may have `nnz_of_slot` keys, if slots 0 to `slot` have `keys` keys in total.
     bool allows(int64_t slot, int64_t nnz_of_slot, int64_t keys) const {
       return nnz_of_slot <= most_of(slot) && keys <= max_keys;
     }
-    /// Whether one key in each slot keeps every limit.
+    /// Whether one key per slot is within all limits.
     bool allows_one_hot() const {
       if (max_keys < slots) return false;
       for (int64_t s = 0; s < (nnz.empty() ? 1 : slots); ++s)
         if (most_of(s) < 1) return false;
       return true;
     }
-    /// Why allows() refuses a sample: "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2".
-    /// `first_slot`: the slot of the record that is this input's slot 0.
+    /// The reason why allows() rejects a sample: "slot 3 (of sparse input \"deep\") has 3 keys, more than its max_nnz
+    /// of 2". `first_slot`: record index of this input's slot 0.
     std::string excess(int64_t first_slot, int64_t slot, int64_t nnz_of_slot, int64_t keys) const;
-    /// "slot 3 (of sparse input \"deep\")".
+    /// The text "slot 3 (of sparse input \"deep\")".
     std::string name_of(int64_t first_slot, int64_t slot) const;
   };
   int64_t label_dim = 0, dense_dim = 0;
@@ -47,13 +47,14 @@ struct RecordShape {
     for (const Input& input : inputs) sum += input.max_keys;
     return sum;
   }
-  /// Whether one key in each slot keeps every limit.
+  /// Whether one key per slot is within all limits.
   bool allows_one_hot() const {
     for (const Input& input : inputs)
       if (!input.allows_one_hot()) return false;
     return true;
   }
-  /// Checks a sample whose slot s of the record has nnz_of(s) keys. Empty when it keeps every limit.
+  /// Checks a sample in which slot s of the record has nnz_of(s) keys. Returns the first violation; empty if all limits
+  /// are met.
   template <class NnzOf>
   std::string excess(const NnzOf& nnz_of) const {
     int64_t first = 0;

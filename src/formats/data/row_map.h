@@ -1,5 +1,5 @@
-// Sets whose rows are known by arithmetic: every record of a file is one row, with one key in each slot. The place of
-// such a row in its batch is known before it is read, so it is parsed straight into the batch.
+// Direct access to the rows of a set in which every record is one row with one key per slot. The position of such a row
+// in its batch is known in advance, so parsers write directly to the batch.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +11,34 @@ namespace hctr {
 
 struct FilePosition;
 
-/// Output columns for rows with one key in each slot. Row 0 of each pointer is row 0 of the batch.
+/// Output columns for rows with one key per slot. Row 0 of each pointer is row 0 of the batch.
 struct OneHotRows {
   float *label, *dense;              ///< [rows, label_dim], [rows, dense_dim]
-  std::span<std::byte* const> keys;  ///< [slots of the record] their keys, [rows] each
-  int64_t row = 0;                   ///< the first row to be written
-  bool narrow = false;               ///< keys are uint32_t, which they are known to fit; else int64_t
+  std::span<std::byte* const> keys;  ///< [slots of the record] pointers to [rows] keys each
+  int64_t row = 0;                   ///< index of the first row to write
+  bool narrow = false;               ///< keys are stored as uint32_t; requires RowMap::narrow(). Else int64_t
 };
 
-/// Used by one thread.
+/// Parses rows into a batch. Each thread has its own RowParser.
 class RowParser {
  public:
   virtual ~RowParser() = default;
   /// Writes records [first, first + count) of a file as rows. Errors: Error(data) naming file, record, offset, column
-  /// and value of the first bad record; the written rows are then undefined.
+  /// and value of the first bad record. The output rows are undefined after an error.
   virtual void parse(size_t file, int64_t first, int64_t count, const OneHotRows& to) = 0;
 };
 
-/// An optional interface of a SampleSet. Bad records are errors here: leaving one out would move the rows after it.
+/// An optional interface of a SampleSet. A bad record is an error: skipping it would shift all later rows.
 class RowMap {
  public:
   virtual ~RowMap() = default;
-  /// Rows of a file.
+  /// Number of rows in a file.
   virtual int64_t records(size_t file) const = 0;
-  /// The position in front of a record. Reading by chunks can start there too.
+  /// The file position before a record. A Cutter can start at this position, too.
   virtual FilePosition position(size_t file, int64_t record) const = 0;
-  /// The most rows that one call of RowParser::parse() may ask for.
+  /// Maximum rows per call of RowParser::parse().
   virtual int64_t max_rows() const = 0;
-  /// Whether every key fits 32 bits.
+  /// Whether all keys fit 32 bits.
   virtual bool narrow() const = 0;
   virtual std::unique_ptr<RowParser> row_parser() const = 0;
 };

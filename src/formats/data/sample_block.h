@@ -1,4 +1,4 @@
-// Samples in memory, slot-major: what parsing threads pass on to the assembly of batches.
+// Parsed samples in slot-major order, from which batches are assembled.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-/// Cells that are passed on as texts: those of row 0, in the order of Source::keep, then those of row 1.
+/// Cells kept as text: the columns of Source::keep for row 0, then for row 1, and so on.
 struct KeptCells {
   std::string text;
-  std::vector<size_t> ends;  ///< end of each cell in the text
+  std::vector<size_t> ends;  ///< end offset of each cell in `text`
 
   void clear() {
     text.clear();
@@ -26,42 +26,43 @@ struct KeptCells {
     const size_t begin = i == 0 ? 0 : ends[i - 1];
     return std::string_view(text).substr(begin, ends[i] - begin);
   }
-  /// Adds cells [first, first + count) of another.
+  /// Appends cells [first, first + count) of `from`.
   void append(const KeptCells& from, size_t first, size_t count) {
     for (size_t i = first; i < first + count; ++i) add(from.cell(i));
   }
 };
 
-/// `rows` samples. Vectors may be longer than needed: blocks are used again, and are not shrunk.
+/// `rows` samples. Vectors may be longer than needed, because blocks are reused without shrinking.
 ///   label    [rows, label_dim]
 ///   dense    [rows, dense_dim]
-///   offsets  [slots * rows + 1]: bag (slot s, row r) holds keys offsets[s * rows + r] up to the next
-///   keys     32-bit keys are widened as unsigned
-/// Where may_pack is set, the parser may leave out what takes time and memory, and is not needed to assemble batches:
-///   keys_32  in place of keys, where `narrow` says so: each of them has 32 bits
-///   offsets  none where one_hot is set; of a slot with ones[slot] only that of row 0, since each bag holds one key
+///   offsets  [slots * rows + 1]: with i = s * rows + r, the bag of slot s and row r has the keys
+///            keys[offsets[i]], ..., keys[offsets[i + 1] - 1]
+///   keys     32-bit keys are zero-extended
+/// If may_pack is set, the parser may save time and memory:
+///   keys_32  replaces keys if `narrow` is set; all keys then have 32 bits
+///   offsets  omitted if one_hot is set; for a slot with ones[slot] set, only the offset of row 0 is valid
 struct SampleBlock {
   int64_t rows = 0;
-  bool one_hot = false;  ///< each bag holds one key: offsets[i] is i, and the assembly of batches need not read them
+  bool one_hot = false;  ///< each bag has one key, so offsets[i] = i
   std::vector<float> label, dense;
   std::vector<int32_t> offsets;
   std::vector<int64_t> keys;
 
-  bool may_pack = false;  ///< set before parsing: the block is read by fill_batch() alone
+  bool may_pack = false;  ///< input: only fill_batch() reads the block
   bool narrow = false;
   std::vector<uint32_t> keys_32;
-  std::vector<uint8_t> ones;  ///< [slots], or empty: no slot's
-  bool fits_32 = false;       ///< each key is known to lie in 0 ... 2^32 - 1
+  std::vector<uint8_t> ones;  ///< [slots] slots with one key in each bag; empty: unknown
+  bool fits_32 = false;       ///< each key is known to be in [0, 2^32 - 1]
 
-  /// Whether each bag of a slot holds one key.
+  /// Whether each bag of the slot is known to have one key.
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
-  KeptCells kept{};  ///< [rows, Source::keep], where that names columns
+  KeptCells kept{};  ///< [rows, Source::keep]; empty if Source::keep is
 
-  bool names_bad = false;       ///< set before parsing: every bad record is to be reported
-  bool wants_exact = false;     ///< set before parsing: dense values are needed before they are rounded to float
-  std::vector<double> exact{};  ///< [rows, dense_dim] these, of Csv and Parquet; other formats leave it empty
+  bool names_bad = false;       ///< input: describe every bad record
+  bool wants_exact = false;     ///< input: fill `exact`
+  std::vector<double> exact{};  ///< [rows, dense_dim] dense values before rounding to float; only Csv and Parquet
 
-  /// A dense value, with what its float has lost where that is known.
+  /// A dense value before rounding to float if `exact` is filled, else the rounded value.
   double exact_dense(size_t at) const { return exact.empty() ? static_cast<double>(dense[at]) : exact[at]; }
 };
 

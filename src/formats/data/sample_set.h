@@ -1,13 +1,12 @@
-// The reader's interface to a data format: how a file is cut into chunks, and how a chunk becomes samples.
+// The reader's interface to a data format: cuts files into chunks and parses chunks into samples.
 //
-// A format is three small classes. Its SampleSet holds facts about the files. A Cutter traverses one file from front to
-// back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do the work,
-// one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one that cuts by
-// arithmetic only names byte ranges, and the parser reads them and finds the records.
+// A format implements three classes. A SampleSet describes the files. A Cutter traverses one file from start to end and
+// returns consecutive chunks; a single thread calls it, so a cutter should do little work. Parsers run concurrently,
+// one per thread, and do most of the work. If record boundaries are found only by walking the records, the cutter reads
+// the bytes. If they follow by arithmetic, the cutter only returns byte ranges, and the parser reads them.
 //
-// Every chunk is parsed once, in one of two ways: parse() takes all of its rows; or count() finds them, and
-// parse_rows() then takes those that a RowSelection names. Ranks that share a set use the second: each counts all rows
-// and parses its own.
+// Every chunk is parsed once. parse() parses all rows. Alternatively, count() finds the rows and parse_rows() parses
+// the rows of a RowSelection. Ranks that share a set use the alternative: each rank counts all rows and parses its own.
 #pragma once
 
 #include <atomic>
@@ -31,64 +30,63 @@ namespace hctr {
 class ByteFile;
 class SampleSet;
 
-/// A position between two records of a file, in terms that its format understands; {} is the start of the file.
+/// A position between two records of a file, as defined by the format. {} is the start of the file.
 struct FilePosition {
-  int64_t record = 0;  ///< records before it, where the format counts them
-  int64_t offset = 0;  ///< bytes before it (of the content, where the file is compressed); 0: before the first record,
-                       ///< behind any header
+  int64_t record = 0;  ///< number of preceding records, if the format counts records
+  int64_t offset = 0;  ///< byte offset in the decompressed file; 0: the first record, after any header
 
   bool operator==(const FilePosition&) const = default;
 };
 
-/// Where a record's columns lie in files of their own: consecutive rows of one of them.
+/// Consecutive rows of one column file, for formats that store the columns of a record in several files.
 struct ChunkPart {
-  size_t file = 0;                       ///< index among those that hold these columns
-  int64_t first = 0;                     ///< the first of the rows: its number, or its line in a text, from 0
-  size_t begin = 0, end = 0;             ///< the rows in the buffer, where the cutter read them
-  std::shared_ptr<const ByteFile> open;  ///< the file, where the parser reads them
+  size_t file = 0;                       ///< file index within its group of columns
+  int64_t first = 0;                     ///< index of the first row, or of its line in a text, from 0
+  size_t begin = 0, end = 0;             ///< byte range of the rows in Chunk::buffer, if the cutter read them
+  std::shared_ptr<const ByteFile> open;  ///< the file, if the parser reads the rows
 };
 
-/// Consecutive whole records of one file. A thread keeps one and has it filled again and again, so its memory is warm.
+/// Consecutive whole records of one file. Each thread reuses one Chunk, so its memory stays in the cache.
 struct Chunk {
-  // Set by the cutter. If only the parser can find where records begin, it sets begin, records and bytes.
+  // Set by the cutter. If only the parser can find record boundaries, the parser sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
-  int64_t records = 0;                   ///< where the format counts them
-  int64_t bytes = 0;                     ///< bytes of the file, from begin.offset on
+  int64_t records = 0;                   ///< if the format counts records
+  int64_t bytes = 0;                     ///< bytes in the file from begin.offset on
   std::shared_ptr<void> source;          ///< the parser's input, if the cutter opened it
-  std::shared_ptr<const SampleSet> set;  ///< the set of this file alone, in a set that grows
-  std::vector<ChunkPart> parts;          ///< where columns lie in several files: the part of each group of columns
+  std::shared_ptr<const SampleSet> set;  ///< in a growing set: a set of only this file
+  std::vector<ChunkPart> parts;          ///< if columns are in several files: one part per group of columns
 
-  // Found by whichever of the two reads the bytes.
-  std::vector<std::byte> buffer;  ///< the bytes; may be longer
-  std::vector<uint32_t> begins;   ///< [records + 1]: where in the buffer each record begins, and the last ends
+  // Set by the cutter or the parser, whichever reads the bytes.
+  std::vector<std::byte> buffer;  ///< the chunk's bytes; may be longer than the chunk
+  std::vector<uint32_t> begins;   ///< [records + 1] offset of each record in `buffer`, and the end of the last
 };
 
-/// Which rows of a chunk are parsed: all, or spans of those that Parser::count() found.
+/// The rows of a chunk to parse: all rows, or spans of the rows that Parser::count() found.
 class RowSelection {
  public:
   RowSelection() = default;
-  /// `spans`: in order, without overlaps; they outlive the selection.
+  /// `spans`: ascending and disjoint; must outlive the selection.
   explicit RowSelection(std::span<const RowSpan> spans) : spans_(spans) {}
 
-  /// Whether rows are selected by their number, so that the chunk was counted.
+  /// Whether the selection has spans. If false, all rows are selected.
   bool some() const { return spans_.has_value(); }
-  /// Only when some().
+  /// The selected rows. Requires some().
   std::span<const RowSpan> spans() const { return *spans_; }
-  /// Calls visit(begin, end) for each span; `rows`: all there are.
+  /// Calls visit(begin, end) for each selected span. `rows`: the chunk's total rows.
   template <class Visit>
   void for_each(int64_t rows, Visit&& visit) const {
     if (!spans_) return visit(int64_t{0}, rows);
     for (const RowSpan& span : *spans_) visit(span.begin, span.end);
   }
-  /// The row of the chunk that the i-th selected row is.
+  /// The row index in the chunk of the i-th selected row.
   int64_t row(int64_t i) const {
     if (!spans_) return i;
     size_t s = 0;
     for (; i >= (*spans_)[s].end - (*spans_)[s].begin; ++s) i -= (*spans_)[s].end - (*spans_)[s].begin;
     return (*spans_)[s].begin + i;
   }
-  /// How many rows are selected; `rows`: all there are.
+  /// Number of selected rows. `rows`: the chunk's total rows.
   int64_t count(int64_t rows) const {
     int64_t sum = 0;
     for_each(rows, [&](int64_t begin, int64_t end) { sum += end - begin; });
@@ -99,7 +97,8 @@ class RowSelection {
   std::optional<std::span<const RowSpan>> spans_;
 };
 
-/// Thrown for a chunk that cannot be parsed because an earlier one of its file could not: that one's error says why.
+/// Thrown for a chunk that depends on an earlier chunk whose parsing failed. The error of the earlier chunk has the
+/// cause.
 class EarlierChunkFailed : public Error {
  public:
   using Error::Error;
@@ -108,35 +107,35 @@ class EarlierChunkFailed : public Error {
 class Cutter {
  public:
   virtual ~Cutter() = default;
-  /// Fills `chunk` (but for `file`) with the next records, at least one; false at the end of the file.
-  /// Errors: Error(data) naming file, record and offset, when the end of a record cannot be found: nothing after it can
-  /// be trusted.
+  /// Fills all members of `chunk` except `file` with the next records, at least one. Returns false at the end of the
+  /// file. Errors: Error(data) naming file, record and offset if the end of a record cannot be found; the rest of the
+  /// file is then unusable.
   virtual bool next(Chunk& chunk) = 0;
-  /// Bytes of the file that were read so far, where Chunk::bytes is not a measure: of compressed files, and where the
-  /// parser sets it.
+  /// Bytes of the file read so far; empty if the sum of Chunk::bytes is that number. The sum is wrong for compressed
+  /// files and for chunks whose parser sets `bytes`.
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
-/// A skipped record, for a file of such records.
+/// A skipped bad record, for the file of bad records.
 struct BadRecord {
   std::string file{};
-  int64_t record = -1;  ///< its number in the file, from 1; -1: the format does not count records
-  int64_t offset = -1;  ///< bytes before it in the content; -1: not known
+  int64_t record = -1;  ///< record number in the file, from 1; -1: not counted
+  int64_t offset = -1;  ///< byte offset in the decompressed file; -1: unknown
   std::string cause{};
 };
 
-/// Skipped bad records of a chunk.
+/// The skipped bad records of a chunk.
 struct BadRecords {
   int64_t count = 0;
-  std::string first{};                 ///< the problem of the first one: file, record, offset, column, value
-  std::vector<int64_t> rows_before{};  ///< [count] of each, in their order: the rows of the chunk in front of it
-  std::vector<BadRecord> records{};    ///< [count] where SampleBlock::names_bad asks for them
+  std::string first{};                 ///< describes the first bad record: file, record, offset, column, value
+  std::vector<int64_t> rows_before{};  ///< [count] number of good rows in the chunk before each bad record
+  std::vector<BadRecord> records{};    ///< [count] if SampleBlock::names_bad, else empty
 
   void add(int64_t rows, const auto& describe) {
     if (count++ == 0) first = describe();
     rows_before.push_back(rows);
   }
-  /// Adds the records of a chunk whose flag is not 0. `describe`: the first of them.
+  /// Adds the records with a nonzero flag. `describe`: returns the description of the first.
   void add_flagged(std::span<const uint8_t> flags, const auto& describe) {
     int64_t rows = 0;
     for (const uint8_t bad : flags) bad != 0 ? add(rows, describe) : void(++rows);
@@ -146,68 +145,69 @@ struct BadRecords {
 class Parser {
  public:
   virtual ~Parser() = default;
-  /// Parses every row of a chunk. Otherwise as parse_rows().
+  /// Parses all rows of a chunk; see parse_rows().
   BadRecords parse(Chunk& chunk, SampleBlock& block) { return parse_rows(chunk, {}, block); }
-  /// Finds the rows of a chunk without parsing them and returns their number; parse_rows() of the same chunk must
-  /// follow. Only for sets that can be shared.
+  /// Finds the rows of a chunk without parsing them and returns their number. The caller must then call parse_rows()
+  /// with the same chunk. Requires can_select_rows().
   virtual int64_t count(Chunk& chunk) { return chunk.records; }
-  /// Parses the selected rows of a chunk into `block` (emptied first). The policy decides whether bad records are
+  /// Clears `block` and parses the selected rows into it. The set's BadRecordPolicy decides whether bad records are
   /// skipped and returned, or are an error. Errors: Error(data) naming file, record, offset, column and value.
   virtual BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) = 0;
 };
 
-/// The files of one data set. Outlives its cutters and parsers.
+/// The files of one data set. A SampleSet must outlive its cutters and parsers.
 class SampleSet {
  public:
   virtual ~SampleSet() = default;
   virtual const std::vector<fs::path>& files() const = 0;
-  /// A file by the index that chunks have, for messages. Any thread may ask.
+  /// The path of the file with index Chunk::file, for messages. Thread-safe.
   virtual fs::path file(size_t index) const { return files()[index]; }
-  /// Whether files are added while the set is read. Then files() has none of them, and it is read once, in their order.
+  /// Whether files are added while the set is read. files() of a growing set is empty, and the set is read only once,
+  /// in the order of arrival.
   virtual bool grows() const { return false; }
-  /// Waits until a growing set has this file; false if it ends before, or if `closed` is set and wake() is called.
+  /// Blocks until a growing set has a file with this index. Returns false if the set ends before, or if `closed` is set
+  /// and wake() is called.
   virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
     return index < files().size();
   }
   virtual void wake() {}
-  /// Samples in the set, as its headers or the config state; where neither does, an estimate from the sizes of the
-  /// files.
+  /// Number of samples according to file headers or the config; otherwise an estimate from the file sizes.
   virtual int64_t samples() const = 0;
   /// Whether samples() is an estimate.
   virtual bool samples_estimated() const { return false; }
-  /// A cutter from `from` on, which is {} or the `begin` of a chunk of this file. One thread at a time.
+  /// A cutter that starts at `from`: {} or the `begin` of a chunk of this file. One thread at a time.
   virtual std::unique_ptr<Cutter> open(size_t file, FilePosition from) = 0;
   virtual std::unique_ptr<Parser> parser() const = 0;
-  /// Bytes that the keys of rows read so far fit: 4 where the files hold keys of 32 bits, else 8. Any thread may ask.
+  /// Bytes per key that suffice for all rows read so far: 4 if the files have 32-bit keys, else 8. Thread-safe.
   virtual int key_bytes() const { return 8; }
-  /// Whether parsers can count rows and parse a selection of them: bad records outside of the selection must not change
-  /// the numbers of the others.
+  /// Whether parsers support count() and parse_rows() of a selection. A bad record outside the selection must not
+  /// change the numbering of other rows.
   virtual bool can_select_rows() const = 0;
-  /// Whether counting and parsing single rows all over a chunk costs less than parsing the whole. Only where it can
-  /// select rows.
+  /// Whether counting a chunk and parsing scattered single rows costs less than parsing the whole chunk. Requires
+  /// can_select_rows().
   virtual bool can_select_single_rows() const { return false; }
-  /// The rows of every pass, where they are certain before the set is read.
+  /// Number of rows per pass, if known exactly before reading.
   virtual std::optional<int64_t> exact_samples() const { return {}; }
-  /// For reading rows straight into a batch, if each record is one row with one key in each slot and no bad record is
-  /// skipped. Otherwise null.
+  /// The interface for parsing rows directly into a batch; null if unsupported. Requires that each record is one row
+  /// with one key per slot, and that bad records are errors.
   virtual const RowMap* row_map() const { return nullptr; }
 
-  /// Slots whose keys the types of the set's columns decide.
+  /// The key rules of slots that depend on the types of the set's columns.
   virtual std::vector<SlotKeyRule> slot_key_rules() const { return {}; }
-  /// Whether the first file has labels; only a Source with optional ones may have none.
+  /// Whether the first file has labels. Always true unless Source::labels_optional.
   virtual bool has_labels() const { return true; }
-  /// Whether parsers pass on the columns of Source::keep.
+  /// Whether parsers fill SampleBlock::kept with the columns of Source::keep.
   virtual bool keeps_columns() const { return false; }
 
-  // For inspection: a description of a file for people: "Parquet, 3 row groups, ..."; empty: only the name of its
-  // format is known.
+  // For inspection: a description of a file such as "Parquet, 3 row groups, ..."; empty if there is nothing to add to
+  // the format's name.
   virtual std::string facts(size_t) const { return {}; }
-  /// Bytes that reading a file takes.
+  /// Number of bytes to read from a file.
   virtual int64_t bytes(size_t file) const { return static_cast<int64_t>(fs::file_size(files()[file])); }
-  /// Finds the records of a chunk that was parsed: sets begin, records and begins, so that each can be parsed alone.
-  /// False where the format cannot.
+  /// Finds the records of a parsed chunk: sets begin, records and begins so that each record can be parsed separately.
+  /// Returns false if the format does not support this.
   virtual bool find_records(Chunk&) const { return false; }
-  /// Whether FilePosition::record counts records; else messages name them by their offset.
+  /// Whether FilePosition::record counts records. If false, messages identify records by offset.
   virtual bool counts_records() const { return true; }
 };
 

@@ -1,4 +1,4 @@
-// How slots get their keys from the types of a set's columns.
+// The rules that map values of a slot to keys, where they depend on column types.
 #pragma once
 
 #include <string>
@@ -9,42 +9,42 @@
 
 namespace hctr {
 
-/// A slot's rule: stated by the config or, without "keys", derived from the type of its column.
+/// The rule of one slot: "keys" in the config or, without "keys", derived from the column's type.
 struct SlotKeyRule {
   std::string column;
   KeyRule rule = KeyRule::number;
-  std::string place{};  ///< how messages name the place: "'a.parquet' (int64)"; empty: not known
+  std::string place{};  ///< origin for messages, such as "'a.parquet' (int64)"; empty: unknown
   bool stated = false;
-  bool times = false;  ///< keys are timestamps or times of day, whose texts have a notation of their own
+  bool times = false;  ///< keys are hashes of timestamps or times of day, formatted as text
 
   bool operator==(const SlotKeyRule& other) const {
     return column == other.column && rule == other.rule && stated == other.stated && times == other.times;
   }
 };
 
-/// The word of "keys" that says the same.
+/// The value of "keys" in a config that selects this rule.
 const char* word_of_rule(const SlotKeyRule&);
 /// Without `place`.
 Json to_json(const std::vector<SlotKeyRule>&);
-/// The rules in the description of a model's training data; none if it has none. Errors: Error(data) for JSON that
-/// to_json() has not written.
+/// The rules saved in the description of a model's training data; empty if it has none. Errors: Error(data) for JSON
+/// that to_json() did not write.
 std::vector<SlotKeyRule> slot_key_rules_of(const Json& data);
 std::vector<SlotKeyRule> slot_key_rules(const Json&);
 
-/// The rule of a column in a list; null where none is known.
+/// The rule of a column in the list; null if unknown.
 const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>&, const std::string& column);
 
-/// Errors: Error(data) naming the first column that holds times in `found` but not in `wanted`, or the reverse: their
-/// keys are hashes of texts, which differ.
+/// Checks that the same columns have time values in both lists. Times are hashed as texts, so their keys differ from
+/// those of other types. Errors: Error(data) naming the first column that differs.
 void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                        const std::vector<SlotKeyRule>& found, const std::string& source);
 
-/// Compares slots that both lists have. `wanted_of`, `source`: for messages, as "the model 'runs/a'". Errors:
-/// Error(data) naming the first column that gets keys by another rule, and what to do.
+/// Checks that slots in both lists have the same rule. `wanted_of`, `source`: origins of the lists for messages, such
+/// as "the model 'runs/a'". Errors: Error(data) naming the first column whose rules differ, and a remedy.
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                            const std::vector<SlotKeyRule>& found, const std::string& source);
 
-/// Possible values of "keys" for a column whose types differ.
+/// The advice in messages about a column whose type differs between files: store one type, or state "keys".
 std::string advice_on_keys(const std::string& column);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The values in a cell of a slot that may hold several.
+// Iterates over the values in a cell of a slot.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Calls visit(value) for each value that is not empty, until it returns false. False then, and for what is not a list
-/// in brackets, with the reason in `problem`.
+/// Calls visit(value) for each non-empty value in the cell. Stops and returns false if visit returns false. Also
+/// returns false, and sets `problem`, if the rule expects a list in brackets and the cell has none.
 template <class Visit>
 bool for_each_slot_value(const SlotRule& rule, std::string_view cell, const char*& problem, Visit&& visit) {
   if (!rule.brackets) return for_each_value(cell, rule.separator, visit);

@@ -1,4 +1,4 @@
-// Where the samples of a set are, and the width of their stored keys.
+// The source of a set's samples and the width of its stored keys.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,42 @@
 
 namespace hctr {
 
-/// The width of stored keys. detect: it is found in the files.
+/// The width of stored keys. detect: derived from the files.
 enum class KeyWidth { detect, u32, i64 };
 
-/// The training or the evaluation samples of a section.
+/// The source of the training or evaluation samples of a section.
 struct Source {
   std::string path;         ///< `source` or `eval_source`
   int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
-  /// Labels may be missing, as predictions need none: in rows, or as columns. They are read as kNoLabel.
+  /// Allows missing labels, for predictions: single values or whole columns. A missing label is read as kNoLabel.
   bool labels_optional = false;
-  bool weight_optional = false;           ///< the column of weights may be missing: each sample counts once
-  std::vector<bool> slots_optional = {};  ///< [slots of a record] whose column may be missing: they have no keys then
-  std::vector<fs::path> files{};          ///< some of the files that `path` names, where only these are to be read
-  std::vector<std::string> keep{};        ///< columns whose cells are passed on as texts
+  bool weight_optional = false;           ///< allows a missing weight column; every weight is then 1
+  std::vector<bool> slots_optional = {};  ///< [slots] allows a missing column; the slot then has no keys
+  std::vector<fs::path> files{};          ///< if not empty: the subset of the files of `path` to read
+  std::vector<std::string> keep{};        ///< columns whose cells are returned as text in SampleBlock::kept
 };
-/// A missing label: any value below -0.5 means the same.
+/// Marks a missing label. Any value below -0.5 counts as missing.
 inline constexpr float kNoLabel = -1;
 
-/// For followed data: the files that existed at the start.
+/// The training source. For followed data, only the files that existed at the start.
 inline Source training_source(const DataSection& section) {
   return {.path = section.source, .num_samples = section.num_samples, .files = section.first_files};
 }
-/// Weights may be missing: they change the average loss alone.
+/// The evaluation source. Sample weights are optional, because they only change the average loss.
 inline Source evaluation_source(const DataSection& section) {
   return {.path = section.eval_source, .num_samples = section.eval_num_samples, .weight_optional = true};
 }
 
-/// The value of label `index` if its column is missing. None: the column must exist.
+/// The value of label `index` if its column is missing; empty if the column is required.
 inline std::optional<float> label_without_column(const DataSection& section, const Source& source, size_t index) {
   const bool is_weight = section.sample_weight.given && static_cast<int64_t>(index) == section.labels();
   if (is_weight) return source.labels_optional || source.weight_optional ? std::optional(1.0f) : std::nullopt;
   return source.labels_optional ? std::optional(kNoLabel) : std::nullopt;
 }
 
-/// Reports that samples are not weighted. `column`: the missing one; empty: none is.
+/// Logs that samples are not weighted because `column` is missing. Does nothing if `column` is empty.
 void note_missing_weight(const std::string& column, const fs::path& file, const Log&);
-/// Errors: Error(data): one file of a set has weights, and another has none.
+/// Throws Error(data): one file of a set has weights, another has none.
 [[noreturn]] void fail_mixed_weights(const fs::path& first, const fs::path& other);
 
 }  // namespace hctr

@@ -40,8 +40,8 @@ const char* find(const char* p, const char* end, char c) {
   return p < end ? static_cast<const char*>(std::memchr(p, c, static_cast<size_t>(end - p))) : nullptr;
 }
 
-/// Finds the quote that closes a value. `p` is its first character after the opening quote. Returns null when there is
-/// none.
+/// Finds the quote that closes a value. `p`: the first character after the opening quote. Returns null if the quote is
+/// not closed.
 const char* closing_quote(const char* p, const char* end, char quote, bool* doubled) {
   for (;;) {
     const char* at = find(p, end, quote);
@@ -51,7 +51,7 @@ const char* closing_quote(const char* p, const char* end, char quote, bool* doub
   }
 }
 
-/// The quote that opens the cell at `p`; null when the cell has none.
+/// The address of the quote that opens the cell at `p`; null if the cell is not quoted.
 template <bool kTrim>
 const char* opening_quote(const TextGrammar& grammar, const char* p, const char* end) {
   if constexpr (kTrim)
@@ -59,7 +59,7 @@ const char* opening_quote(const TextGrammar& grammar, const char* p, const char*
   return p < end && *p == grammar.quote ? p : nullptr;
 }
 
-/// Whether the quote at `quote` opens a cell, in a text that begins at `begin`.
+/// Whether the character at `quote` is a quote that opens a cell. `begin`: the start of the text.
 bool opens_cell(const TextGrammar& grammar, const char* begin, const char* quote) {
   const char* p = quote;
   if (grammar.trim)
@@ -67,7 +67,7 @@ bool opens_cell(const TextGrammar& grammar, const char* begin, const char* quote
   return p == begin || p[-1] == grammar.delimiter || p[-1] == '\n';
 }
 
-/// The end of a cell that begins at `begin`, in front of the carriage returns of a line end at `at`.
+/// The end of a cell before a line end at `at`, without carriage returns. `begin`: the start of the cell.
 const char* before_returns(const char* begin, const char* at) {
   while (at > begin && at[-1] == '\r') --at;
   return at;
@@ -79,9 +79,9 @@ size_t end_of_last_record(std::string_view text, const TextGrammar& grammar) {
   if (grammar.quote == 0) return text.rfind('\n') + 1;
   const char *const begin = text.data(), *const end = begin + text.size();
   size_t last = 0;
-  for (const char* p = begin;;) {  // p is outside quotes
+  for (const char* p = begin;;) {  // here p is outside quotes
     const char* quote = p;
-    for (;; ++quote) {  // find the next quote that opens a value
+    for (;; ++quote) {  // find the next opening quote
       quote = find(quote, end, grammar.quote);
       if (!quote || opens_cell(grammar, begin, quote)) break;
     }
@@ -158,7 +158,7 @@ const char* RecordSplitter::split_at_character(const char* p, const char* end) {
   }
 }
 
-/// Splits at a delimiter of several characters; there are no quotes.
+/// Splits at a multi-character delimiter. Quoting is not supported.
 const char* RecordSplitter::split_at_word(const char* p, const char* end) {
   const char* const newline = find(p, end, '\n');
   const char* const line_end = before_returns(p, newline ? newline : end);
@@ -183,7 +183,7 @@ const char* RecordSplitter::split_at_word(const char* p, const char* end) {
   }
 }
 
-/// Reads the quoted cell whose quote is at `p`. Returns the delimiter or line end after it.
+/// Reads the quoted cell that starts with the quote at `p`. Returns the delimiter or line end after the cell.
 const char* RecordSplitter::quoted(const char* p, const char* end) {
   bool doubled = false;
   const char* close = closing_quote(p + 1, end, grammar_.quote, &doubled);

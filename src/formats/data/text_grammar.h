@@ -1,5 +1,5 @@
-// The grammar of separated values: where records end, and how they split into cells. RFC 4180, "Common Format and MIME
-// Type for Comma-Separated Values (CSV) Files", with any delimiter and optional quoting.
+// The grammar of delimiter-separated text: splits text into records and records into cells. RFC 4180, "Common Format
+// and MIME Type for Comma-Separated Values (CSV) Files", with any delimiter and optional quoting.
 #pragma once
 
 #include <algorithm>
@@ -16,28 +16,28 @@ namespace hctr {
 struct TextGrammar {
   char delimiter = ',';
   char quote = '"';    ///< 0: no quoting
-  bool trim = false;   ///< blanks (space, tab) around a cell, and around its quotes, are not part of it
-  std::string more{};  ///< the characters of a delimiter after its first; not empty only without quoting
+  bool trim = false;   ///< removes blanks (space, tab) around a cell and around its quotes
+  std::string more{};  ///< remaining characters of a multi-character delimiter; requires quote = 0
 
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter; }
 };
 
-/// Returns the end of the last whole record of `text`, after its line end; 0 when there is none. `text` starts at a
-/// record. A quote opens a quoted value only as the first character of a cell; with `trim`, as the first but blanks.
+/// The offset after the last complete record of `text`, including its line end; 0 if no record is complete. `text` must
+/// start at a record. A quote opens a quoted value only as the first character of a cell; with `trim`, as the first
+/// non-blank character.
 size_t end_of_last_record(std::string_view text, const TextGrammar&);
 
-/// Splits one record after another. Cells are views of the text, or of memory that the splitter keeps until the next
-/// record.
+/// Splits records into cells. Cells are views of the text, or of memory that stays valid until the next split().
 class RecordSplitter {
  public:
   explicit RecordSplitter(TextGrammar grammar) : grammar_(std::move(grammar)) {}
 
-  /// Splits the record that starts at `p`, in a text that ends at `end`. Returns the start of the next record.
+  /// Splits the record that starts at `p` in a text that ends at `end`. Returns the start of the next record.
   const char* split(const char* p, const char* end);
   std::span<const std::string_view> cells() const { return {cells_.data(), count_}; }
-  /// The problem with the record's quotes; empty when there is none.
+  /// Describes invalid quoting in the record; empty if the quoting is valid.
   const std::string& problem() const { return problem_; }
-  /// Whether the last quote of the record is never closed. The end of the record is then unknown.
+  /// Whether the last quote of the record is not closed. The end of the record is then unknown.
   bool unclosed() const { return unclosed_; }
 
  private:
@@ -45,7 +45,7 @@ class RecordSplitter {
   const char* split_at_character(const char* p, const char* end);
   const char* split_at_word(const char* p, const char* end);
   void add(const char* begin, const char* end);
-  /// The same for a cell without quotes.
+  /// Adds a cell without quotes. kTrim removes blanks around the cell.
   template <bool kTrim>
   void add_plain(const char* begin, const char* end);
   const char* quoted(const char* p, const char* end);
@@ -58,7 +58,7 @@ class RecordSplitter {
   std::deque<std::string> unescaped_;
 };
 
-/// Calls visit(value) for each non-empty value of a list cell. Stops and returns false when visit returns false.
+/// Calls visit(value) for each non-empty value of a list cell. Stops and returns false if visit returns false.
 template <class Visit>
 bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   while (!cell.empty()) {
@@ -69,8 +69,8 @@ bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   return true;
 }
 
-/// A line without the carriage returns before its line feed: one in a file from Windows, two if such a file was written
-/// as text again.
+/// A line without the carriage returns before its line feed. Lines of Windows files have one carriage return; after a
+/// second conversion in text mode they have two.
 inline std::string_view without_returns(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   return line;

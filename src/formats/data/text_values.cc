@@ -12,8 +12,8 @@ namespace {
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
-/// Up to 15 digits with at most one point: a whole number and a power of ten, both exact in a double, so that their
-/// quotient is the nearest one. W. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
+/// Fast path for up to 15 digits with at most one point. The digits and the power of ten are exact doubles, so their
+/// quotient is the nearest double. W. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
 bool read_short_number(const char* p, const char* end, double& value) {
   const bool negative = p < end && *p == '-';
   p += negative;
@@ -63,7 +63,7 @@ bool read_number(std::string_view text, double& value) {
 bool read_integer(std::string_view text, int64_t& value) { return read_whole(text, value, 10); }
 bool read_key(std::string_view text, int64_t& key) {
   if (read_integer(text, key)) return true;
-  if (const size_t point = text.find('.'); point != text.npos && point > 0) {  // 17.0 is 17
+  if (const size_t point = text.find('.'); point != text.npos && point > 0) {  // reads 17.0 as 17
     if (text.find_first_not_of('0', point + 1) != text.npos) return false;
     text = text.substr(0, point);
     if (read_integer(text, key)) return true;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kPiece = 256 << 10, kLongestLine = 1 << 20;
 constexpr int64_t kChunkBytes = 512 << 10, kMostRows = 16384, kFewestRows = 64;
 
-/// Chosen so that a chunk fits the L2 cache and reads of narrow columns stay large enough.
+/// Rows per chunk, chosen so that a chunk fits the L2 cache but reads of narrow columns stay large.
 int64_t rows_of_a_chunk(const FeaturePlan& plan) {
   int64_t bytes = 0;
   for (const FeatureGroup& group : plan.groups)
@@ -56,7 +56,7 @@ bool CsvLines::read_on() {
   return true;
 }
 
-/// Errors: Error(data) for a file that is not a text. A byte order mark is dropped.
+/// Skips a byte order mark. Errors: Error(data) for a file that is not text.
 void CsvLines::look_at_start() {
   if (const std::string why = why_no_rows(text_); !why.empty())
     throw Error(Kind::data, cat("'", path_.string(), "': ", why));

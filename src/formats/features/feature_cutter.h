@@ -1,5 +1,5 @@
-// Cuts a mapping of a feature specification into chunks that hold the same rows of all its files. Rows of binary files
-// are located by arithmetic and read by the parser. Rows of text files are read and counted here.
+// Cuts a mapping of a feature specification into chunks with the same rows of all its files. Rows of binary files are
+// located by arithmetic and read by the parser. Rows of text files are read and counted by the cutter.
 #pragma once
 
 #include <memory>
@@ -17,18 +17,18 @@
 
 namespace hctr {
 
-/// Reads the rows of one CSV file ahead. Blank lines are not rows.
+/// Reads rows of one CSV file ahead. Blank lines are not rows.
 class CsvLines {
  public:
   explicit CsvLines(const fs::path&);
 
-  /// Returns how many of the next `rows` rows the file has, and reads as far as needed. Errors: those of ByteStream;
-  /// Error(data) for a line of more than a megabyte.
+  /// Reads ahead and returns how many of the next `rows` rows the file has. Errors: those of ByteStream; Error(data)
+  /// for a line of more than a megabyte.
   int64_t ready(int64_t rows);
-  /// Returns the text of the next `rows` rows, including blank lines before them. The rows must be ready. The text is
-  /// valid until the next call of ready().
+  /// Returns the text of the next `rows` rows, including preceding blank lines. ready(rows) must have returned `rows`
+  /// before. The text is valid until the next call of ready().
   std::string_view take(int64_t rows);
-  /// Number of lines before the next row, without the blank lines right before it.
+  /// Number of lines before the next row, not counting blank lines directly before the row.
   int64_t line() const { return line_; }
   /// Bytes of the file read so far.
   int64_t consumed() const { return consumed_; }
@@ -45,33 +45,34 @@ class CsvLines {
   std::unique_ptr<ByteStream> stream_;
   std::string text_;
   std::vector<End> ends_;
-  size_t taken_ = 0;             // entries of ends_ already returned
+  size_t taken_ = 0;             // number of entries of ends_ already returned
   size_t begin_ = 0, seen_ = 0;  // offsets in text_: the next row; the first byte not yet searched for line ends
   int64_t line_ = 0, lines_ = 0, consumed_ = 0;
 };
 
 class FeatureCutter : public Cutter {
  public:
-  /// Reads rows [from, most); without `most`, all rows from `from` on. Errors: Error(data) when there are fewer.
+  /// Reads rows [from, most), or all rows from `from` on if `most` is empty. Errors: Error(data) if there are fewer
+  /// rows.
   FeatureCutter(const FeaturePlan&, int64_t from, std::optional<int64_t> most);
 
-  /// Cuts the next chunk, whose rows are from one file of each group. Errors: those of CsvLines; Error(data) when the
-  /// groups have different numbers of rows.
+  /// Cuts the next chunk: the same rows, from one file of each group. Errors: those of CsvLines; Error(data) if groups
+  /// have different numbers of rows.
   bool next(Chunk& chunk) override;
   /// Bytes read so far, over all files.
   std::optional<int64_t> consumed() const override;
 
  private:
-  struct Track {  // the position in one group
+  struct Track {  // the position in one group of columns
     size_t file = 0;
-    int64_t row = 0;                       // binary: row in the file
+    int64_t row = 0;                       // binary group: row index in the file
     std::shared_ptr<const ByteFile> open;  // binary
     std::unique_ptr<CsvLines> lines;       // csv
     int64_t before = 0;                    // bytes of finished files
   };
-  /// Number of rows up to the end of the current file, at most `rows` for a CSV file; 0 at the end of the group.
+  /// Number of rows up to the end of the current file; for a CSV file at most `rows`. 0 at the end of the group.
   int64_t ready(size_t group, int64_t rows);
-  int64_t consumed(size_t group) const;  // bytes of the open file
+  int64_t consumed(size_t group) const;  // bytes read of the open file
   void finish(const std::vector<int64_t>& ready) const;
 
   const FeaturePlan& plan_;
@@ -93,7 +94,7 @@ void for_each_csv_row(const Chunk& chunk, const ChunkPart& part, const Visit& vi
   }
 }
 
-/// Splits a row of a CSV group into cells. Errors: sets `problem` when their number differs from the group's width.
+/// Splits a row of a CSV group into cells. Sets `problem` if the number of cells differs from the group's width.
 class FeatureCells {
  public:
   std::span<const std::string_view> split(const FeatureGroup& group, std::string_view line, std::string& problem) {

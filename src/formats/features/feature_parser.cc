@@ -12,13 +12,13 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kTile = 512;  // rows converted column by column while they are in the L1 cache
+constexpr int64_t kTile = 512;  // rows per tile; a tile is converted column by column in the L1 cache
 
 float most_of_number(const FeatureColumn& feature) {
   return feature.type == FeatureType::boolean ? 1.0f : std::numeric_limits<float>::max();
 }
 
-/// Calls one(r, bytes before value r) for all rows. Contiguous values have a loop of their own, which vectorizes.
+/// Calls one(r, byte offset of value r) for all rows. Contiguous values have a separate loop that vectorizes.
 template <class T, class One>
 void for_values(size_t width, int64_t rows, const One& one) {
   if (width == sizeof(T))
@@ -27,14 +27,15 @@ void for_values(size_t width, int64_t rows, const One& one) {
     for (int64_t r = 0; r < rows; ++r) one(r, static_cast<size_t>(r) * width);
 }
 
-/// Converts the ids of one column to keys; returns whether all are below the limit.
+/// Converts the ids of one column to keys. Returns whether all ids are below the limit.
 template <class T>
 bool put_ids(const std::byte* from, size_t width, int64_t rows, const FeatureField& field, int64_t* to) {
   const auto limit = static_cast<uint64_t>(field.limit), more = static_cast<uint64_t>(field.more);
   uint64_t outside = 0;
   for_values<T>(width, rows, [&](int64_t r, size_t at) {
     const auto id =
-        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));  // negative ids become larger than any limit
+        // as unsigned, a negative id exceeds every limit
+        static_cast<uint64_t>(static_cast<int64_t>(stored<T>(from + at)));
     outside |= id >= limit;
     to[r] = static_cast<int64_t>(id + more);
   });
@@ -59,7 +60,7 @@ bool put_numbers(const std::byte* from, size_t width, int64_t rows, const Featur
   return outside == 0;
 }
 
-/// Where the values of a field go in a block of `rows` rows: row r is `step` numbers after row 0.
+/// The destination of a field in a block of `rows` rows. `step`: elements from one row to the next.
 struct Numbers {
   float* to;
   int64_t step;
@@ -181,7 +182,7 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
 
 void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
                               const RowSelection& selection, SampleBlock& block) {
-  size_t span = 0;  // bytes of the selected rows
+  size_t span = 0;  // index of the current span of the selection
   int64_t row = 0, at = 0;
   for_each_csv_row(chunk, part, [&](std::string_view line, int64_t line_number) {
     if (selection.some()) {
@@ -218,7 +219,7 @@ std::string FeatureParser::parse_line(const FeatureGroup& group, std::string_vie
     }
     float value = is_whole(field.feature.type) ? static_cast<float>(whole) : static_cast<float>(real);
     if (field.feature.type == FeatureType::f16)
-      value = static_cast<float>(Half(value));  // rounded as in a binary file of this type
+      value = static_cast<float>(Half(value));  // rounds like a binary file of this type
     if (!(std::fabs(value) <= most_of_number(field.feature))) return number_problem(field, static_cast<double>(value));
     const Numbers numbers = numbers_of(plan_, field, block);
     numbers.to[row * numbers.step] = value;

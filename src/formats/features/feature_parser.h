@@ -1,4 +1,5 @@
-// Turns the rows of a mapping's files into samples, column by column, so that one loop converts values of one type.
+// Converts the rows of a mapping's files to samples, column by column, so that each inner loop converts values of one
+// type.
 #pragma once
 
 #include <map>
@@ -16,8 +17,8 @@ class FeatureParser : public Parser {
   /// `plan` must outlive the parser.
   FeatureParser(const FeaturePlan& plan, std::optional<BadRecordPolicy> policy) : plan_(plan), policy_(policy) {}
 
-  /// Parses a chunk. A row is bad if a value does not fit its feature, an id is negative or not below its limit, a
-  /// number is not finite, or a line has the wrong number of cells.
+  /// Parses a chunk. A row is bad if a value does not fit its feature's type, an id is negative or not below its limit,
+  /// a number is not finite, or a line has the wrong number of cells.
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override;
 
  private:
@@ -34,11 +35,11 @@ class FeatureParser : public Parser {
   std::vector<std::byte> bytes_;  // rows of a binary group
   FeatureCells cells_;            // cells of a line
   bool names_bad_ = false;
-  std::map<int64_t, BadRecord> named_;  // by row; filled where every bad row is to be named
+  std::map<int64_t, BadRecord> named_;  // bad rows by index, if every bad row is to be described
   std::vector<uint8_t> is_bad_;         // [rows]
   int64_t rows_ = 0;                    // number of parsed rows
   int64_t bad_ = 0, first_bad_ = 0;
-  std::string problem_;  // the problem of the first bad row
+  std::string problem_;  // description of the first bad row
 };
 
 }  // namespace hctr

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Adds the fields that feature `feature` is read into: one or several.
+/// Adds the fields of a sample that feature `feature` sets.
 void add_fields(const FeatureSpec& spec, const FeatureUse& use, const std::vector<int64_t>& sizes, size_t feature,
                 size_t place, std::vector<FeatureField>& fields) {
   const FeatureColumn& column = spec.features[feature];
@@ -50,7 +50,7 @@ void measure(FeatureGroup& group) {
   }
 }
 
-/// Adds the mapping's chunks. add_fields(feature, place, fields) adds the fields of one feature.
+/// Adds the mapping's chunks to the plan. add_fields(feature, place, fields) adds the fields of one feature.
 template <class AddFields>
 void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add_fields) {
   const FeatureGroup* first_binary = nullptr;
@@ -77,7 +77,7 @@ void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add
   }
 }
 
-/// Adds the labels that no chunk of the mapping holds.
+/// Adds the labels that are in no chunk of the mapping.
 void add_missing_labels(const FeatureSpec& spec, const FeatureUse& use, const DataSection& section,
                         const Source& source, FeaturePlan& plan) {
   for (size_t i = 0; i < use.labels.size(); ++i) {

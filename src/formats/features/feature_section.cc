@@ -19,8 +19,8 @@ bool has_channel(const FeatureSpec& spec, const std::string& name) {
                      [&](const FeatureChannel& channel) { return channel.name == name; });
 }
 
-/// Returns the features of channel `top` if it exists, else of channel `usual`. Reports a problem unless there are
-/// `wanted` features.
+/// Returns the features of channel `top` if it exists, else of channel `usual`. Reports a problem if their number is
+/// not `wanted`.
 std::vector<size_t> channel_of(const FeatureSpec& spec, const std::string& top, const char* usual, int64_t wanted,
                                const std::string& pointer, Problems& problems) {
   const std::string name = has_channel(spec, top) ? top : usual;
@@ -54,7 +54,7 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
                                   name_of(spec.features[feature].type), "; ids are integers"));
 }
 
-/// Sets omitted widths to the sizes of the channels.
+/// Sets omitted sizes of the section to the sizes of the channels.
 void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   const auto size = [&](const std::string& top, const char* usual) {
     return static_cast<int64_t>(spec.channel(has_channel(spec, top) ? top : usual).size());
@@ -73,14 +73,15 @@ void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
   for (SparseInput& input : section.sparse) {
     if (!input.slot_num.given() && open == 1 && shared > 0) input.slot_num = shared;
     if (!input.nnz_per_slot && !input.max_feature_num_per_sample && !input.max_nnz)
-      input.nnz_per_slot = PerSlot{{1}};  // a feature is one key
+      input.nnz_per_slot = PerSlot{{1}};  // each feature has one key
   }
 }
 
 constexpr int64_t kMostIds =
-    1LL << 48;  // per slot; the same limit as slot_size_array, so that sums of sizes stay far below 2^63
+    1LL << 48;  // per slot; equal to the limit of slot_size_array, so that sums of sizes stay far below 2^63
 
-/// The slot_size_array that the cardinalities give, or its smallest allowed values.
+/// Sets an omitted slot_size_array to the cardinalities of the features. Checks a given slot_size_array against the
+/// cardinalities.
 void complete_sizes(DataSection& section, const FeatureSpec& spec, const FeatureUse& use, const std::string& pointer,
                     Problems& problems) {
   std::vector<int64_t> sizes;

@@ -22,11 +22,11 @@ struct FeatureUse {
 FeatureUse use_features(const FeatureSpec&, const DataSection&, const std::string& pointer, Problems&);
 
 /// Completes a section with `feature_spec`: sets its format, the mappings "train" and (if present) "test", and
-/// slot_size_array from the cardinalities. If the specification does not exist yet, adds a note and skips the checks
-/// against it.
+/// slot_size_array from the cardinalities. If the specification does not exist yet, adds a note and skips checks that
+/// need it.
 void complete_feature_section(DataSection&, const std::string& pointer, Problems&);
 
-/// Rules for sections of format FeatureSpec, besides those above.
+/// Further checks of sections with format FeatureSpec.
 void check_feature_section(const DataSection&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

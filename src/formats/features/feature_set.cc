@@ -43,7 +43,7 @@ class FeatureSet : public SampleSet {
   std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
   bool has_labels() const override { return labels_ > 0; }
   std::string facts(size_t) const override { return cat(kFeatureFormat.name, " '", files_[0].string(), "'"); }
-  /// Sizes of the files with columns of a sample.
+  /// Total size of all files with used columns.
   int64_t bytes(size_t) const override {
     int64_t bytes = 0;
     for (const FeatureGroup& group : plan_.groups)
@@ -57,7 +57,8 @@ class FeatureSet : public SampleSet {
   }
 
  private:
-  /// Estimates the number of rows from the file sizes of the first chunk and the lines at the start of its first file.
+  /// Estimates the number of rows from the file sizes of the first chunk and the line lengths at the start of its first
+  /// file.
   int64_t estimate() const {
     const FeatureGroup& group = plan_.groups[0];
     const auto stream = open_stream(group.files[0]);
@@ -72,8 +73,8 @@ class FeatureSet : public SampleSet {
   }
 
   std::optional<BadRecordPolicy> policy_;
-  int64_t labels_;               // without those that are missing
-  std::vector<fs::path> files_;  // the specification only: the mapping is read as one file
+  int64_t labels_;               // number of labels with a column
+  std::vector<fs::path> files_;  // only the specification's path: the mapping counts as one file
   FeaturePlan plan_;
   std::optional<int64_t> most_;
   int64_t samples_ = 0;

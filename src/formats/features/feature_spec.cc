@@ -17,7 +17,7 @@ std::vector<std::string> names_of(const FeatureSpec& spec) {
   return names;
 }
 
-/// Reads the sections one after another. Adds each problem to `problems` with its place and line.
+/// Parses the sections in order. Adds each problem to `problems` with its section and line.
 class SpecParser {
  public:
   explicit SpecParser(Problems& problems) : problems_(problems) {}
@@ -160,7 +160,7 @@ class SpecParser {
 
   void read_channel(const std::string& name, const YAML::Node& node, const std::string& place) {
     if (node.IsSequence() && node.size() == 0)
-      return spec_.channels.push_back({name, {}});  // a model without dense values, for example
+      return spec_.channels.push_back({name, {}});  // an empty channel, such as a model without dense values
     spec_.channels.push_back({name, read_features(node, place)});
   }
 
@@ -168,7 +168,7 @@ class SpecParser {
   void check_together(const YAML::Node& root) {
     for (const FeatureSource& source : spec_.sources)
       for (const FeatureChannel& channel : spec_.channels)
-        if (channel.name != kLabelChannel)  // prediction data have no labels: plan_features()
+        if (channel.name != kLabelChannel)  // prediction data have no labels; plan_features() checks them
           for (const size_t feature : channel.features)
             if (std::none_of(source.chunks.begin(), source.chunks.end(), [&](const FeatureChunk& chunk) {
                   return std::find(chunk.features.begin(), chunk.features.end(), feature) != chunk.features.end();

@@ -1,6 +1,6 @@
-// A feature specification: a YAML file that describes the columns of a data set, the files that hold them, and what
-// each is used for. It has the sections of NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec,
-// channel_spec, metadata.
+// A feature specification: a YAML file that describes the columns of a data set, the files with these columns, and the
+// use of each column. Sections as in NVIDIA's Deep Learning Examples (DLRM): feature_spec, source_spec, channel_spec,
+// metadata.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@ size_t bytes_of(FeatureType);
 bool is_whole(FeatureType);  ///< including bool
 /// The numpy name of a type: "int8", "float16", ...
 std::string name_of(FeatureType);
-/// Parses a type name. Accepts the prefixes torch. and np. Returns nothing if there is no such type.
+/// Parses a type name, with an optional prefix torch. or np. Returns nothing if the type is unknown.
 std::optional<FeatureType> feature_type(std::string_view name);
 /// The range of values of a type; for floating-point types, the largest finite values.
 double least_of(FeatureType);
 double most_of(FeatureType);
-/// Returns the smallest of int8, int16, int32, int64 that holds ids below `cardinality`.
+/// Returns the smallest of int8, int16, int32, int64 that represents all ids below `cardinality`.
 FeatureType type_for_ids(int64_t cardinality);
 
 struct FeatureColumn {
   std::string name;
   FeatureType type = FeatureType::f32;
-  std::optional<int64_t> cardinality;  ///< ids are 0 .. cardinality - 1
+  std::optional<int64_t> cardinality;  ///< ids are in [0, cardinality)
 };
 
 /// Columns stored in the same files.
 struct FeatureChunk {
   enum class Kind {
     csv,           ///< one line per row, values separated by commas, no header
-    split_binary,  ///< rows without separators, each the values of `features` in their types
+    split_binary,  ///< fixed-size rows: the binary values of `features`, without separators
   };
   Kind kind = Kind::csv;
   std::vector<size_t> features;  ///< indices into FeatureSpec::features, in file order
-  std::vector<fs::path> files;   ///< in row order; relative to the folder of the specification
+  std::vector<fs::path> files;   ///< in row order; paths relative to the specification's folder
 };
 
-/// One version of the data set: "train", "test".
+/// A mapping: one version of the data set, such as "train" or "test".
 struct FeatureSource {
   std::string name;
   std::vector<FeatureChunk> chunks;
@@ -62,22 +62,22 @@ struct FeatureSpec {
   std::vector<FeatureChannel> channels;
   std::string metadata;  ///< YAML text; empty: none
 
-  /// Finds a source by name. Errors: Error(config) listing the sources when there is none with this name.
+  /// Finds a mapping by name. Errors: Error(config) listing all mappings if the name is unknown.
   const FeatureSource& source(const std::string& name) const;
-  /// Returns the features of a channel; empty when there is none with this name.
+  /// Returns the features of a channel; empty if the channel does not exist.
   std::vector<size_t> channel(const std::string& name) const;
-  /// Returns the index of a feature; nothing when there is none with this name.
+  /// Returns the index of a feature; nothing if the name is unknown.
   std::optional<size_t> find(const std::string& name) const;
 };
 
-/// The channels that a model with labels, dense values and categories reads.
+/// Default channel names for labels, dense values and categorical features.
 inline constexpr const char* kLabelChannel = "label";
 inline constexpr const char* kNumericalChannel = "numerical";
 inline constexpr const char* kCategoricalChannel = "categorical";
 
-/// Reads a specification. Errors: Error(config) with every problem, its place and line: unknown features, types or
-/// keys; a feature twice in a mapping or channel; a mapping without a feature of a channel, but for labels; a
-/// cardinality that does not fit its type.
+/// Reads a specification. Errors: Error(config) with the section and line of every problem: unknown features, types or
+/// keys; a duplicate feature in a mapping or channel; a channel's feature that a mapping lacks, except labels; a
+/// cardinality that exceeds its type.
 FeatureSpec read_feature_spec(const fs::path&);
 FeatureSpec parse_feature_spec(std::string_view yaml, const std::string& name, const fs::path& folder);
 

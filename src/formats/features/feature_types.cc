@@ -1,4 +1,4 @@
-// The types of feature specifications.
+// Names, sizes and ranges of feature types.
 #include <array>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Single values of feature specifications: the text of a cell, the bytes of a stored value, and the check against the
+// Parses single values of feature specifications from text cells or binary files, and checks them against their
 // feature.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace hctr {
 /// Returns a message such as "feature user: 12 is not an id below its cardinality of 10", or nothing if the value fits.
 std::string feature_misfit(const FeatureColumn&, double value);
 
-/// Parses the value of a cell. T is int64_t for types where is_whole() is true, else double. Returns the problem, or an
-/// empty text.
+/// Parses the value in a cell. T is int64_t if is_whole(feature.type), else double. Returns the problem; empty if the
+/// value is valid.
 template <class T>
 std::string read_cell(const FeatureColumn& feature, std::string_view text, T& value) {
   text = without_plus(without_blanks(text));
@@ -35,7 +35,7 @@ std::string read_cell(const FeatureColumn& feature, std::string_view text, T& va
   return feature_misfit(feature, static_cast<double>(value));
 }
 
-/// Calls use(T{}) with the C++ type of a stored value: uint8_t for bool, Half for float16.
+/// Calls use(T{}) with the C++ type of the stored values: uint8_t for bool, Half for float16.
 template <class Use>
 auto with_stored_type(FeatureType type, Use&& use) {
   switch (type) {
@@ -79,8 +79,8 @@ double as_double(T value) {
     return static_cast<double>(value);
 }
 
-/// Load a stored value, of a type where is_whole() is true and of any other. An unsigned value of 2^63 or more becomes
-/// negative, which is not a valid id.
+/// whole_at() loads a stored value if is_whole(type); real_at() loads any other value. An unsigned value of 2^63 or
+/// more becomes negative, which is an invalid id.
 inline int64_t whole_at(FeatureType type, const std::byte* from) {
   return with_stored_type(type, [&]<class T>(T) {
     if constexpr (std::is_integral_v<T>)

@@ -10,10 +10,10 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostShown = 100;  // maximum length of a name in a message
+constexpr size_t kMostShown = 100;  // maximum length of a file name in messages
 
 bool is_data_file(const fs::directory_entry& entry) {
-  std::error_code none;  // a file that is gone again
+  std::error_code none;  // the file may have been removed meanwhile
   return is_data_name(entry.path().filename().string()) && entry.is_regular_file(none);
 }
 
@@ -25,7 +25,8 @@ class ArrivingInFolder : public ArrivingFiles {
   NewFiles look() override {
     NewFiles found;
     std::error_code error;
-    found.end = fs::exists(folder_ / kEndOfFiles, error);  // read first: files that existed before it are found below
+    // checked before the listing, so that all files older than _END are found
+    found.end = fs::exists(folder_ / kEndOfFiles, error);
     for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
       if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());
     if (error)
@@ -96,7 +97,7 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
 fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   if (is_topic_source(source)) return file_of_range(topic_source(source), name);
   const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
-  std::error_code none;  // a name that cannot be, too long for instance, is missing
+  std::error_code none;  // an invalid name, such as an overlong one, counts as missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
   throw Error(Kind::io, cat("'", source.string(), "' named the file '", name.substr(0, kMostShown),

@@ -1,4 +1,4 @@
-// Where the files of a growing set come from: names of new data files, in the order in which they are to be read.
+// Discovers the files of a growing data set: names of new data files in reading order.
 #pragma once
 
 #include <memory>
@@ -9,35 +9,36 @@
 
 namespace hctr {
 
-/// The name of a file in a folder, and the entry of a list, that says that no more files come.
+/// Marks the end of a growing set: a file with this name in a folder, or a line with this name in a list.
 inline constexpr const char* kEndOfFiles = "_END";
 
-/// The files that have arrived since the last look.
+/// Files found by one call of look().
 struct NewFiles {
   std::vector<std::string> names{};
-  bool end = false;  ///< no more will come
+  bool end = false;  ///< no more files will arrive
 
   bool empty() const { return names.empty() && !end; }
 };
 
-/// Used by one thread at a time. Another origin is another class with this interface: it names complete files, each
-/// once. One is a topic of Kafka, whose rows are collected in files (topic_files.h).
+/// Interface of a source of growing data: returns the name of each complete file once. One thread at a time. A Kafka
+/// topic is such a source, too: its rows are collected in files (topic_files.h).
 class ArrivingFiles {
  public:
   virtual ~ArrivingFiles() = default;
-  /// Does not wait. Errors: Error(io), Error(data) when the origin is gone or contradicts what it has named before.
+  /// Returns the files that have arrived since the last call. Does not block. Errors: Error(io), Error(data) if the
+  /// source was removed or contradicts names returned earlier.
   virtual NewFiles look() = 0;
 };
 
-/// The files of `source` after the `known` ones. A writer completes a file before adding it. A folder: its regular
-/// files, without those whose names start with '.' or '_' or end with ".part" or ".tmp". Writers add a file by
-/// renaming. Files found by one look are ordered by name. A file _END ends the folder. A list: a text with one path in
-/// each line, to which lines are appended; a number in line 1 is skipped. A line counts once its line end is written. A
-/// line "_END" ends the list. Errors: Error(io) if the folder or file does not exist.
+/// Watches `source` for files after the `known` ones. A writer must complete a file before adding it. If `source` is a
+/// folder: its regular files, except names that start with '.' or '_' or end with ".part" or ".tmp". Writers add a file
+/// by renaming it. Files found by one look() are sorted by name. A file _END ends the set. If `source` is a list: one
+/// path per line, to which writers append lines; a number in line 1 is skipped. A last line without a line end is
+/// ignored. A line "_END" ends the set. Errors: Error(io) if `source` does not exist.
 std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known);
 
-/// The path of a named file: in the folder, or found like entries by read_file_list(). Errors: Error(io) when there is
-/// no such file.
+/// The path of a file name returned by look(): in the folder `source`, or resolved like an entry of a list by
+/// read_file_list(). Errors: Error(io) if the file does not exist.
 fs::path path_of_arrived(const fs::path& source, const std::string& name);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// A file of bytes, read from front to back in large pieces.
+// A file that is read sequentially in large blocks.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// Errors: Error(io) naming the file, from every member.
+/// An open file. Errors of all members: Error(io) naming the file.
 class ByteFile {
  public:
   explicit ByteFile(fs::path);
@@ -17,13 +17,14 @@ class ByteFile {
   ByteFile& operator=(ByteFile&&) = delete;
 
   const fs::path& path() const { return path_; }
-  /// Bytes in the file when it was opened.
+  /// File size in bytes at the time of opening.
   int64_t size() const { return size_; }
   int64_t position() const { return position_; }
   void seek(int64_t position);
-  /// Reads up to `count` bytes from the position on; fewer only at the end of the file.
+  /// Reads up to `count` bytes at the current position; fewer only at the end of the file.
   size_t read(std::byte* to, size_t count);
-  /// Reads `count` bytes at `position`, which is not moved. Errors: Error(data) when the file ends before.
+  /// Reads `count` bytes at `position` without changing the current position. Errors: Error(data) if the file is too
+  /// short.
   void read_at(int64_t position, std::byte* to, size_t count) const;
 
  private:

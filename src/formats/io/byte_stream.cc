@@ -22,7 +22,7 @@ enum class Packing { none, gzip, zstd };
 
 bool is_standard_input(const fs::path& path) { return path == "-"; }
 
-/// Bytes that were read cannot be read again: the standard input, a pipe, a device.
+/// Whether bytes can be read only once: the standard input, a pipe, a device.
 bool reads_once(const fs::path& path) {
   if (is_standard_input(path)) return true;
   std::error_code error;
@@ -31,7 +31,7 @@ bool reads_once(const fs::path& path) {
 }
 
 Packing packing_of(const fs::path& path) {
-  if (reads_once(path)) return Packing::gzip;  // zlib passes on what is not packed
+  if (reads_once(path)) return Packing::gzip;  // zlib returns uncompressed data unchanged
   ByteFile file(path);
   std::array<std::byte, 10> start{};
   const size_t got = file.read(start.data(), start.size());
@@ -57,7 +57,7 @@ class PlainStream : public ByteStream {
   ByteFile file_;
 };
 
-/// A stream that cannot seek: skip_to() reads bytes and drops them.
+/// A compressed stream. It cannot seek: skip_to() reads and discards bytes.
 class PackedStream : public ByteStream {
  public:
   explicit PackedStream(const fs::path& path) : name_(stream_name(path)) {}
@@ -85,7 +85,7 @@ class PackedStream : public ByteStream {
   std::string name_;
 
  private:
-  virtual size_t unpack(std::byte* to, size_t count) = 0;  // 0 at the end only
+  virtual size_t unpack(std::byte* to, size_t count) = 0;  // returns 0 only at the end
   int64_t position_ = 0;
 };
 
@@ -100,7 +100,7 @@ class GzipStream : public PackedStream {
   ~GzipStream() override { ::gzclose(gz_); }
   GzipStream(const GzipStream&) = delete;
   GzipStream& operator=(const GzipStream&) = delete;
-  int64_t consumed() const override { return std::max<int64_t>(::gzoffset(gz_), 0); }  // -1 for a pipe
+  int64_t consumed() const override { return std::max<int64_t>(::gzoffset(gz_), 0); }  // gzoffset() is -1 for a pipe
 
  private:
   size_t unpack(std::byte* to, size_t count) override {

@@ -16,7 +16,7 @@ std::string_view trimmed(std::string_view text) {
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// The lines of a text without blanks at their ends; blank lines at the end of the text are dropped.
+/// The lines of a text, without surrounding blanks. Trailing blank lines are dropped.
 std::vector<std::string> lines_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
   std::vector<std::string> lines;
@@ -29,7 +29,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Distinguishes a text from a data file by its first bytes, as a data file may be too large to be read whole.
+/// Throws if the file is binary. Looks only at the first bytes, because a data file may be too large to read entirely.
 void expect_text(const fs::path& list) {
   const File file = open_to_read(list, "file list");
   char start[4096];
@@ -40,7 +40,7 @@ void expect_text(const fs::path& list) {
                                 "paths, one per line"));
 }
 
-/// The path that an entry names: of a file, of a folder, or a pattern. Nothing when there is none.
+/// The path of a list entry: a file, a folder or a pattern. Empty if nothing matches.
 std::optional<fs::path> find_entry(const fs::path& list, const std::string& entry) {
   if (entry.empty()) return std::nullopt;
   const fs::path here = entry, in_folder = list.parent_path() / here;
@@ -52,7 +52,7 @@ std::optional<fs::path> find_entry(const fs::path& list, const std::string& entr
 fs::path locate(const fs::path& list, size_t line, const std::string& entry, const Log& log) {
   const std::optional<fs::path> found = find_entry(list, entry);
   const fs::path here = entry, in_folder = list.parent_path() / here;
-  std::error_code none;  // a name that cannot be, too long for instance, is missing
+  std::error_code none;  // an invalid name, such as an overlong one, counts as missing
   if (found == here && here.is_relative() && source_exists(in_folder) && !fs::equivalent(here, in_folder, none) &&
       fs::weakly_canonical(here, none) != fs::weakly_canonical(in_folder, none))
     log.warning("'", list.string(), "' line ", line, ": '", entry,
@@ -64,7 +64,7 @@ fs::path locate(const fs::path& list, size_t line, const std::string& entry, con
                                                : ""));
 }
 
-/// Whether a line is the number of files.
+/// Whether a line is a number of files, at least 1. Sets `count`.
 bool is_count(const std::string& line, size_t& count) {
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), count);
   return error == std::errc() && end == line.data() + line.size() && count > 0;

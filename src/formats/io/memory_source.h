@@ -1,4 +1,4 @@
-// Names of data that lie in the memory of this process, where a file could stand.
+// Names of in-memory tables, which may be used like file paths in `source`.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace hctr {
 
 inline constexpr std::string_view kMemorySource = "memory:/";
 
-/// Whether a source is a table in memory, and no file.
+/// Whether `source` names an in-memory table instead of a file.
 inline bool is_in_memory(std::string_view source) { return source.starts_with(kMemorySource); }
 
 }  // namespace hctr

@@ -19,7 +19,7 @@ constexpr const char* kNpy = "npy file";
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMostHeaderBytes = size_t{1} << 16;
 
-/// The text after "'name':" in the header, a Python dictionary.
+/// The text after "'name':" in a header, which is a Python dictionary.
 std::string_view value_of(std::string_view header, std::string_view name) {
   const size_t at = header.find(cat("'", name, "'"));
   if (at == header.npos) return {};
@@ -30,7 +30,7 @@ std::string_view value_of(std::string_view header, std::string_view name) {
   return header;
 }
 
-/// "(3, 4)" or "(3,)".
+/// Parses a shape such as "(3, 4)" or "(3,)".
 std::optional<std::vector<int64_t>> shape_of(std::string_view text) {
   if (!text.starts_with("(")) return {};
   const size_t end = text.find(')');

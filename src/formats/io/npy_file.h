@@ -1,4 +1,4 @@
-// Arrays in files of NumPy's format, version 1 to 3 (numpy.lib.format in its manual).
+// Reads arrays from NumPy .npy files, versions 1 to 3 (numpy.lib.format in NumPy's manual).
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@
 
 namespace hctr {
 
-/// An array of one or two dimensions in C order, read row by row. Errors of all members: Error(io); Error(data) naming
-/// the file when it is not such an array.
+/// A one- or two-dimensional array in C order, read row by row. Errors of all members: Error(io); Error(data) naming
+/// the file if it is not such an array.
 class NpyFile {
  public:
   explicit NpyFile(const fs::path&);
   int64_t rows() const { return rows_; }
-  int64_t columns() const { return columns_; }  ///< 1 for an array of one dimension
-  /// The type as NumPy writes it, as "<f4".
+  int64_t columns() const { return columns_; }  ///< 1 for a one-dimensional array
+  /// The dtype in NumPy's notation, such as "<f4".
   const std::string& type() const { return type_; }
 
-  /// The next rows, of integers ("<i8", "<u4", ...); unsigned ones of 8 bytes keep their bits.
+  /// Reads the next rows of an integer array ("<i8", "<u4", ...). An 8-byte unsigned integer is reinterpreted as
+  /// signed.
   std::vector<int64_t> read_integers(int64_t rows);
-  /// The next rows, of "<f2", "<f4" or "<f8".
+  /// Reads the next rows of a "<f2", "<f4" or "<f8" array.
   std::vector<float> read_floats(int64_t rows);
 
  private:

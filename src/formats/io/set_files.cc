@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kStart = 4096;
 
-/// The first bytes of a file, kStart at most. Errors: Error(io).
+/// The first bytes of a file, at most kStart. Errors: Error(io).
 std::string start_of(const fs::path& path) {
   const File file = open_to_read(path, "data file");
   std::string start(kStart, '\0');
@@ -26,14 +26,14 @@ bool is_number(std::string_view line) {
 }
 
 bool has_names(const fs::path& source, std::string_view start) {
-  return names_files(source, start, start.size() < kStart - 3);  // 3: of a byte order mark
+  return names_files(source, start, start.size() < kStart - 3);  // 3 bytes: a byte order mark
 }
 
 std::vector<fs::path> files(const fs::path& source, bool list, const Log& log, bool parquet = false) {
   return list ? read_file_list(source, log, parquet) : std::vector<fs::path>{source};
 }
 
-/// files_of_folder(), where Parquet files are refused unless they are meant.
+/// files_of_folder(), but rejects Parquet files unless `parquet`.
 std::optional<std::vector<fs::path>> found_files(const fs::path& source, bool parquet = false) {
   auto found = files_of_folder(source);
   if (found && !parquet && found->front().extension() == ".parquet")

@@ -1,5 +1,4 @@
-// The files that `source` names: one data file, the files of a list, those of a folder, or those that a pattern
-// matches (source_files.h).
+// The data files that `source` names: a single file, or all files of a list, a folder or a pattern (source_files.h).
 #pragma once
 
 #include <string>
@@ -10,20 +9,20 @@
 
 namespace hctr {
 
-/// Norm data: `source` is a list unless it is a folder or a pattern. Errors: those of read_file_list() and
-/// files_of_folder(), as of all below.
+/// Norm files. `source` is a list unless it is a folder or a pattern. Errors of all functions below: those of
+/// read_file_list() and files_of_folder().
 std::vector<fs::path> norm_files(const fs::path& source, const Log&);
-/// Raw data: `source` is a list when its first bytes are a text, for a data file holds zeros. Errors: those of
-/// read_file_list(). `parquet`: whether a list may name Parquet files.
+/// Raw files. `source` is a list if its first bytes are text, because the start of a Raw file contains zero bytes.
+/// `parquet`: whether a list may name Parquet files.
 std::vector<fs::path> raw_files(const fs::path& source, const Log&, bool parquet = false);
-/// Text: `source` is a list when its first line is a number alone, which no row of two columns is, or each line names a
-/// file. Errors: those of read_file_list().
+/// Text files. `source` is a list if its first line is a single number (a data row has at least two columns), or if
+/// each line names a file.
 std::vector<fs::path> text_files(const fs::path& source, const Log&);
-/// The files of several sources of text. Pipes, and "-", stay as they are.
+/// The text files of several sources. Pipes and "-" are returned unchanged.
 std::vector<std::string> text_inputs(const std::vector<std::string>& inputs, const Log&);
-/// Whether a file starts as Parquet files do. Errors: Error(io).
+/// Whether a file starts with the Parquet magic bytes. Errors: Error(io).
 bool is_parquet(const fs::path&);
-/// Parquet: `source` is a list unless it starts as Parquet files do. Errors: those of read_file_list().
+/// Parquet files. `source` is a list unless it is itself a Parquet file.
 std::vector<fs::path> parquet_files(const fs::path& source, const Log&);
 
 }  // namespace hctr

@@ -18,7 +18,7 @@ bool is_partition(const std::string& name) {
   return equals != name.npos && equals > 0;
 }
 
-/// "a b" of "a%20b".
+/// Decodes percent escapes: "a%20b" becomes "a b".
 std::string decoded(std::string_view text) {
   std::string to;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +31,7 @@ std::string decoded(std::string_view text) {
   return to;
 }
 
-/// Appends the data files of a folder and of its partitions, in any order.
+/// Appends the data files of a folder and its partition folders, unsorted.
 void add_files(const fs::path& folder, std::vector<fs::path>& files) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -51,7 +51,7 @@ void add_files(const fs::path& folder, std::vector<fs::path>& files) {
   if (error) throw Error(Kind::io, cat("cannot read the folder '", folder.string(), "': ", error.message()));
 }
 
-/// ".csv" of "part.csv.gz".
+/// The file ending without compression suffix: ".csv" for "part.csv.gz".
 std::string ending_of(const fs::path& file) {
   const fs::path ending = file.extension();
   return (ending == ".gz" || ending == ".zst" ? file.stem().extension() : ending).string();
@@ -65,7 +65,7 @@ void expect_one_ending(const fs::path& source, const std::vector<fs::path>& file
                                   (files[0].parent_path() / ("*" + ending_of(files[0]))).string(), "'"));
 }
 
-/// The files that match a pattern. Errors: Error(io) for a folder that cannot be read.
+/// The files that match a pattern. Errors: Error(io) for an unreadable folder.
 std::vector<fs::path> matches(const fs::path& pattern) {
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(&globfree)> owner(&found, globfree);

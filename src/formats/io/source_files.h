@@ -1,4 +1,4 @@
-// The files that a folder or a pattern names.
+// Lists the files that a folder or a pattern names.
 #pragma once
 
 #include <optional>
@@ -9,25 +9,24 @@
 
 namespace hctr {
 
-/// Whether a file of this name in a folder is data: those that start with '.' or '_' are not, nor are unfinished ones,
-/// which end with ".part" or ".tmp", nor are check sums, which end with ".crc".
+/// Whether a file name in a folder belongs to a data file. Not data: names that start with '.' or '_', unfinished files
+/// (".part", ".tmp") and checksums (".crc").
 bool is_data_name(const std::string& name);
 
-/// The data files of a folder, including those in partition folders ("day=2020-01-01"), or those that match a pattern
-/// with *, ? or [...], including those in matching folders; in bytewise order of their paths. Nothing if `source` is a
-/// file, or a missing name without pattern characters. Errors: Error(io) naming a folder that cannot be read or has no
-/// data file, or a pattern without a match; Error(data) if names have different endings, or a folder holds folders
-/// other than partitions.
+/// The data files of a folder and its partition folders ("day=2020-01-01"), or of a pattern with *, ? or [...] and its
+/// matching folders, in bytewise path order. Empty if `source` is a file, or a missing path that is not a pattern.
+/// Errors: Error(io) naming a folder that cannot be read or has no data files, or a pattern without a match;
+/// Error(data) if file endings differ, or a folder contains subfolders that are not partitions.
 std::optional<std::vector<fs::path>> files_of_folder(const fs::path& source);
 
-/// Whether a path has signs of a pattern.
+/// Whether a path contains pattern characters.
 bool is_pattern(const fs::path& source);
 
-/// Whether `source` exists, or is a pattern with a match.
+/// Whether `source` exists, or is a pattern with at least one match.
 bool source_exists(const fs::path& source);
 
-/// The partitions in a path: day, 2020-01-01, and hour, 7, of "clicks/day=2020-01-01/hour=7/part.parquet". Codes such
-/// as %20 in values are decoded; a missing value is empty.
+/// A partition in a path: "clicks/day=2020-01-01/hour=7/part.parquet" has day = 2020-01-01 and hour = 7. Percent
+/// escapes in values are decoded; a missing value is empty.
 struct Partition {
   std::string name, value;
 };

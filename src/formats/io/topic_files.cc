@@ -141,7 +141,7 @@ NewFiles ArrivingFromTopic::look() {
       complete(piece, found);
       continue;
     }
-    ended_.erase(message->partition);  // a run that goes on may find rows after the end of the one before
+    ended_.erase(message->partition);  // a resumed run may find rows after the end marker of an earlier run
     piece.text += text_of_row(*message);
     piece.range.end = message->offset + 1;
     ++piece.rows;
@@ -176,7 +176,7 @@ fs::path file_of_range(const TopicSource& source, const std::string& name) {
   const auto range = range_of_name(source.stream.topic, name);
   if (!range) throw Error(Kind::io, cat("'", name, "' is no file of topic '", source.stream.topic, "'"));
   const fs::path file = source.folder / name;
-  static std::mutex one_at_a_time;  // ranks that are threads ask for the same files
+  static std::mutex one_at_a_time;  // rank threads may request the same file concurrently
   const std::lock_guard lock(one_at_a_time);
   std::error_code none;
   if (fs::exists(file, none)) return file;

@@ -1,4 +1,4 @@
-// A topic of Kafka whose lines are collected in files, as an origin of data that are followed.
+// A Kafka topic as a source of followed data. Messages are lines of text and are collected in files.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,19 @@ namespace hctr {
 /// "kafka://h1:9092,h2:9092/topic#folder=spool&rows=1000&security.protocol=ssl".
 struct TopicSource {
   StreamOptions stream{};
-  fs::path folder{};         ///< of the files; default: <topic>.kafka
-  int64_t rows = 100'000;    ///< of a file at most
-  double seconds = 2;        ///< a file is complete after so long, however few rows it has
-  int64_t keep_files = 100;  ///< the newest ones; those before are removed, and are read again where they are needed
+  fs::path folder{};         ///< folder of the files; default: <topic>.kafka
+  int64_t rows = 100'000;    ///< maximum rows per file
+  double seconds = 2;        ///< maximum time until a file is completed, even with fewer rows
+  int64_t keep_files = 100;  ///< number of newest files to keep; a removed file is read from the topic again if needed
 };
 
-/// Whether a source names a topic.
+/// Whether a source names a Kafka topic.
 bool is_topic_source(const fs::path& source);
-/// Errors: Error(config) naming what is wrong.
+/// Parses "kafka://host:port/topic#options". Errors: Error(config) naming the invalid part.
 TopicSource topic_source(const fs::path&);
 
-/// The rows of a file: messages [first, end) of a partition. The name of a file says which, so that it can be made
-/// again at any time, on any host, with the same bytes.
+/// The messages in one file: [first, end) of a partition. The file name contains the range, so any host can recreate
+/// the file with the same bytes.
 struct TopicRange {
   int32_t partition = 0;
   int64_t first = 0, end = 0;
@@ -38,8 +38,9 @@ struct TopicRange {
 std::string name_of_range(const std::string& topic, const TopicRange&);
 std::optional<TopicRange> range_of_name(const std::string& topic, std::string_view name);
 
-/// The files of a topic after the `known` ones. Each message is a row, or several lines; one "_END" in every partition
-/// ends the data. Errors of look(): Error(data) where messages are gone that no file has; Error(io).
+/// Collects the messages of a topic after the `known` files. A message has one or more rows. The data end after one
+/// message "_END" per partition. Errors of look(): Error(io); Error(data) if the topic has deleted messages that are in
+/// no file.
 class ArrivingFromTopic : public ArrivingFiles {
  public:
   ArrivingFromTopic(TopicSource, const std::vector<std::string>& known);
@@ -62,8 +63,8 @@ class ArrivingFromTopic : public ArrivingFiles {
   std::vector<std::string> names_;
 };
 
-/// The file of a range: the one in the folder, or made of the topic's messages. Errors: Error(io), Error(data) where
-/// they are gone.
+/// The path of a range's file. Recreates the file from the topic if the folder lacks it. Errors: Error(io); Error(data)
+/// if the topic has deleted the messages.
 fs::path file_of_range(const TopicSource&, const std::string& name);
 
 }  // namespace hctr

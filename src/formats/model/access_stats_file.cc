@@ -56,7 +56,7 @@ AccessStatsWriter::AccessStatsWriter(AtomicFile& file, const RowPolicy& policy, 
   file_.write(head_text());
 }
 
-/// The header has the same length for any number of rows, because the number is known only at the end.
+/// The header is padded to a fixed length, because finish() rewrites it with the number of rows.
 std::string AccessStatsWriter::head_text() const {
   Json fields(Json::Array{});
   if (head_.last_seen) fields.add(kLastSeen);

@@ -1,4 +1,4 @@
-// The file of a table's access statistics, next to the model file: when a key last occurred, and how often
+// The file with a table's access statistics, stored with the model file: step of the last occurrence and count per key
 // (hctr/formats.h).
 #pragma once
 
@@ -13,23 +13,23 @@
 
 namespace hctr {
 
-/// The path of the file that belongs to a sparse model file: "<sparse model file>.marks".
+/// The path of a model file's access statistics: "<sparse model file>.marks".
 std::filesystem::path access_stats_path(std::filesystem::path sparse_model_file);
 
-/// The header of the file.
+/// The header of a file of access statistics.
 struct AccessStatsHead {
-  int64_t steps = 0;  ///< counted so far; a row of the last step has last_seen = steps - 1
+  int64_t steps = 0;  ///< steps counted so far; rows of the latest step have last_seen = steps - 1
   int64_t rows = 0;
-  bool last_seen = false, occurrences = false;  ///< which fields are recorded; the others are 0
+  bool last_seen = false, occurrences = false;  ///< which fields are recorded; a field that is not recorded is 0
 };
 
-/// Writes the statistics of rows in blocks. Errors: Error(io).
+/// Writes access statistics in blocks of rows. Errors: Error(io).
 class AccessStatsWriter {
  public:
-  /// The file outlives the writer.
+  /// The file must outlive the writer.
   AccessStatsWriter(AtomicFile&, const RowPolicy&, int64_t steps);
   void add(const RowBlock&);
-  /// After the last block.
+  /// Completes the file after the last block.
   void finish();
 
  private:
@@ -38,8 +38,8 @@ class AccessStatsWriter {
   AccessStatsHead head_;
 };
 
-/// Calls sink() for all rows of a file, in blocks. Errors: Error(io); Error(data) naming the file when its
-/// content is invalid.
+/// Calls sink() with all rows of a file, in blocks. Errors: Error(io); Error(data) naming the file if its content is
+/// invalid.
 AccessStatsHead read_access_stats(
     const std::filesystem::path&,
     const std::function<void(const AccessStatsHead&, std::span<const formats::RowAccess>)>& sink);

@@ -23,7 +23,8 @@ void AccessStatsSummary::add(const AccessStatsHead& head, std::span<const format
   rows_ += static_cast<int64_t>(rows.size());
   for (const formats::RowAccess& row : rows) {
     if (head.last_seen)
-      count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - row.last_seen);  // modulo 2^32, like steps
+      // steps are counted modulo 2^32
+      count_in(by_steps_unseen_, static_cast<uint32_t>(head.steps) - 1 - row.last_seen);
     if (!head.occurrences) continue;
     count_in(by_occurrences_, row.occurrences);
     occurrences_ += static_cast<int64_t>(row.occurrences);

@@ -1,4 +1,4 @@
-// The description stored with a dense model file: where each weight lies in it.
+// The layout file stored with a dense model file: the byte offset of each weight.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct SavedWeight {
   }
 };
 
-/// The weights that the description `layout` lists, in their order. `bytes`: of the dense model file. Errors:
-/// Error(io); Error(data) when it is not such a description, or one of a file of another size.
+/// Reads the weights in a layout file, in file order. `bytes`: size of the dense model file. Errors: Error(io);
+/// Error(data) if `layout` is not a layout file, or describes a dense file of another size.
 std::vector<SavedWeight> weights_in_layout(const fs::path& layout, size_t bytes);
 
 }  // namespace hctr

@@ -32,7 +32,7 @@ const Json::Array& needed_list(const Json& json, const char* name) {
   return *values;
 }
 
-/// "60" of "..._60.model"; empty for other names.
+/// The digits of the iteration in a file name: "60" in "..._60.model". Empty for other names.
 std::string_view iteration_digits(std::string_view name) {
   constexpr std::string_view kEnding = ".model";
   if (!name.ends_with(kEnding)) return {};
@@ -43,8 +43,8 @@ std::string_view iteration_digits(std::string_view name) {
   return digits.find_first_not_of("0123456789") == digits.npos ? digits : std::string_view();
 }
 
-/// The prefixes that a model file of this name may have: where digits stand before "_sparse_", each of them may be the
-/// first of the table's number.
+/// The possible prefixes of a model file's name. Digits before "_sparse_" may belong to the prefix or to the table's
+/// index, so each split is a candidate.
 std::vector<std::string> possible_prefixes(const std::string& file) {
   const std::string_view digits = iteration_digits(file);
   if (digits.empty()) return {};
@@ -105,7 +105,7 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
 }  // namespace
 
 std::string ModelManifest::name_of(const fs::path& file) const {
-  const std::string whole = (file / "").parent_path().string();  // a folder may be named with a slash at its end
+  const std::string whole = (file / "").parent_path().string();  // strips a trailing slash of a folder's path
   return whole.starts_with(prefix) ? whole.substr(prefix.size()) : "";
 }
 

@@ -1,4 +1,4 @@
-// The manifest of a set of model files, <prefix>_model_<iteration>.json: which files belong together, and their
+// The manifest of a set of model files, <prefix>_model_<iteration>.json: lists the files of one model with their
 // checksums (hctr/formats.h).
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace hctr {
 
-/// A manifest's entry for a table. The number in its file names is its index in the list.
+/// A table in the manifest. Its index in the list is the number in the table's file names.
 struct SavedTable {
   std::string name;
   int64_t dim = 0;
-  bool by_slot = false;  ///< rows belong to slot and key
+  bool by_slot = false;  ///< rows are identified by slot and key
 };
 
-/// The tables in the manifest of a delta.
+/// The part of a manifest that only deltas have.
 struct SavedDelta {
-  int64_t base = 0;   ///< the iteration of the earlier model, full or a delta, whose changes this has
-  int key_bytes = 8;  ///< bytes of a key in row files of version 2
+  int64_t base = 0;   ///< iteration of the previous model (full or delta) on which this delta is based
+  int key_bytes = 8;  ///< bytes per key in row files of format v2
   struct Table {
     int64_t rows = 0;     ///< rows of the whole table at this iteration
-    int64_t changed = 0;  ///< rows in the delta's file, new ones included
+    int64_t changed = 0;  ///< rows in the delta's file, including new rows
     int64_t removed = 0;
   };
   std::vector<Table> tables{};
@@ -36,40 +36,41 @@ struct SavedDelta {
 
 struct ModelManifest {
   struct Member {
-    std::string name;  ///< the name after the prefix, as "_dense_60.model"
+    std::string name;  ///< file name without the prefix, such as "_dense_60.model"
     FileChecksum checksum;
   };
 
-  std::string run;           ///< the id of the run; empty if a program without one has saved the set
-  std::string run_folder{};  ///< the folder's name; empty: unknown
-  int64_t iteration = 0;     ///< finished updates, skipped ones included
-  int64_t updates = 0;       ///< t of Adam
-  Json config{}, data{};     ///< the config with every default filled in; the fingerprint of the training data
+  std::string run;           ///< id of the run; empty if another program saved the model
+  std::string run_folder{};  ///< name of the run's folder; empty: unknown
+  int64_t iteration = 0;     ///< finished updates, including skipped ones
+  int64_t updates = 0;       ///< number of updates, t in Adam
+  Json config{}, data{};     ///< config with all defaults filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
-  std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns in the model's training
-  std::optional<SavedDelta> delta{};           ///< none: the model is whole
+  std::vector<ColumnStatistics> statistics{};  ///< statistics of dense columns used in training
+  std::optional<SavedDelta> delta{};           ///< set for a delta; empty for a full model
   std::vector<Member> members{};
-  fs::path path{};       ///< where it was read
-  std::string prefix{};  ///< prefix of the set next to it
+  fs::path path{};       ///< path from which the manifest was read
+  std::string prefix{};  ///< path prefix of the model files that belong to the manifest
 
-  /// The name of a file of the set; empty for one that does not start with the prefix.
+  /// The name of a model file without the prefix; empty if the path does not start with the prefix.
   std::string name_of(const fs::path&) const;
-  /// The table of "<k>_sparse_60.model" or "<k>_opt_sparse_60.model"; null for other files.
+  /// The table of a file "<k>_sparse_60.model" or "<k>_opt_sparse_60.model"; null for other files.
   const SavedTable* table_of(std::string_view name) const;
-  /// Reads a member and all that belong to it: "_dense_60.model" and "_dense_60.model.layout.json". Errors: Error(io)
-  /// naming the one that is missing; Error(data) naming the one whose size or checksum is not that of the manifest.
+  /// Verifies the checksum of a file and of all files whose names extend it: "_dense_60.model" and
+  /// "_dense_60.model.layout.json". Errors: Error(io) naming a missing file; Error(data) naming a file with another
+  /// size or checksum.
   void verify(std::string_view name) const;
 };
 
-/// Writes the manifest of all other files of the set into one of its files, and completes all of them. Members are
-/// those files; path is not read. Errors: Error(io).
+/// Completes all other files of the set and writes a manifest of them to `to`. Sets the manifest's members from these
+/// files; ignores its path. Errors: Error(io).
 void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 
-/// The manifest next to a model file, or folder, with a name as it was saved or with another prefix; nothing where
-/// there is none. Errors: Error(io); Error(data) naming a manifest that is damaged, or does not list the file.
+/// The manifest next to a model file or folder. The file may have been renamed with another prefix. Empty if there is
+/// no manifest. Errors: Error(io); Error(data) naming a manifest that is damaged or does not list the file.
 std::optional<ModelManifest> manifest_of(const fs::path& model_file);
 
-/// The manifest in the folder of a delta. Errors: Error(io), Error(data) where it is none or is damaged.
+/// The manifest in the folder of a delta. Errors: Error(io), Error(data) if the manifest is missing or damaged.
 ModelManifest delta_manifest(const fs::path& folder);
 
 }  // namespace hctr

@@ -1,5 +1,5 @@
-// The optimizer states of a table in a file next to its rows, as HugeCTR 3.0 lays them out (hctr/formats.h): for each
-// state the numbers of all rows, in the order of the file of rows.
+// The file with the optimizer states of a table, in HugeCTR 3.0's layout (hctr/formats.h): for each state the values of
+// all rows, in the order of the file of rows.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace hctr {
 
-/// Errors of all members: Error(io); Error(data) when a state holds a number that is not finite.
+/// Writes optimizer states. Errors of all members: Error(io); Error(data) if a state is not finite.
 class OptStatesWriter {
  public:
-  /// For a table of `rows` rows. The set outlives the writer.
+  /// `rows`: number of rows of the table. The set must outlive the writer.
   OptStatesWriter(FileSet& set, const fs::path& path, const TableSpec& spec, int64_t rows);
   void add(const RowBlock&);
-  /// After the last block. Errors: Error(bug) if there were other than `rows` rows.
+  /// Completes the file after the last block. Errors: Error(bug) if the number of added rows is not `rows`.
   void finish();
 
  private:
@@ -26,17 +26,16 @@ class OptStatesWriter {
   int64_t states_, dim_, rows_, done_ = 0;
 };
 
-/// Numbers of 4 bytes; or, as HugeCTR writes them in mixed precision, of 2. Errors of all members: Error(io);
+/// Reads optimizer states in f32, or in f16 as HugeCTR writes with mixed precision. Errors of all members: Error(io);
 /// Error(data) naming the file.
 class OptStatesReader {
  public:
-  /// `rows`: of `model_file`, the file that the states belong to. Error(data) when the size is not that of their
-  /// states.
+  /// `rows`: number of rows in `model_file`, the file of rows to which the states belong. Errors: Error(data) if the
+  /// file size does not match.
   OptStatesReader(const fs::path& path, const TableSpec& spec, int64_t rows, const fs::path& model_file);
 
-  /// Reads the states of the next rows and sets them in the block. Error(data) when the rows are not in saved order, by
-  /// (slot, key): files of states do not record which row a state belongs to. The block's pointers are valid until the
-  /// next call.
+  /// Reads the states of the next rows and sets them in the block; the block's pointers are valid until the next call.
+  /// Errors: Error(data) if the rows are not sorted by (slot, key), because a file of states does not record the keys.
   void add_to(RowBlock&, std::span<const uint64_t> slots);
 
  private:

@@ -31,14 +31,14 @@ void read_exactly(std::FILE* file, void* to, size_t bytes, const fs::path& path)
                             "': ", std::ferror(file) ? std::strerror(errno) : "it was truncated while being read"));
 }
 
-/// An unsigned number of 4 or 8 bytes.
+/// Loads an unsigned integer of 4 or 8 bytes.
 uint64_t number_at(const std::byte* at, int bytes) {
   uint64_t number = 0;
   std::memcpy(&number, at, static_cast<size_t>(bytes));
   return number;
 }
 
-/// Calls sink(rows) for the whole file, block by block.
+/// Calls sink(rows) for all rows of the file, in blocks.
 template <class Take>
 void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows, Take&& sink) {
   const File file = open_to_read(path, kModelFile);
@@ -62,7 +62,7 @@ void read_blocks(const fs::path& path, const SparseLayout& layout, int64_t rows,
 }
 
 int64_t file_bytes(const fs::path& path) {
-  open_to_read(path, kModelFile);  // throws if it cannot be opened
+  open_to_read(path, kModelFile);  // throws a descriptive error if the file cannot be opened
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
   if (error) throw Error(Kind::io, cat("cannot read ", kModelFile, " '", path.string(), "': ", error.message()));
@@ -79,7 +79,7 @@ void import(Table& table, const SparseOrigin& from, const SparseRows& rows, OptS
   std::vector<int32_t> last_steps;
   if (states) {
     states->add_to(block, rows.slots);
-    // last steps for lazy updates: none is missing
+    // lazy updates compute the missed steps from last_steps; here none were missed
     last_steps.assign(rows.keys.size(), static_cast<int32_t>(from.updates));
     block.last_steps = last_steps;
   }
@@ -87,7 +87,7 @@ void import(Table& table, const SparseOrigin& from, const SparseRows& rows, OptS
              [&] { table.import_rows(block); });
 }
 
-/// A folder of version 3.1: one file for each of keys, slot ids and vectors.
+/// Reads a folder of HugeCTR 3.1: one file each for keys, slot ids and vectors.
 int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
                     const std::function<void(const SparseRows&)>& sink) {
   const int64_t dim = shape.dim;
@@ -121,7 +121,8 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
 
 bool fits_u32(int64_t key) { return key >= 0 && key <= std::numeric_limits<uint32_t>::max(); }
 
-/// Whether a quarter of the first rows of a file, or more, have something in this layout.
+/// Whether at least a quarter of the first rows have a property in this layout. `count`: returns the number of rows
+/// with the property.
 bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t bytes,
                   const std::function<int64_t(const SparseRows&)>& count) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
@@ -130,9 +131,9 @@ bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t byte
   return found * 4 >= rows;
 }
 
-/// Whether the keys of a file whose size fits both have 4 bytes, by its first rows. Floats of a vector that are read as
-/// part of a key often make it negative, but keys may be negative: then parts of keys that are read as floats are
-/// often of a size that no vector has.
+/// Guesses from the first rows whether keys have 4 bytes, if the file size fits 4 and 8. In a wrong 8-byte layout,
+/// vector elements become part of the keys, and many keys are negative. Valid keys may be negative, too. In a wrong
+/// 4-byte layout, halves of keys become vector elements, and many have implausible magnitudes.
 bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLayout& narrow, int64_t bytes) {
   const auto negative = [](const SparseRows& some) {
     return std::count_if(some.keys.begin(), some.keys.end(), [](int64_t key) { return key < 0; });
@@ -147,18 +148,18 @@ bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLa
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
                   const std::function<void(const SparseRows&)>& sink, const Log& log) {
   const int64_t bytes = file_bytes(path);
-  if (bytes == 0) {  // a table without rows is saved as an empty file
+  if (bytes == 0) {  // an empty file: a table without rows
     log.info("note: ", kModelFile, " '", path.string(), "' has no rows");
     return 0;
   }
   const auto slots = static_cast<uint64_t>(shape.slots);
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
   const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
-                    bytes % known[1].row_bytes() == 0;  // slot ids decide, if there are any
+                    bytes % known[1].row_bytes() == 0;  // if there are slot ids, they determine the layout
   if (both && shape.key_bytes == 0 && seems_narrow(path, known[0], known[1], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
-    // 4-byte slot ids that are all 0 may be the upper halves of 8-byte keys: the whole file is searched for a nonzero
-    // one.
+    // If all 4-byte slot ids are 0, they may be the upper halves of 8-byte keys. So the whole file is searched for a
+    // nonzero slot id.
     const bool short_ids = candidate.slot_bytes == 4 && slots > 1;
     const int64_t all = bytes / candidate.row_bytes();
     bool fit = true, other_than_0 = !short_ids;
@@ -191,9 +192,9 @@ std::vector<SparseLayout> known_layouts(bool with_slot, int64_t dim, int key_byt
   return known;
 }
 
-/// Whether a file whose size fits rows without slot ids has slot ids nevertheless: a size may fit by accident, valid
-/// slot ids in every row do not. (The oldest 4-byte layout with slot ids is as long as one without, and cannot be
-/// distinguished.)
+/// Whether the file has slot ids although its size fits rows without slot ids. The size may fit by accident, but slot
+/// ids that are valid in all rows are no accident. (The oldest layout has 4-byte keys and 4-byte slot ids. Its rows are
+/// as long as rows with 8-byte keys, so it cannot be detected.)
 bool holds_slot_ids(int64_t bytes, const SparseLayout& without,
                     const std::function<bool(const SparseLayout&)>& slot_ids_fit) {
   const auto others = known_layouts(true, without.dim, without.key_bytes);
@@ -255,7 +256,7 @@ void save_sparse(FileSet& set, Table& table, const SparseTarget& to) {
     else
       set.remove(stats_path);
   });
-  // Other ranks take part in the export to its end, so an error must not abort it.
+  // export_rows() is collective: an error on this rank must not abort it.
   table.export_rows(!to.states.empty(), [&](const RowBlock& block) {
     unless_failed([&] {
       rows->add(block);
@@ -278,7 +279,7 @@ int64_t read_sparse(const fs::path& path, const SparseFileShape& shape,
 
 namespace {
 
-/// `in_model`: rows of the model file.
+/// `in_model`: number of rows in the model file.
 template <class Table>
 void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   const int64_t rows = table.rows();
@@ -290,7 +291,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
   };
   const auto import_block = [&](const AccessStatsHead& head, std::span<const formats::RowAccess> stats) {
     check(head);
-    // A row whose last step is not known counts as seen in the last step, so that it is not the first to be removed.
+    // Rows without a recorded step count as seen in the last step, so that they are not evicted first.
     const auto unknown = static_cast<uint32_t>(std::max<int64_t>(head.steps - 1, 0));
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
@@ -318,7 +319,7 @@ void load_access_stats(const fs::path& path, Table& table, int64_t in_model) {
 
 struct Loaded {
   int64_t rows = 0;
-  bool wide_keys = false;  ///< a key does not fit 4 bytes
+  bool wide_keys = false;  ///< some key does not fit 4 bytes
 };
 
 template <class Table>
@@ -327,7 +328,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
   const TableSpec& spec = table.spec();
   const SparseFileShape shape{spec.identity_by_slot, spec.dim, spec.slots, from.key_bytes};
   std::optional<OptStatesReader> states;
-  const auto open_states = [&](int64_t rows) {  // the number of rows is known once the layout is
+  const auto open_states = [&](int64_t rows) {  // the number of rows is known only after the layout is detected
     if (!from.states.empty() && !states) states.emplace(from.states, spec, rows, path);
   };
   const auto twice = [&](int64_t rows, int64_t different) {
@@ -335,7 +336,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
                  cat(kModelFile, " '", path.string(), "' has ", rows, " rows of ", different, " different keys"));
   };
   bool wide_keys = false;
-  int64_t before = 0;  // rows of the parts before
+  int64_t before = 0;  // number of rows before this part
   const auto load = [&](const SparseRows& part) {
     if (const int64_t at = find_not_finite(part.vectors); at >= 0)
       throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': element ", at % spec.dim, " of row ",
@@ -362,9 +363,10 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
     for (size_t i = 0; i < part.keys.size(); ++i) {
       const int64_t slot = part.slots.empty() ? 0
                                               : static_cast<int64_t>(part.slots[i]) *
-                                                    spec.direct.pieces;  // where rows are cut, their first piece
+                                                    // index of the slot's first piece, for column-sharded rows
+                                                    spec.direct.pieces;
       const auto row = static_cast<size_t>(index.row(part.keys[i], static_cast<int32_t>(slot)));
-      if (row == 0) continue;  // owned by another rank
+      if (row == 0) continue;  // another rank owns the row
       repeated += loaded[row];
       loaded[row] = true;
     }

@@ -1,4 +1,4 @@
-// Writes the rows of a table to model files, in the layouts of HugeCTR (hctr/formats.h).
+// Writes the rows of a table to model files in HugeCTR's layouts (hctr/formats.h).
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace hctr {
 
-/// Errors of all members: Error(io); Error(data) when a row holds a number that is not finite, or a key that does not
-/// fit.
+/// Writes rows in blocks. Errors of all members: Error(io); Error(data) for an element that is not finite, or a key
+/// that exceeds its width.
 class SparseWriter {
  public:
-  /// `path`: of the file, or of the folder. `key_bytes`: 8, or 4; of format v2. The set outlives the writer. Only name,
-  /// dim and identity of `spec` are used.
+  /// `path`: the file (v2) or the folder (v3). `key_bytes`: 8 or 4, for v2. The set must outlive the writer. Of `spec`,
+  /// only name, dim and identity are used.
   SparseWriter(FileSet& set, const fs::path& path, const TableSpec& spec, ModelFormat, int key_bytes);
-  /// Blocks in the order of the file; optimizer states are not read.
+  /// Adds a block of rows; blocks are in file order. Optimizer states in the block are ignored.
   void add(const RowBlock&);
-  /// After the last block.
+  /// Completes the files after the last block.
   void finish();
 
  private:

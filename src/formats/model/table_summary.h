@@ -1,4 +1,4 @@
-// A summary of a saved table for people: rows per slot, norms, the largest rows.
+// Summarizes a saved table for display: rows per slot, vector norms, rows with the largest norms.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace hctr {
 
 class TableSummary {
  public:
-  /// `top`: how many of the largest rows to keep.
+  /// `top`: number of rows with the largest norms to keep.
   TableSummary(int64_t dim, int64_t top) : dim_(dim), top_(top) {}
   void add(const SparseRows&);
 
@@ -20,7 +20,7 @@ class TableSummary {
     uint64_t slot;
     double norm;  ///< Euclidean
   };
-  /// Norms from 2^e up to 2^(e+1).
+  /// A histogram bin of norms in [2^exponent, 2^(exponent + 1)).
   struct Bin {
     int exponent;
     int64_t rows;
@@ -34,22 +34,22 @@ class TableSummary {
   double mean_norm() const;
   double smallest_norm() const { return smallest_norm_; }
   double largest_norm() const { return largest_norm_; }
-  /// The median norm, to 1 %.
+  /// The median norm, accurate to 1 %.
   double median_norm() const;
   std::vector<Bin> histogram() const;
   const std::map<uint64_t, int64_t>& rows_per_slot() const { return per_slot_; }
-  /// The largest first; equal norms by slot and key.
+  /// Rows with the largest norms in descending order; ties by slot and key.
   std::vector<Row> largest() const;
 
  private:
-  static constexpr int kFine = 64;  // bins per power of two
+  static constexpr int kFine = 64;  // histogram bins per power of two
   int64_t dim_, top_;
   int64_t rows_ = 0, zeros_ = 0, not_finite_ = 0;
   int64_t smallest_key_ = INT64_MAX, largest_key_ = INT64_MIN;
   double sum_ = 0, smallest_norm_ = 0, largest_norm_ = 0;
-  std::map<int, int64_t> fine_;  // floor(kFine * log2 norm) -> rows
+  std::map<int, int64_t> fine_;  // floor(kFine * log2(norm)) -> number of rows
   std::map<uint64_t, int64_t> per_slot_;
-  std::vector<Row> largest_;  // a heap, the smallest at its front
+  std::vector<Row> largest_;  // a heap; the front has the smallest norm
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// Moves keys of records with one key in each slot from record order into slot order, and collects facts about them.
+// Transposes keys of records with one key per slot into slot-major order, and collects facts about the keys.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace hctr {
 
-/// Facts about the placed slots.
+/// Facts about the transposed slots.
 struct SlotsSeen {
-  uint32_t not_one = 0;  ///< not 0: a slot had another number of keys than one
-  uint32_t high = 0;     ///< not 0: a key does not fit 32 bits
+  uint32_t not_one = 0;  ///< nonzero if some slot does not have exactly one key
+  uint32_t high = 0;     ///< nonzero if some key exceeds 32 bits
   bool all_one() const { return not_one == 0; }
 };
 
-/// The keys of a block, as Out.
+/// The key array of a block, with elements of type Out.
 template <class Out>
 class KeyColumns {
  public:
@@ -37,14 +37,15 @@ class KeyColumns {
       return block_.keys.data();
   }
 
-  /// `slots` slots of each record, which begin at `from` and are `stride` bytes apart. The key of slot s of from[i]
-  /// becomes keys()[at + s * rows + i]. Reads up to 4 bytes past the last slot.
+  /// Transposes `slots` slots of each record. `from`: address of the first slot in each record; `stride`: bytes from
+  /// slot to slot. The key of slot s in from[i] is written to keys()[at + s * rows + i]. Reads up to 4 bytes past the
+  /// last slot.
   template <class Key>
   void transpose(std::span<const std::byte* const> from, int64_t slots, size_t stride, int64_t at,
                  SlotsSeen& seen) const {
     Out* const to = keys() + at;
     size_t i = 0;
-    Words4 any = {}, differ = {};  // bits over each four bytes of a slot: of all, and of all counts
+    Words4 any = {}, differ = {};  // any: bitwise OR of all words of all slots; differ: of (count ^ 1)
     for (; i + 4 <= from.size(); i += 4) {
       const std::byte *a = from[i], *b = from[i + 1], *c = from[i + 2], *d = from[i + 3];
       Out* column = to + i;
@@ -52,7 +53,7 @@ class KeyColumns {
         const Words4 va = load_slot<Key>(a), vb = load_slot<Key>(b), vc = load_slot<Key>(c), vd = load_slot<Key>(d);
         a += stride, b += stride, c += stride, d += stride;
         any |= va | vb | vc | vd;
-        // [count a, count b, low a, low b], and of c and d.
+        // ab = [count a, count b, low a, low b]; cd likewise for records c and d.
         const Words4 ab = __builtin_shufflevector(va, vb, 0, 4, 1, 5), cd = __builtin_shufflevector(vc, vd, 0, 4, 1, 5);
         differ |= __builtin_shufflevector(ab, cd, 0, 1, 4, 5) ^ 1u;
         if constexpr (sizeof(Out) == 4) {
@@ -81,7 +82,7 @@ class KeyColumns {
   }
 
  private:
-  /// [count, low, high, whatever follows], or [count, key, 0, 0].
+  /// Loads a slot as [count, low, high, any bytes] for 8-byte keys, [count, key, 0, 0] for 4-byte keys.
   template <class Key>
   static Words4 load_slot(const std::byte* p) {
     if constexpr (sizeof(Key) == 8) return load_vector<Words4>(p);

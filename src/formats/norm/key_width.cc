@@ -7,14 +7,14 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kFirstLook = 64 << 10;  // decides nearly every file
-constexpr size_t kLastLook = 64 << 20;   // a file that still fits both widths has few records
+constexpr size_t kFirstLook = 64 << 10;  // bytes to examine first; enough for nearly every file
+constexpr size_t kLastLook = 64 << 20;   // maximum bytes to examine; files that still fit both widths are rare
 
-/// How far one reading of the bytes got.
+/// The result of reading records with one key width.
 struct Reading {
-  int64_t records = 0;  ///< whole records that made sense
-  bool alive = true;    ///< every record so far made sense
-  bool keys = false;    ///< met at least one key: without, both readings are the same
+  int64_t records = 0;  ///< number of valid records
+  bool alive = true;    ///< no invalid record so far
+  bool keys = false;    ///< some record has a key; without keys both widths read alike
   std::string problem{};
 };
 
@@ -23,7 +23,7 @@ void die(Reading& reading, std::string problem) {
   reading.problem = cat("record ", reading.records + 1, ": ", problem);
 }
 
-/// Limits so wide that they only catch garbage: for data whose true counts exceed the declared ones.
+/// Widens the limits so that only garbage exceeds them, because true key counts may exceed the declared limits.
 RecordShape loose(RecordShape shape) {
   for (RecordShape::Input& input : shape.inputs) {
     input.max_nnz = std::max<int64_t>(input.max_nnz, 1 << 16);
@@ -33,7 +33,8 @@ RecordShape loose(RecordShape shape) {
   return shape;
 }
 
-/// `bytes` starts at the first record's block; `whole`: it goes up to the end of the file.
+/// Reads records with one key width. `bytes`: starts at the first record's block. `whole`: `bytes` extends to the end
+/// of the file.
 Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, const std::vector<std::byte>& bytes,
                 bool whole) {
   Reading reading;
@@ -85,8 +86,8 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   const int wanted = asked == KeyWidth::u32 ? 4 : asked == KeyWidth::i64 ? 8 : 0;
   if (info.header.number_of_records == 0 || info.header.slot_num == 0) return wanted ? wanted : 8;
 
-  // A framed record has its length, so loose limits are enough to distinguish the widths; without frames it takes the
-  // strict ones.
+  // Framed records store their length, so wide limits suffice to distinguish the widths. Records without frames need
+  // the strict limits.
   const RecordShape wide = loose(info.shape), &strict = info.check == Check::sum ? wide : info.shape;
   const auto follow = static_cast<size_t>(info.bytes - info.first_block);
   Readings near;
@@ -108,7 +109,7 @@ int detect_key_bytes(const NormInfo& info, KeyWidth asked) {
   if (near.decided())
     found = near.winner();
   else if (near.as4.alive && !near.as4.keys && !near.as8.keys)
-    found = wanted ? wanted : 8;  // no keys: both are right
+    found = wanted ? wanted : 8;  // no keys: both widths are valid
   else if (!near.as4.alive && near.as4.records != near.as8.records)
     found = near.as4.records > near.as8.records ? 4 : 8;
 

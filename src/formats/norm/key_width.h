@@ -1,12 +1,13 @@
-// Finds the width of a Norm file's keys by reading its records with both: the wrong width soon makes no sense.
+// Detects the key width of a Norm file by reading its records with both widths. The wrong width soon yields invalid
+// records.
 #pragma once
 
 #include "formats/norm/norm_header.h"
 
 namespace hctr {
 
-/// 4 or 8. `asked` decides where the file fits both. Errors: Error(data) when the file clearly has the other width, or
-/// fits neither.
+/// Returns 4 or 8. `asked`: the width to use if the file fits both. Errors: Error(data) if the file clearly has the
+/// other width, or fits neither.
 int detect_key_bytes(const NormInfo&, KeyWidth asked);
 
 }  // namespace hctr

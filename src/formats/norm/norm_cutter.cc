@@ -12,16 +12,16 @@ namespace hctr {
 namespace {
 
 constexpr size_t kTail =
-    4 << 10;  // bytes read beyond a range for the record that crosses its end; a longer record takes more
-constexpr size_t kMostBytes = 1 << 30;  // maximum of a range and its tail: offsets in it have 32 bits
+    4 << 10;  // bytes to read past a range for the record that crosses its end; longer records need more
+constexpr size_t kMostBytes = 1 << 30;  // maximum bytes of a range and its tail, because offsets within it have 32 bits
 constexpr size_t kPage = 4096;
 
-/// A range of bytes for a parser to read. Dropping its promise makes the ranges after it fail.
+/// A byte range for one parser. Destroying the promise `after` without a value makes all later ranges fail.
 struct ByteRange {
   std::shared_ptr<const ByteFile> file;
-  int64_t begin, end;                // bytes of the file; the same: the file's end
-  std::future<FilePosition> before;  // where the records before it end
-  std::promise<FilePosition> after;  // where its own do
+  int64_t begin, end;                // byte range in the file; empty at the end of the file
+  std::future<FilePosition> before;  // end of the preceding range's last record
+  std::promise<FilePosition> after;  // end of this range's last record
 };
 
 [[noreturn]] void fail(const NormInfo& info, const FilePosition& at, const std::string& problem) {
@@ -47,8 +47,8 @@ void check_end(const NormInfo& info, const FilePosition& end) {
                     end.offset, ", but the file has ", info.bytes, " bytes"));
 }
 
-/// The bytes of a range, and as many after it as needed. In the buffer they have the page offset of the file, so that
-/// the system copies them as whole pages: nearly twice as fast.
+/// The bytes of a range and of the record that crosses its end. The buffer has the same page offset as the file, so
+/// that the kernel copies whole pages: nearly twice as fast.
 class RangeBytes {
  public:
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)
@@ -58,11 +58,11 @@ class RangeBytes {
     lead_ = (static_cast<size_t>(range.begin) - reinterpret_cast<uintptr_t>(buffer_.data())) % kPage;
     read_up_to(size);
   }
-  /// Bytes of the buffer in front of those of the range.
+  /// Number of buffer bytes before the range.
   size_t lead() const { return lead_; }
-  /// The buffer up to the last byte that was read.
+  /// The buffer, up to the last byte read.
   std::span<const std::byte> buffer() const { return {buffer_.data(), lead_ + used_}; }
-  /// Doubles what was read. False at the end of the file.
+  /// Doubles the number of bytes read. Returns false at the end of the file.
   bool more() { return used_ < most_ && read_up_to(2 * used_); }
 
  private:
@@ -118,7 +118,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
   RangeBytes read(info, range, chunk.buffer);
   const size_t lead = read.lead(), stop = lead + static_cast<size_t>(range.end - range.begin);
   chunk.begins.clear();
-  // if the range before is done, nothing need be guessed
+  // no guess is needed if the preceding range is finished
   if (range.before.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
     if (const auto guess = guess_record(info, read.buffer().subspan(lead), range.begin)) {
       chunk.begins.assign(1, static_cast<uint32_t>(lead) + *guess);
@@ -126,8 +126,7 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
     }
   const FilePosition begin = wait_for(info, range);
   const int64_t most = info.header.number_of_records - begin.record;
-  if (begin.offset < range.begin || begin.offset >= range.end ||
-      most == 0) {  // the last record was before, or reaches past all of this
+  if (begin.offset < range.begin || begin.offset >= range.end || most == 0) {  // no record starts in this range
     range.after.set_value(begin);
     chunk.begins.assign(1, 0);
     return found(begin, 0);

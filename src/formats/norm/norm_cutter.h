@@ -1,6 +1,6 @@
-// Cuts a Norm file for many threads. The cutter computes ranges of bytes. The thread that parses a range guesses
-// where its first record begins; the thread of the previous range confirms or corrects that. The guess is nearly always
-// right, and threads then do not wait for each other.
+// Cuts a Norm file into byte ranges for concurrent parsing. The thread that parses a range guesses the start of its
+// first record; the thread of the preceding range confirms or corrects the guess. Guesses are nearly always right, so
+// threads rarely wait for each other.
 #pragma once
 
 #include <future>
@@ -12,29 +12,29 @@
 
 namespace hctr {
 
-/// One file from `from` on. A chunk is a range of bytes, and holds the records that begin in it: perhaps none, where
-/// records are longer. The last chunk is the empty range at the end of the file, where find_norm_records() checks that
-/// the records end there.
+/// Cuts one file, starting at `from`. A chunk is a byte range and contains the records that start in the range; long
+/// records may leave a range without any. The last chunk is an empty range at the end of the file, in which
+/// find_norm_records() checks that the last record ends there.
 class NormCutter : public Cutter {
  public:
-  /// `range`: bytes of a chunk; ranges begin at multiples of it.
+  /// `range`: bytes per chunk. Chunks start at multiples of `range`.
   NormCutter(std::shared_ptr<const NormInfo>, FilePosition from,
-             int64_t range = 512 << 10);  // fits the second-level cache together with the parsed samples
+             int64_t range = 512 << 10);  // fits the L2 cache together with the parsed samples
   bool next(Chunk& chunk) override;
   std::optional<int64_t> consumed() const override { return at_; }
 
  private:
   std::shared_ptr<const NormInfo> info_;
   std::shared_ptr<const ByteFile> file_;
-  std::future<FilePosition> before_;  // where the records of the chunk cut last end
+  std::future<FilePosition> before_;  // end of the last cut chunk's records
   int64_t at_, range_;
   bool ended_ = false;
 };
 
-/// Reads the chunk that NormCutter cut and finds its records: sets begin, records, bytes, buffer and begins. Waits
-/// until the previous chunk has found its own, so each chunk needs a thread of its own, or chunks are read in order.
-/// Once for each chunk. Errors: Error(data) naming file, record and offset: cut off, framing that makes no sense, more
-/// bytes than records; EarlierChunkFailed.
+/// Reads a chunk from NormCutter and finds its records: sets begin, records, bytes, buffer and begins. Call once per
+/// chunk. Blocks until the preceding chunk's records are found, so chunks must be processed concurrently or in order.
+/// Errors: Error(data) naming file, record and offset for a truncated file, an invalid frame, or bytes after the last
+/// record; EarlierChunkFailed.
 void find_norm_records(const NormInfo&, Chunk& chunk);
 
 }  // namespace hctr

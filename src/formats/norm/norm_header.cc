@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kHeaderBytes = sizeof(formats::NormHeader);
 constexpr size_t kFramedBytes = formats::kFrameLengthBytes + kHeaderBytes + formats::kFrameSumBytes;
 
-/// Label and dense and slots of the header against the config.
+/// Compares the header's numbers of labels, dense values and slots with the config.
 void check_dimensions(const NormInfo& info, const RecordShape& shape) {
   const auto compare = [&](const char* field, int64_t in_file, int64_t wanted, const char* hint) {
     if (in_file != wanted)

@@ -1,4 +1,5 @@
-// The start of a Norm file: header, framing, and the width of its keys, which only the records show.
+// Reads the start of a Norm file: header and framing. The header does not record the key width, which is detected from
+// the records.
 #pragma once
 
 #include <memory>
@@ -11,32 +12,34 @@
 
 namespace hctr {
 
-/// A Norm reader's requirements on each file.
+/// What a config requires of each Norm file.
 struct NormDemands {
   RecordShape shape;
-  std::optional<Check> check;             ///< must agree with the files where given
-  KeyWidth key_width = KeyWidth::detect;  ///< must agree with the files where they show it
+  std::optional<Check> check;  ///< if set, files must agree
+  /// the width that files must have, and the choice if their records fit both; detect: any width
+  KeyWidth key_width = KeyWidth::detect;
 };
 NormDemands norm_demands(const DataSection&, KeyWidth);
 
-/// One file, understood.
+/// The properties of one Norm file.
 struct NormInfo {
   fs::path path;
   int64_t bytes = 0;
   formats::NormHeader header;
   Check check = Check::none;
   int64_t first_block = 0;  ///< offset of the first record's block
-  int key_bytes = 4;        ///< filled by detect_key_bytes()
+  int key_bytes = 4;        ///< set by detect_key_bytes()
   RecordShape shape;
   NormSizes sizes;
 };
 
-/// Reads and checks the header. Leaves key_bytes and sizes alone.
-/// Errors: Error(data) naming the file and both values where the header and the demands disagree.
+/// Reads and checks the header. Does not set key_bytes and sizes. Errors: Error(data) naming the file and both values
+/// if the header contradicts the demands.
 NormInfo read_norm_header(const fs::path&, const NormDemands&);
 
-/// Reads the header and finds the key width: 4 or 8. Errors: as above, and Error(data) when the file fits
-/// neither width, both (then the message says how to choose), or only the one that was not asked for.
+/// Reads the header and detects the key width, 4 or 8. Errors: those of read_norm_header(); Error(data) if the file
+/// fits neither width, fits both and none was requested (the message says how to choose), or only fits the width that
+/// was not requested.
 NormInfo read_norm_info(const fs::path&, const NormDemands&);
 
 }  // namespace hctr

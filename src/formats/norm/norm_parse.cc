@@ -1,4 +1,4 @@
-// Checks sums and limits record by record, then transposes keys from record order into slot order.
+// Checks checksums and limits record by record, then transposes keys from record order to slot order.
 #include <algorithm>
 
 #include "core/base/expect.h"
@@ -21,7 +21,7 @@ void load_floats(const std::byte* from, int64_t count, float* to) {
 
 /// The index of the first of `count` floats that is NaN or infinite, or -1.
 int64_t find_not_finite(const std::byte* floats, int64_t count) {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity
+  constexpr uint32_t kExponent = 0x7f800000;  // exponent bits, all set in NaN and infinity
   bool found = false;
   for (int64_t i = 0; i < count; ++i) found |= (load<uint32_t>(floats + i * 4) & kExponent) == kExponent;
   for (int64_t i = 0; found && i < count; ++i)
@@ -29,8 +29,8 @@ int64_t find_not_finite(const std::byte* floats, int64_t count) {
   return -1;
 }
 
-/// The keys and offsets of slots [first, first + input.slots), which begin with the key at `at`. Returns the end of the
-/// keys. All slots have one key: transposed as place_one_hot() does.
+/// Transposes the keys of an input with one key per slot, like place_one_hot(), and sets the offsets. `at`: index of
+/// the first key. Returns the index after the last key.
 template <class Key>
 int32_t place_ones(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, size_t stride, int32_t at,
                    SampleBlock& block) {
@@ -50,7 +50,7 @@ int32_t place_ones(const ParseScratch& scratch, size_t input, int64_t first, int
   return at + static_cast<int32_t>(slots * n);
 }
 
-/// The same for slots with any number of keys.
+/// Like place_ones(), for slots with any number of keys.
 template <class Key>
 int32_t place_input(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, int64_t all_slots,
                     int32_t at, SampleBlock& block) {
@@ -87,7 +87,7 @@ void place_bags(const ParseScratch& scratch, const NormInfo& info, SampleBlock& 
   block.offsets[static_cast<size_t>(first * block.rows)] = at;
 }
 
-/// Where the inputs of a record with one key in each slot begin.
+/// Sets the start address of each input in a record with one key per slot.
 void place_inputs(const std::byte* slots, const NormInfo& info, const std::byte** inputs) {
   for (const RecordShape::Input& input : info.shape.inputs) {
     *inputs++ = slots;
@@ -99,13 +99,13 @@ int64_t offset_of(const Chunk& chunk, int64_t record) {
   return chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0];
 }
 
-/// "'a.data': record 7 of 100, at byte 64: ..."
+/// The message "'a.data': record 7 of 100, at byte 64: ...".
 std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
   return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ",
              info.header.number_of_records, ", at byte ", offset_of(chunk, record), ": ", problem);
 }
 
-/// Adds a record, the `rows`-th, to the skipped ones.
+/// Adds a skipped record to `bad`. `rows`: number of good rows before the record.
 void leave_out(const NormInfo& info, const Chunk& chunk, int64_t record, int64_t rows, const std::string& problem,
                bool named, BadRecords& bad) {
   bad.add(rows, [&] { return describe(info, chunk, record, problem); });
@@ -113,7 +113,7 @@ void leave_out(const NormInfo& info, const Chunk& chunk, int64_t record, int64_t
     bad.records.push_back({info.path.string(), chunk.begin.record + record + 1, offset_of(chunk, record), problem});
 }
 
-/// The payload of a record with a frame, and whether its check sum is right.
+/// Whether the checksum of a framed record is correct.
 bool sum_is_right(const Chunk& chunk, int64_t record) {
   const std::byte* payload =
       chunk.buffer.data() + chunk.begins[static_cast<size_t>(record)] + formats::kFrameLengthBytes;
@@ -121,13 +121,13 @@ bool sum_is_right(const Chunk& chunk, int64_t record) {
   return byte_sum(payload, static_cast<size_t>(end - payload)) == static_cast<uint8_t>(*end);
 }
 
-/// Traverses the records of a chunk and marks those of a selection.
+/// Tests for each record of a chunk, in order, whether a selection contains it.
 class SelectedRecords {
  public:
   SelectedRecords(const RowSelection& rows, const ParseScratch& scratch)
       : rows_(rows), failed_(scratch.failed_records) {}
 
-  /// For each record in turn: is it to be parsed?
+  /// Whether to parse the record. Call once for each record in order.
   bool operator()(int64_t record) {
     if (!rows_.some()) return true;
     if (failed_at_ < failed_.size() && failed_[failed_at_] == record) return ++failed_at_, false;
@@ -184,7 +184,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {
       const size_t inputs = info.shape.inputs.size();
-      if (one_hot) {  // the first record that is not one-hot: those before it are
+      if (one_hot) {  // first record that is not one-hot: sets counts and inputs of the records before
         grow(scratch.nnz, most * sizes.slots);
         std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
         grow(scratch.inputs, most * static_cast<int64_t>(inputs));
@@ -219,7 +219,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
   }
   block.rows = rows;
   if (one_hot) {
-    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
+    for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // skips the count of the first slot
     place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
   } else
     place_bags<Key>(scratch, info, block);
@@ -243,7 +243,8 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
-  const bool summed = rows.some() && !policy;  // count() has checked them, and no failed record is among the rows
+  // count_norm_rows() has verified the checksums, and no selected record has a wrong one
+  const bool summed = rows.some() && !policy;
   if (block.may_pack && (!summed || scratch.failed.count == 0) &&
       parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))
     return {};

@@ -1,4 +1,4 @@
-// Parsing a chunk of a Norm file whose records have been found: see norm_cutter.h.
+// Parses a chunk of a Norm file after find_norm_records() (norm_cutter.h).
 #pragma once
 
 #include <vector>
@@ -9,25 +9,25 @@
 
 namespace hctr {
 
-/// Scratch memory of parsing, kept by each thread.
+/// Scratch memory for parsing, one per thread.
 struct ParseScratch {
-  std::vector<const std::byte*> slots;   // slots of each good record
+  std::vector<const std::byte*> slots;   // address of the slots in each good record
   std::vector<int32_t> nnz;              // [records, slots]
-  std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
-  std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
-  BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
-  std::vector<int64_t> failed_records;   // the numbers of the failed records
-  NormPattern pattern;                   // pattern of blocks that may be packed
+  std::vector<const std::byte*> inputs;  // [records, inputs] address of each input's first slot
+  std::vector<uint8_t> one_hot;          // [inputs] whether all slots of the input have one key in all records
+  BadRecords failed;                     // records with a wrong checksum, set by count_norm_rows()
+  std::vector<int64_t> failed_records;   // indices of the failed records
+  NormPattern pattern;                   // pattern of earlier chunks, for blocks with may_pack
 };
 
-/// The number of rows of a chunk. With a policy: all records. Without one: those whose check sum is right; the others
-/// are noted in the scratch.
+/// Counts the rows of a chunk. With a policy, all records are rows. Without a policy, records with a wrong checksum are
+/// not rows and are stored in the scratch memory.
 int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
 
-/// Parses the selected rows of a chunk into `block` (emptied first); for a partial selection the rows have been
-/// counted. Without a policy, records with a wrong check sum are skipped and returned; other bad records are errors. A
-/// block that may be packed is packed if all records are good. Errors: Error(data) naming file, record, offset, and
-/// slot or sparse input with its limit.
+/// Clears `block` and parses the selected rows of a chunk into it. A partial selection requires count_norm_rows()
+/// before. Without a policy, records with a wrong checksum are skipped and returned, and other bad records are errors.
+/// If all records are good and block.may_pack is set, the block is packed. Errors: Error(data) naming file, record,
+/// offset, and slot or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, const RowSelection&, std::optional<BadRecordPolicy>,
                             ParseScratch&, SampleBlock& block);
 

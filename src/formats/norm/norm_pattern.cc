@@ -8,10 +8,10 @@
 namespace hctr {
 namespace {
 
-/// bad: a record is; wider, other_counts: the pattern does not fit.
+/// bad: some record is bad. wider, other_counts: the chunk does not match the pattern.
 enum class Outcome { good, bad, wider, other_counts };
 
-/// Copies `count` floats; returns a number whose highest bit is set when one of them is NaN or infinite.
+/// Copies `count` floats. Returns a value whose highest bit is set if any float is NaN or infinite.
 inline uint32_t copy_floats(const std::byte* from, int64_t count, float* to) {
   int64_t i = 0;
   Words4 any = {};
@@ -29,7 +29,8 @@ inline uint32_t copy_floats(const std::byte* from, int64_t count, float* to) {
   return outside;
 }
 
-/// Walks the slots of an input with any number of keys, which may reach up to `end`. Null where it breaks a limit.
+/// Walks the slots of an input with any number of keys, up to `end`. Returns the end of the input; null if a limit is
+/// exceeded.
 const std::byte* walk_input(const std::byte* p, const std::byte* end, const RecordShape::Input& input,
                             ptrdiff_t key_bytes, int32_t* nnz) {
   int64_t keys = 0;
@@ -44,7 +45,7 @@ const std::byte* walk_input(const std::byte* p, const std::byte* end, const Reco
   return p;
 }
 
-/// One attempt, with keys of type Key on file and Out in the block.
+/// One parse attempt with keys of type Key in the file and Out in the block.
 template <class Key, class Out>
 class PatternParse {
  public:
@@ -60,9 +61,9 @@ class PatternParse {
     grow(pattern_.inputs, rows_ * std::max<int64_t>(static_cast<int64_t>(inputs_), 1));
     const bool one_hot = std::all_of(pattern_.ones.begin(), pattern_.ones.end(), [](uint8_t one) { return one != 0; });
     if (!one_hot) grow(pattern_.nnz, rows_ * info_.sizes.slots);
-    // Records are placed by tiles, so that they are in the first-level cache when their keys are placed. A tile has as
-    // many records as fill whole lines of the block. If slots have other numbers of keys than one, the numbers of all
-    // records come first.
+    // Keys are transposed tile by tile, so that the records of a tile are still in the L1 cache. A tile has enough
+    // records to fill whole cache lines of the block. If some slots do not have exactly one key, the key counts of all
+    // records are collected first.
     KeyColumns<Out> columns(block_, rows_);
     int64_t row = 0, tile = 0;
     Outcome so_far = Outcome::good;
@@ -88,7 +89,7 @@ class PatternParse {
  private:
   static constexpr int64_t kTileRows = 16;
 
-  /// The payload of a record; null where its check sum is wrong.
+  /// The payload of a record; null if its checksum is wrong.
   const std::byte* payload(int64_t record, bool sums, const std::byte*& end) const {
     const std::byte* p = chunk_.buffer.data() + chunk_.begins[static_cast<size_t>(record)];
     end = chunk_.buffer.data() + chunk_.begins[static_cast<size_t>(record) + 1];
@@ -135,7 +136,7 @@ class PatternParse {
     return p == end ? Outcome::good : Outcome::other_counts;
   }
 
-  /// Places rows [begin, end) of an input with one key in each slot; its keys begin at `at`.
+  /// Transposes rows [begin, end) of an input with one key per slot. `at`: index of the input's first key.
   void place_ones(const KeyColumns<Out>& columns, size_t input, int64_t slots, int64_t at, int64_t begin, int64_t end) {
     const std::byte* const* from = pattern_.inputs.data() + static_cast<int64_t>(input) * rows_;
     columns.template transpose<Key>({from + begin, static_cast<size_t>(end - begin)}, slots, info_.sizes.slot_stride,
@@ -210,7 +211,7 @@ class PatternParse {
   SlotsSeen seen_;
 };
 
-/// Leaves those inputs in pattern.ones that have one key in each slot of every record of [0, records).
+/// Clears pattern.ones for each input in which some slot of records [0, records) does not have exactly one key.
 void learn(const NormInfo& info, const Chunk& chunk, int64_t records, NormPattern& pattern) {
   if (pattern.ones.empty())
     for (const RecordShape::Input& input : info.shape.inputs) pattern.ones.push_back(input.allows_one_hot());

@@ -1,5 +1,5 @@
-// Parses a chunk whose records are good and alike: in one pass and without a branch for each value. If anything breaks
-// the pattern it returns false, and norm_parse.cc parses the chunk again, finds the problem and reports it.
+// Fast path for chunks whose records are all good and have the same pattern: a single pass without a branch per value.
+// If the pattern is violated, norm_parse.cc parses the chunk again and reports any problem.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,21 @@
 
 namespace hctr {
 
-/// Bytes after the last record of a chunk's buffer that may be read, whatever they are.
+/// Number of bytes after the last record that may be read; their values are ignored.
 inline constexpr size_t kPatternSlack = 16;
 
-/// The pattern of earlier chunks, kept by each thread, which the next chunk is expected to have.
+/// The pattern of earlier chunks, which the next chunk probably has, too. One per thread.
 struct NormPattern {
-  std::vector<uint8_t> ones;  ///< [inputs] 1: each slot of the input has one key; empty: no chunk was seen
-  bool wide = false;          ///< keys need 64 bits
+  std::vector<uint8_t> ones;  ///< [inputs] 1: all slots of the input have one key; empty: no chunk parsed yet
+  bool wide = false;          ///< some keys need 64 bits
 
   // Scratch memory.
-  std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
-  std::vector<int32_t> nnz;              // [records, slots] of inputs without ones
+  std::vector<const std::byte*> inputs;  // [records, inputs] address of each input's first slot
+  std::vector<int32_t> nnz;              // [records, slots] key counts of inputs with ones[input] = 0
 };
 
-/// Parses the selected rows of a chunk, all of which are good, into a block that may be packed. `sums`: check sums are
-/// to be checked. False when a record breaks the pattern: the block is then undefined.
+/// Parses the selected rows of a chunk into a block with may_pack. `sums`: verify checksums. Returns false if a record
+/// is bad or violates the pattern; the block is then undefined.
 bool parse_norm_pattern(const NormInfo&, const Chunk&, const RowSelection&, bool sums, NormPattern&, SampleBlock&);
 
 }  // namespace hctr

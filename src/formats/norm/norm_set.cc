@@ -30,7 +30,7 @@ class NormSet : public SampleSet {
   int64_t samples() const override { return samples_; }
 
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
-    // Found once. Threads need no lock for it: each parses only chunks that it cut itself, after this.
+    // Read once per file. No lock is needed, because a thread parses only chunks that it cut itself after this call.
     if (!infos_[file]) infos_[file] = std::make_shared<const NormInfo>(read_norm_info(files_[file], demands_));
     if (const int bytes = infos_[file]->key_bytes; bytes > key_bytes_) key_bytes_ = bytes;
     return std::make_unique<NormCutter>(infos_[file], from);
@@ -44,7 +44,7 @@ class NormSet : public SampleSet {
         return count_norm_rows(*set.infos_[chunk.file], chunk, set.policy_, scratch);
       }
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
-        // if only some rows are wanted, count() has found them
+        // a partial selection needs no search: count() has found the records
         if (!rows.some()) find_norm_records(*set.infos_[chunk.file], chunk);
         return parse_norm_chunk(*set.infos_[chunk.file], chunk, rows, set.policy_, scratch, block);
       }
@@ -56,7 +56,7 @@ class NormSet : public SampleSet {
   int key_bytes() const override { return key_bytes_ == 0 ? 8 : key_bytes_.load(); }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
   bool can_select_single_rows() const override { return true; }
-  /// Without a policy, records with a wrong check sum are skipped.
+  /// Without a policy, records with a wrong checksum are skipped, so the number of samples is not exact.
   std::optional<int64_t> exact_samples() const override {
     return sums_ && !policy_ ? std::nullopt : std::optional(samples_);
   }
@@ -67,8 +67,8 @@ class NormSet : public SampleSet {
   std::vector<fs::path> files_;
   std::vector<std::shared_ptr<const NormInfo>> infos_;  // headers by file; null: not opened yet
   int64_t samples_ = 0;
-  bool sums_ = false;               // a file has check sums
-  std::atomic<int> key_bytes_ = 0;  // the widest of the files opened; 0: none
+  bool sums_ = false;               // some file has checksums
+  std::atomic<int> key_bytes_ = 0;  // largest key width of the opened files; 0: none opened
 };
 
 void check_norm_section(const DataSection& section, const std::string& pointer, Problems& problems) {

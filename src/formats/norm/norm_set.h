@@ -1,4 +1,4 @@
-// Norm files as a set of samples.
+// Norm files as a SampleSet.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace hctr {
 inline constexpr DataFormat kNormFormat{"Norm"};
 FormatType norm_format();
 
-/// Reads the list and every header. Errors: those of read_file_list() and read_norm_header(); Error(data) when there
-/// are not records.
+/// Opens the files and reads all headers. Errors: those of read_file_list() and read_norm_header(); Error(data) if
+/// there are no records.
 std::unique_ptr<SampleSet> open_norm_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

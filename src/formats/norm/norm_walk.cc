@@ -13,16 +13,16 @@ constexpr ptrdiff_t kFrame = formats::kFrameLengthBytes + formats::kFrameSumByte
 std::string length_problem(const NormInfo& info, const std::byte* record, const std::byte* end, int64_t length) {
   const NormSizes& sizes = info.sizes;
   const std::byte* slots = record + formats::kFrameLengthBytes + sizes.numbers;
-  if (length > static_cast<int64_t>(sizes.most) && slots < end)  // say which slot has too many keys, if that is why
+  if (length > static_cast<int64_t>(sizes.most) && slots < end)  // if some slot has too many keys, report that slot
     if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes); walk.end == SlotWalk::End::bad)
       return walk.problem;
   return cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most);
 }
 
-/// Whether a framed record may begin at `p`: its length is allowed, and its check sum right if it is all there.
-/// `budget`: bytes that may still be summed; without them no record fits.
+/// Whether a framed record may start at `p`: its length is allowed and, if it is complete, its checksum is correct.
+/// `budget`: bytes that may still be summed. Returns false if the budget is exhausted.
 bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end, int64_t& budget) {
-  if (end - p < formats::kFrameLengthBytes) return true;  // cannot be excluded
+  if (end - p < formats::kFrameLengthBytes) return true;  // too few bytes to exclude a record
   const auto length = load<int32_t>(p);
   if (length < static_cast<int64_t>(sizes.least) || length > static_cast<int64_t>(sizes.most)) return false;
   if (end - p < kFrame + length) return true;
@@ -32,7 +32,7 @@ bool frame_fits(const NormSizes& sizes, const std::byte* p, const std::byte* end
   return byte_sum(p, static_cast<size_t>(length)) == static_cast<uint8_t>(p[length]);
 }
 
-/// Whether `records` records without frames may follow each other at `p`, and have keys.
+/// Whether `records` consecutive unframed records may start at `p`. They must contain at least one key.
 bool slots_fit(const NormInfo& info, const std::byte* p, const std::byte* end, int records) {
   const NormSizes& sizes = info.sizes;
   bool keys = false;
@@ -54,7 +54,8 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
   const NormSizes& sizes = info.sizes;
   const std::byte *const begin = bytes.data(), *const end = begin + bytes.size(), *const stop_at = begin + stop,
                          *p = begin + begins.back();
-  // Records tend to be as long as the one before: then the position of the next one does not depend on a load.
+  // A record is usually as long as the previous one. Predicting its length avoids a dependency of the next position on
+  // a load.
   ptrdiff_t expected = std::numeric_limits<ptrdiff_t>::min();  // no length's
   for (int64_t records = 0;; ++records) {
     if (p >= stop_at) return {End::stop};
@@ -84,14 +85,14 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
 }
 
 std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::byte> bytes, int64_t offset) {
-  constexpr size_t kSearch = 64 << 10;  // a longer search takes more time than the walk
+  constexpr size_t kSearch = 64 << 10;  // a longer search would take longer than waiting for the preceding range
   const NormSizes& sizes = info.sizes;
   const std::byte *const begin = bytes.data(), *const end = begin + bytes.size();
   const std::byte* const last = begin + std::min({bytes.size(), kSearch, sizes.most + kFrame});
   const auto offset_of = [&](const std::byte* p) { return static_cast<uint32_t>(p - begin); };
   if (info.check == Check::sum) {
     int64_t budget =
-        4 * static_cast<int64_t>(bytes.size());  // where records may be long, many numbers look like a length
+        4 * static_cast<int64_t>(bytes.size());  // if records may be long, many integers look like a valid length
     for (const std::byte* p = begin; p < last && end - p >= kFrame && budget >= 0; ++p) {
       if (!frame_fits(sizes, p, end, budget)) continue;
       const ptrdiff_t length = load<int32_t>(p) + kFrame;
@@ -99,7 +100,7 @@ std::optional<uint32_t> guess_record(const NormInfo& info, std::span<const std::
     }
     return {};
   }
-  // Without frames all parts of a record have four bytes or eight.
+  // Without frames, records are aligned to 4 bytes.
   const auto first = static_cast<ptrdiff_t>((info.first_block - offset) & 3);
   if (sizes.one_hot_fits)
     for (const std::byte* p = begin + first; p < last && end - p >= static_cast<ptrdiff_t>(2 * sizes.one_hot); p += 4)

@@ -1,4 +1,4 @@
-// Arrow's C data interface, as its specification lays it out: https://arrow.apache.org/docs/format/CDataInterface.html
+// Structs of Arrow's C data interface: https://arrow.apache.org/docs/format/CDataInterface.html
 #pragma once
 
 #include <cstdint>

@@ -14,12 +14,12 @@
 namespace hctr {
 namespace {
 
-/// A type of Arrow, as its format says it.
+/// An Arrow type, parsed from its format string.
 struct MemoryType {
   ParquetType type = ParquetType::other;
-  size_t width = 0;                               // bytes of a number
-  enum { none, small, large, view } text = none;  // how texts are stored
-  double seconds = 0;                             // of one unit of a date or a time
+  size_t width = 0;                               // bytes per number
+  enum { none, small, large, view } text = none;  // storage of texts
+  double seconds = 0;                             // seconds per unit of a date or time
 };
 
 double unit_seconds(char unit) { return unit == 's' ? 1 : unit == 'm' ? 1e-3 : unit == 'u' ? 1e-6 : 1e-9; }
@@ -56,7 +56,7 @@ const T* buffer(const ArrowArray& array, int index) {
 
 bool has_nulls(const ArrowArray& array) { return array.null_count != 0 && array.n_buffers > 0 && array.buffers[0]; }
 
-/// Item i of an array of texts.
+/// Item i of a text array.
 std::string_view text_of(const MemoryType& type, const ArrowArray& array, int64_t i) {
   i += array.offset;
   if (type.text == MemoryType::small) {
@@ -67,7 +67,8 @@ std::string_view text_of(const MemoryType& type, const ArrowArray& array, int64_
     const auto* ends = buffer<int64_t>(array, 1);
     return {buffer<char>(array, 2) + ends[i], static_cast<size_t>(ends[i + 1] - ends[i])};
   }
-  const auto* view = buffer<char>(array, 1) + 16 * i;  // length; then the text, or its start, buffer and place in it
+  // a view: the length, then the text itself, or its prefix, buffer index and offset
+  const auto* view = buffer<char>(array, 1) + 16 * i;
   int32_t size = 0, of = 0, at = 0;
   std::memcpy(&size, view, 4);
   if (size <= 12) return {view + 4, static_cast<size_t>(size)};
@@ -76,7 +77,7 @@ std::string_view text_of(const MemoryType& type, const ArrowArray& array, int64_
   return {buffer<char>(array, 2 + of) + at, static_cast<size_t>(size)};
 }
 
-/// The index of row i in a dictionary; negative: null.
+/// The dictionary index of row i; negative if null.
 int64_t index_at(const MemoryType& type, const ArrowArray& array, int64_t i) {
   i += array.offset;
   if (has_nulls(array) && !bit_at(array.buffers[0], i)) return -1;
@@ -98,7 +99,7 @@ int64_t index_at(const MemoryType& type, const ArrowArray& array, int64_t i) {
   }
 }
 
-/// Memory of values that do not lie in the table as they are read.
+/// Memory for values that must be converted, because the table stores them in another form.
 struct OwnValues {
   std::vector<std::byte> values;
   std::vector<int32_t> ends, list;
@@ -146,7 +147,7 @@ class MemoryColumn : public ParquetColumn {
     at = array.offset + first;
   }
 
-  /// Items [first, first + count) of an array. Whether `own` holds some of the values.
+  /// Reads items [first, first + count) of an array. Returns whether `own` contains some of the values.
   bool read_items(const MemoryType& type, const ArrowArray& array, int64_t first, int64_t count, ParquetValues& values,
                   OwnValues& own) {
     const int64_t at = array.offset + first;
@@ -169,7 +170,8 @@ class MemoryColumn : public ParquetColumn {
     if (type.text == MemoryType::small) {
       static const int32_t kNone[1] = {0};
       values.values = array.buffers[2];
-      values.text = array.buffers[1] ? buffer<int32_t>(array, 1) + at : kNone;  // of no texts there may be no ends
+      // an empty text array may lack the buffer of ends
+      values.text = array.buffers[1] ? buffer<int32_t>(array, 1) + at : kNone;
       return false;
     }
     own.ends.reserve(static_cast<size_t>(count) + 1);
@@ -207,7 +209,7 @@ class MemoryColumn : public ParquetColumn {
     return true;
   }
 
-  /// Rows of lists: an item's place counts from the first item of the piece.
+  /// Reads rows of lists. Item indices are relative to the first item of the piece.
   bool read_list(bool large, ParquetValues& values, OwnValues& own) {
     const int64_t at = array_.offset + row_;
     const auto end_of = [&](int64_t r) {
@@ -222,7 +224,7 @@ class MemoryColumn : public ParquetColumn {
     return true;
   }
 
-  /// The values that indices stand for.
+  /// Replaces dictionary indices by their values.
   void look_up(ParquetValues& values, OwnValues& own) {
     const MemoryType index = memory_type(schema_.format), type = memory_type(schema_.dictionary->format);
     const ArrowArray& words = *array_.dictionary;
@@ -257,7 +259,7 @@ class MemoryColumn : public ParquetColumn {
   std::string problem_;
 };
 
-/// A type in words, for messages.
+/// The name of a type for messages.
 const char* said_of(ParquetType type, const char* format) {
   static constexpr const char* kWords[] = {"bool",    "int8",    "int16",   "int32",     "int64",   "uint8", "uint16",
                                            "uint32",  "uint64",  "float16", "float32",   "float64", "text",  "nothing",
@@ -273,7 +275,7 @@ ParquetField memory_field(const ArrowSchema& schema) {
   const ArrowSchema& items = field.list && schema.n_children == 1 ? *schema.children[0] : schema;
   const ArrowSchema& values = items.dictionary ? *items.dictionary : items;
   field.type = memory_type(values.format).type;
-  // Lists of categories are not supported, nor are categories other than plain numbers or texts.
+  // Unsupported: lists of categories, and categories that are neither plain numbers nor texts.
   if (items.dictionary && (field.list || memory_type(values.format).seconds != 0 ||
                            field.type == ParquetType::boolean || field.type == ParquetType::null))
     field.type = ParquetType::other;

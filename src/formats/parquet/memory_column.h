@@ -1,4 +1,4 @@
-// Columns of tables in memory.
+// Reads columns of in-memory Arrow tables.
 #pragma once
 
 #include "formats/parquet/arrow_c_data.h"
@@ -6,11 +6,11 @@
 
 namespace hctr {
 
-/// A column of this type. Its texts are those of the schema, which outlives it.
+/// Describes a column of this type. The result points to texts of the schema, which must outlive it.
 ParquetField memory_field(const ArrowSchema&);
-/// Rows [first, first + rows) of a column. Schema and array outlive it. The caller deletes it.
+/// A reader of rows [first, first + rows) of a column. Schema and array must outlive the reader; the caller deletes it.
 ParquetColumn* new_memory_column(const ArrowSchema&, const ArrowArray&, int64_t first, int64_t rows, ParquetForm);
-/// Releases the owner of values that such a column has made.
+/// Frees the `owner` of values that a memory column returned.
 void drop_memory_values(void* owner);
 
 }  // namespace hctr

@@ -14,7 +14,7 @@
 namespace hctr {
 namespace {
 
-/// Owns the content of one of the interface's structs.
+/// Owns the content of an Arrow C struct and releases it.
 template <class T>
 class Taken {
  public:
@@ -68,7 +68,7 @@ class ArrowTable : public MemoryTable {
         throw Error(Kind::usage, cat("column '", fields_[static_cast<size_t>(c)].name, "' has ",
                                      batch.children[c]->length, " rows, but the table ", batch.length));
     if (batch.length == 0) return;
-    // A rough measure, of what columns of 8 bytes have: chunks of files are as large as this says.
+    // An estimate of 8 bytes per value. Chunk sizes depend on this number.
     groups_.push_back({batch.length, batch.length * 8 * std::max<int64_t>(batch.n_children, 1)});
     info_.rows += batch.length;
   }
@@ -82,7 +82,8 @@ class ArrowTable : public MemoryTable {
 
 std::shared_ptr<MemoryTable> table_of(std::shared_ptr<Taken<ArrowSchema>> schema,
                                       std::vector<std::unique_ptr<Taken<ArrowArray>>> batches) {
-  std::erase_if(batches, [](const auto& batch) { return batch->value.length == 0; });  // no row group
+  // empty batches would be empty row groups
+  std::erase_if(batches, [](const auto& batch) { return batch->value.length == 0; });
   return std::make_shared<ArrowTable>(std::move(schema), std::move(batches));
 }
 
@@ -93,7 +94,7 @@ struct MemorySources {
 };
 
 MemorySources& memory_sources() {
-  static MemorySources& sources = *new MemorySources;  // outlives threads that read while the process ends
+  static MemorySources& sources = *new MemorySources;  // never destroyed: threads may still read at process exit
   return sources;
 }
 
@@ -138,7 +139,7 @@ std::string add_memory_source(std::shared_ptr<MemoryTable> table) {
 
 void remove_memory_source(const std::string& name) {
   MemorySources& sources = memory_sources();
-  std::shared_ptr<MemoryTable> removed;  // released without the lock
+  std::shared_ptr<MemoryTable> removed;  // destroyed after the lock is released
   const std::lock_guard lock(sources.mutex);
   if (const auto found = sources.tables.find(name); found != sources.tables.end()) {
     removed = std::move(found->second);

@@ -1,4 +1,4 @@
-// Tables in memory, in Arrow's layout, that are read as Parquet files are.
+// In-memory Arrow tables with the interface of Parquet files.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace hctr {
 
-/// A table in memory as a file. Each batch of rows is a row group. Numbers and texts are read where they lie.
+/// An in-memory table as a ParquetFile. Each batch of rows is a row group. Numbers and texts are not copied.
 class MemoryTable : public ParquetFile {
  public:
-  /// Memory that pieces need for themselves.
+  /// Frees memory that the table allocated for converted values.
   static void drop(void* owner);
-  /// Bytes of all rows, about.
+  /// Approximate size of all rows in bytes.
   virtual int64_t bytes() const = 0;
 };
 
-/// A table of batches of rows. It takes ownership of the caller's batches, and releases them, in any thread, after the
-/// last reader. Errors: Error(usage) for a schema that is not a table, or batches that do not fit it.
+/// Creates a table from batches of rows. The table takes ownership of schema and batches, and releases them after its
+/// last reader, in any thread. Errors: Error(usage) if the schema is not a table, or the batches contradict the schema.
 std::shared_ptr<MemoryTable> memory_table(ArrowSchema&, std::vector<ArrowArray>& batches);
-/// The batches of a stream. Errors: also Error(data) with the stream's message.
+/// Creates a table from the batches of a stream. Errors: also Error(data) with the stream's message.
 std::shared_ptr<MemoryTable> memory_table(ArrowArrayStream&);
 
-/// Gives the table a name that `source` may have in this process: "memory:/1".
+/// Registers the table and returns its name, such as "memory:/1", which may be used as `source` in this process.
 std::string add_memory_source(std::shared_ptr<MemoryTable>);
-/// Current readers keep the table; it can no longer be found. Unknown names are ignored.
+/// Unregisters a table. Existing readers keep the table alive. Unknown names are ignored.
 void remove_memory_source(const std::string& name);
-/// Errors: Error(io) for an unknown name.
+/// The registered table. Errors: Error(io) for an unknown name.
 std::shared_ptr<MemoryTable> memory_source(const fs::path& name);
 
 }  // namespace hctr

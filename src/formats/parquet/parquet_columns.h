@@ -1,4 +1,4 @@
-// The columns of Parquet files that samples are made of, and what each becomes.
+// The columns of Parquet files that are read, and the labels, dense values and slots that they become.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  bool text = false;                      ///< text is read as a number; else it is of the wrong type
-  int64_t index = -1;                     ///< its index by _metadata.json; -1: not stated
-  LabelColumn label{};                    ///< rules of a label; for a dense value only its notation
-  std::optional<float> without_column{};  ///< value of a label whose column may be missing
+  bool text = false;                      ///< whether a text column is parsed as numbers; false: an error
+  int64_t index = -1;                     ///< column index in _metadata.json; -1: not stated
+  LabelColumn label{};                    ///< the rules of a label; of a dense value, only the number notation
+  std::optional<float> without_column{};  ///< label value if the column is missing; empty: the column is required
 };
 
 /// A column that becomes a slot.
 struct ParquetSlot {
   SlotRule rule;
   int64_t index = -1;
-  int64_t offset = 0;     ///< added to values that are keys themselves
-  bool optional = false;  ///< its column may be missing: it has no keys then
+  int64_t offset = 0;     ///< added to values that are keys themselves (KeyRule::number)
+  bool optional = false;  ///< the column may be missing; the slot then has no keys
 };
 
-/// The field of a column that a file may lack.
+/// The field index of an optional column that a file lacks.
 inline constexpr int64_t kNoField = -1;
 
-/// The columns that samples are made of.
+/// All columns that are read.
 struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
   std::vector<ParquetSlot> slots;
   std::vector<std::string> kept;     ///< Source::keep
-  bool trim = false;                 ///< blanks around texts are not part of them
+  bool trim = false;                 ///< strip blanks around texts
   std::vector<std::string> missing;  ///< texts that count as null
-  uint64_t most_key = 0;             ///< largest key of the key type
-  bool sized = false;                ///< slot_size_array numbers the keys of all slots
+  uint64_t most_key = 0;             ///< largest allowed key
+  bool sized = false;                ///< slot_size_array gives each slot a key range
 
   size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }
-  /// Columns in the order of reading: labels, dense values, slots, passed-on columns.
+  /// The name of a column. Columns are in reading order: labels, dense values, slots, kept columns.
   const std::string& name(size_t column) const;
   int64_t index(size_t column) const;
   /// Whether files may lack the column.
   bool optional(size_t column) const;
-  /// The problem with the type of a field for this column; empty if none.
+  /// Why a field's type does not suit the column; empty if it does.
   std::string type_problem(size_t column, const ParquetField&) const;
-  /// How decimals, dates and times of a column are read.
+  /// The form in which decimals, dates and times of the column are read.
   ParquetForm form(size_t column) const;
-  /// Whether the slots of a file, whose columns are at `fields`, are integers of at most 32 bits that stay below 2^32
-  /// after their offsets are added.
+  /// Whether all keys of a file fit 32 bits: slots must be integers of at most 32 bits and stay below 2^32 after adding
+  /// their offsets. `fields`: field index of each column.
   bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;
 };
 

@@ -28,7 +28,7 @@ void (*drop_of(const ParquetFile& file))(void*) {
 
 std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
   if (is_in_memory(path.string())) return memory_source(path);
-  open_to_read(path, "data file");  // says why not, in the words of all formats
+  open_to_read(path, "data file");  // reports a missing file with the message that all formats use
   ParquetFile* file = nullptr;
   if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))
     throw Error(Kind::data, cat("'", path.string(), "' is not a complete Parquet file: ", problem));

@@ -1,4 +1,4 @@
-// Opens Parquet files through the plug-in, and turns its error texts into exceptions.
+// Opens Parquet files through the plug-in and converts its error texts to exceptions.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace hctr {
 
-/// Loads the plug-in, once. Errors: Error(io) naming how to get one.
+/// Loads the plug-in on first use. Errors: Error(io) with instructions to install the plug-in.
 const ParquetPlugin& parquet_plugin();
-/// Why the plug-in is missing; empty if it is there.
+/// The reason why the plug-in is not available; empty if it is.
 std::string why_no_parquet();
 
-/// The function that releases the owner of values read from columns of a file.
+/// The function that frees the `owner` of values read from this file's columns.
 void (*drop_of(const ParquetFile&))(void* owner);
 
-/// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.
+/// Rows decoded together. Decoded values and parsed samples of a piece fit the L2 cache.
 inline constexpr int64_t kParquetPieceRows = 8192;
 
-/// `path`: of a file, or a table in memory by its name. Errors: Error(io) when there is no such file, Error(data) when
-/// it is not whole.
+/// Opens a file, or an in-memory table by its name. Errors: Error(io) if the file does not exist; Error(data) if it is
+/// truncated or damaged.
 std::shared_ptr<ParquetFile> open_parquet(const fs::path&);
 
 }  // namespace hctr

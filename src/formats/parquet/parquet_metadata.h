@@ -1,5 +1,5 @@
-// _metadata.json, in the folder of Parquet files: which columns are labels, dense values and slots (HugeCTR,
-// NVTabular).
+// _metadata.json in a folder of Parquet files (HugeCTR, NVTabular): names the columns of labels, dense values and
+// slots.
 #pragma once
 
 #include <map>
@@ -16,18 +16,18 @@ inline constexpr const char* kParquetMetadata = "_metadata.json";
 struct ParquetMetadata {
   struct Column {
     std::string name;
-    int64_t index = -1;  ///< index of the column in the files; -1: not stated
+    int64_t index = -1;  ///< column index in the files; -1: not stated
   };
   fs::path path;
-  std::map<std::string, int64_t> rows;  ///< rows by file name without folders
+  std::map<std::string, int64_t> rows;  ///< number of rows by file name (without folder)
   std::vector<Column> labels, conts, cats;
 };
 
-/// Reads that of a folder, if there is one. Errors: Error(config) for what is not JSON; Error(data) naming the place of
-/// what is not as expected.
+/// Reads a folder's _metadata.json; empty if there is none. Errors: Error(config) for invalid JSON; Error(data) naming
+/// an unexpected value.
 std::optional<ParquetMetadata> read_parquet_metadata(const fs::path& folder);
 
-/// Writes it into the folder `metadata.path` names.
+/// Writes the metadata to metadata.path.
 void write_parquet_metadata(const ParquetMetadata&);
 
 }  // namespace hctr

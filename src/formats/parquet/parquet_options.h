@@ -1,4 +1,4 @@
-// The object "parquet" of a Data layer.
+// The "parquet" object of a Data layer.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace hctr {
 
-/// Columns of Parquet files, where _metadata.json does not name them, and what missing values are.
+/// The columns of Parquet files, as an alternative to _metadata.json, and the handling of missing values.
 struct ParquetOptions {
   std::vector<LabelColumn> labels;
   std::vector<DenseColumns> dense;
   std::vector<SlotColumns> slots;
   std::optional<double> default_dense;
   std::optional<std::string> default_key;
-  bool trim = false;                 ///< blanks around texts are not part of them
+  bool trim = false;                 ///< strip blanks around texts
   std::vector<std::string> missing;  ///< texts that count as null
   int64_t hash_seed = 0;
-  std::optional<NumberFormat> number_format{};  ///< format of texts
-  std::vector<SlotKeyRule> known_rules;         ///< no field: of the model's training data
-  bool rules_known = false;                     ///< no field: whether there is a model
-  // No fields: of a table in memory in place of texts.
-  bool as_text = false;   ///< keys have 8 bytes, as those of texts have
+  std::optional<NumberFormat> number_format{};  ///< number format in texts
+  std::vector<SlotKeyRule> known_rules;         ///< not in the config: rules of the model's training data
+  bool rules_known = false;                     ///< not in the config: whether there is a model
+  // Not in the config: set for an in-memory table that replaces CSV files.
+  bool as_text = false;   ///< keys have 8 bytes, like keys of CSV files
   TextGrammar grammar{};  ///< of vocabularies
 };
 Schema<ParquetOptions> parquet_options_schema();

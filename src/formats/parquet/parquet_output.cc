@@ -20,7 +20,7 @@ void ParquetOutput::write(const std::vector<ParquetValues>& columns, int64_t row
 
 void ParquetOutput::finish() { expect_done(writer_->finish()); }
 
-/// Arrow calls this, and exceptions must not cross Arrow.
+/// Called by Arrow. Exceptions must not propagate through Arrow, so they are stored.
 bool ParquetOutput::put(const void* bytes, int64_t count) try {
   file_.write(bytes, static_cast<size_t>(count));
   return true;

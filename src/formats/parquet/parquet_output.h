@@ -1,4 +1,4 @@
-// A Parquet file that is being written: rows go through the plug-in, bytes to an AtomicFile.
+// Writes a Parquet file: the plug-in encodes rows, and an AtomicFile receives the bytes.
 #pragma once
 
 #include <exception>
@@ -10,19 +10,19 @@
 
 namespace hctr {
 
-/// Default rows of a row group.
+/// Default number of rows per row group.
 inline constexpr int64_t kParquetGroupRows = 128 << 10;
 
 class ParquetOutput {
  public:
-  /// `file` outlives it, and is completed by the caller. `threads`: that encode columns; the bytes do not depend on
-  /// them. Errors of all members: Error(io).
+  /// `file` must outlive this object; the caller commits it. `threads`: number of encoding threads; the written bytes
+  /// do not depend on it. Errors of all members: Error(io).
   ParquetOutput(AtomicFile& file, const std::vector<ParquetField>& fields, int64_t threads = 1);
   ParquetOutput(const ParquetOutput&) = delete;
 
-  /// A row group: the values of each field.
+  /// Writes a row group. `columns`: the values of each field.
   void write(const std::vector<ParquetValues>& columns, int64_t rows);
-  /// After the last row group.
+  /// Completes the file after the last row group.
   void finish();
 
  private:

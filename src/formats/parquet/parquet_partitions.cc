@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// One text in every row, which is null where it is empty.
+/// A column with the same text in every row; an empty text is null.
 class ConstantColumn : public ParquetColumn {
  public:
   ConstantColumn(const std::string& text, int64_t rows) : left_(rows) {

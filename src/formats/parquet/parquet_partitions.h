@@ -1,4 +1,4 @@
-// Values of Hive's partitions as columns.
+// Adds the values of Hive partitions as columns.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The file with a text column for each partition in its path ("day=2024-01-31"), after its own columns, except
-/// partitions that are columns already. The file unchanged if there are none.
+/// Wraps a file and appends a text column for each partition in its path ("day=2024-01-31"). Partitions with the name
+/// of an existing column are skipped. Returns the file itself if no column is added.
 std::shared_ptr<ParquetFile> with_partitions(std::shared_ptr<ParquetFile>, const fs::path&);
 
 }  // namespace hctr

@@ -21,7 +21,8 @@ class Planner {
         file_(file),
         log_(log) {}
 
-  /// Labels and dense values: the first of "labels" and "conts" together, where the section does not name them.
+  /// Sets the columns of labels and dense values. If the section does not name them, they are the columns of "labels"
+  /// followed by "conts" in _metadata.json, in order.
   void numbers(ParquetPlan& plan) {
     const auto labels = static_cast<size_t>(plan.shape.label_dim), dense = static_cast<size_t>(plan.shape.dense_dim);
     std::vector<Column> columns;

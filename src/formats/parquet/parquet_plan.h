@@ -1,4 +1,4 @@
-// Which columns of Parquet files become labels, dense values and slots: from the Data layer and from _metadata.json.
+// Decides which Parquet columns become labels, dense values and slots, from the Data layer and _metadata.json.
 #pragma once
 
 #include "core/base/log.h"
@@ -9,16 +9,16 @@
 
 namespace hctr {
 
-/// `metadata`: that of the folder of the first file, or null. Errors: Error(data) when it is needed and missing, or
-/// names fewer columns than the section has.
+/// `metadata`: _metadata.json in the first file's folder, or null. Errors: Error(data) if the metadata is needed but
+/// missing, or names fewer columns than the section has.
 ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
-/// Allows missing columns and nulls where the source allows them.
+/// Marks columns as optional and allows nulls, as far as the source permits.
 void let_columns_lack(ParquetPlan&, const DataSection&, const Source&);
 
-/// The fields of the plan's columns in a file; kNoField for those that may be missing and are. Errors: Error(data) for
-/// other columns that are missing, and for columns that are not where `metadata` says, or of the wrong type.
+/// The field index of each column of the plan in a file; kNoField for a missing optional column. Errors: Error(data)
+/// for a missing required column, a column at another index than `metadata` states, or a column of the wrong type.
 std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,
                                     const fs::path& metadata);
 

@@ -1,7 +1,7 @@
-// The interface of the Parquet plug-in. Only plain types cross it: no exceptions, no containers.
+// The interface of the Parquet plug-in. Only plain types cross the interface: no exceptions, no containers.
 //
-// The plug-in (src/plugins/parquet) is a library of its own, loaded when data is Parquet: without Arrow everything else
-// builds and runs.
+// The plug-in (src/plugins/parquet) is a separate library that is loaded only for Parquet data. The rest of the program
+// builds and runs without Arrow.
 #pragma once
 
 #include <cstdint>
@@ -29,77 +29,79 @@ enum class ParquetType : int32_t {
   timestamp,
   clock,
   other
-};  // null: no row has a value; whole_decimal: without places after the point; clock: a time of day
+};  // null: a column without values; whole_decimal: no digits after the point; clock: time of day
 
-/// How decimals, dates and times are read, which have no type of C++. Values of other types are as they are.
+/// The form in which decimals, dates and times are returned, because C++ has no such types. Other types are returned as
+/// stored.
 enum class ParquetForm : int32_t {
-  number,   ///< f64: the nearest to a decimal; seconds since 1970-01-01 00:00 UTC, or since midnight
-  integer,  ///< i64, of whole_decimal
-  value,    ///< text that is equal where values are equal: "12.5", "2024-01-31 07:05:00"
-  text      ///< text as the column has it: "12.50", "2024-01-31 07:05:00Z"
+  number,   ///< f64: nearest to a decimal; seconds since 1970-01-01 00:00 UTC or since midnight
+  integer,  ///< i64, for whole_decimal
+  value,    ///< normalized text, equal for equal values: "12.5", "2024-01-31 07:05:00"
+  text      ///< text with the column's precision: "12.50", "2024-01-31 07:05:00Z"
 };
 
 struct ParquetField {
   const char* name;
-  ParquetType type;  ///< type; for a list, of its items
+  ParquetType type;  ///< type of the values; for a list, of its items
   bool list;
-  const char* said;        ///< the type in Arrow's words, for messages
-  bool nullable = false;   ///< whether a column to write may have nulls
-  bool formatted = false;  ///< a text that ParquetForm makes
+  const char* said;        ///< Arrow's name of the type, for messages
+  bool nullable = false;   ///< for writing: whether the column may have nulls
+  bool formatted = false;  ///< text produced by a ParquetForm
 };
 
 struct ParquetGroup {
-  int64_t rows, bytes;  ///< bytes: packed, of all columns
+  int64_t rows, bytes;  ///< bytes: compressed size of all columns
 };
 
 struct ParquetFileInfo {
   int64_t rows = 0, field_count = 0, group_count = 0;
   const ParquetField* fields = nullptr;
   const ParquetGroup* groups = nullptr;
-  const char* written_by = "";  ///< "parquet-mr version 1.8.3", "snappy"
+  const char* written_by = "";  ///< such as "parquet-mr version 1.8.3"; `packed`: such as "snappy"
   const char* packed = "";
 };
 
 /// Values of a column in consecutive rows. An item is a row's value, or one of the values in a row's list.
-///   list   [rows + 1]   the items of row r are list[r] up to list[r + 1]; null: row r has item r
-///   values [items]      of numbers; of booleans bits, of text its bytes, of nulls nothing
-///   text   [items + 1]  item i of text is values[text[i], text[i + 1])
+///   list   [rows + 1]   row r has the items list[r], ..., list[r + 1] - 1; null: row r has only item r
+///   values [items]      numbers; for booleans, bits; for text, the bytes of all items; for nulls, not used
+///   text   [items + 1]  item i of text is the bytes [text[i], text[i + 1]) of `values`
 struct ParquetValues {
   int64_t rows = 0;
-  const uint8_t* valid_rows = nullptr;  ///< bit valid_rows_at + r: row r has a value; null: each has
+  /// validity bitmap: bit valid_rows_at + r is set if row r has a value; null: all rows do
+  const uint8_t* valid_rows = nullptr;
   int64_t valid_rows_at = 0;
   const int32_t* list = nullptr;
-  /// lists only: item i is valid if bit valid_items_at + i is set; null: all are
+  /// Lists only: item i is valid if bit valid_items_at + i is set; null: all items are valid.
   const uint8_t* valid_items = nullptr;
   int64_t valid_items_at = 0;
   const void* values = nullptr;
-  int64_t bits_at = 0;  ///< booleans only: the bit of the first one in `values`
+  int64_t bits_at = 0;  ///< booleans only: bit offset of the first value in `values`
   const int32_t* text = nullptr;
 };
 
-/// Functions that can fail return what went wrong, or null. The text lives until the same thread calls the plug-in
-/// again.
+/// Functions that can fail return an error text, or null on success. The text is valid until the same thread calls the
+/// plug-in again.
 
-/// One column of one row group, front to back. One thread at a time.
+/// A column of one row group, read sequentially by one thread at a time.
 class ParquetColumn {
  public:
   virtual ~ParquetColumn() = default;
-  /// The next rows: as many as the file was opened for, fewer at the end of the row group. `owner` keeps them alive and
-  /// is given to drop().
+  /// Reads the next piece_rows rows; fewer at the end of the row group. `owner` keeps the values alive; free it with
+  /// drop().
   virtual const char* read(ParquetValues& values, void*& owner) = 0;
 };
 
-/// One file. Any thread may open columns.
+/// An open Parquet file. open_column() is thread-safe.
 class ParquetFile {
  public:
   virtual ~ParquetFile() = default;
   virtual const ParquetFileInfo& info() const = 0;
   virtual const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) = 0;
-  /// False when the statistics of a column of signed integers say that none is negative.
+  /// Whether a column of signed integers may contain negative values; false if its statistics exclude them.
   virtual bool may_be_negative(int64_t field) const = 0;
 };
 
-/// Takes the bytes of a file, in order; false stops the writer.
+/// Receives the bytes of a file in order. Returns false to stop the writer.
 struct ParquetSink {
   void* self;
   bool (*write)(void* self, const void* bytes, int64_t count);
@@ -108,27 +110,27 @@ struct ParquetSink {
 class ParquetWriter {
  public:
   virtual ~ParquetWriter() = default;
-  /// Adds a row group: values of each field, `rows` rows each, bits from 0 on.
+  /// Writes a row group. `columns`: `rows` values of each field; bitmaps start at bit 0.
   virtual const char* write(const ParquetValues* columns, int64_t rows) = 0;
-  /// Writes the footer, without which a file is none.
+  /// Writes the footer, which completes the file.
   virtual const char* finish() = 0;
 };
 
 struct ParquetPlugin {
-  int64_t version;    ///< kParquetPlugin of the program that it was built with
-  const char* about;  ///< "Arrow C++ 26.0.1"
-  /// Columns will be read in pieces of `piece_rows` rows.
+  int64_t version;    ///< kParquetPlugin of the source tree that built the plug-in
+  const char* about;  ///< such as "Arrow C++ 26.0.1"
+  /// Opens a file. `piece_rows`: rows per ParquetColumn::read().
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of any type up to `text`, or null; `said` does not matter. Columns are encoded by `threads` threads, to the
-  /// same bytes for any number.
+  /// Creates a file. Supports field types up to `text` and null; ignores `said`. `threads` threads encode columns;
+  /// their number does not change the bytes.
   const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
                         ParquetWriter** writer);
 };
 
 inline constexpr int64_t kParquetPlugin = 5;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
-/// The plug-in's one symbol: const ParquetPlugin* ().
+/// Name of the plug-in's only exported function, const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";
 
 }  // namespace hctr

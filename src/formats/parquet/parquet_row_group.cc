@@ -11,7 +11,8 @@ namespace hctr {
 ParquetPiece::~ParquetPiece() {
   if (!owner_) return;
   std::unique_lock<std::mutex> lock;
-  // The reader of the column may hold the memory too; the thread sanitizer cannot see reference counts within Arrow.
+  // The column reader may refer to the same memory. ThreadSanitizer cannot see Arrow's reference counts, so a lock
+  // makes the order visible.
   if constexpr (kSanitized)
     if (memory_) lock = std::unique_lock(*memory_);
   drop_(owner_);
@@ -59,7 +60,7 @@ std::optional<ParquetPiece> ParquetRowGroup::take(Column& column, int64_t piece)
   return values;
 }
 
-/// The requested column, if it can be decoded now; else the column that is least far.
+/// The requested column if it can be decoded now, else the column whose next piece is earliest.
 std::optional<size_t> ParquetRowGroup::column_to_decode(size_t requested) const {
   const int64_t end = std::min(last_requested_ + 1, failed_at_);
   if (next_[requested] < end) return requested;
@@ -68,7 +69,7 @@ std::optional<size_t> ParquetRowGroup::column_to_decode(size_t requested) const 
   return static_cast<size_t>(earliest - next_.begin());
 }
 
-/// Decodes a column's next piece, without the lock.
+/// Decodes the next piece of a column; releases the lock meanwhile.
 void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   Column& column = columns_[at];
   std::list<Decoded> one;
@@ -91,7 +92,7 @@ void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   });
 }
 
-/// The problem, or nothing.
+/// Returns the error text; empty on success.
 std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece& values) try {
   Column& column = columns_[at];
   std::unique_lock<std::mutex> memory;
@@ -108,7 +109,7 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
              field(at).name, "' (", field(at).said, ") cannot be read from its row ", piece * kParquetPieceRows + 1,
              " on: ", problem);
 } catch (const std::bad_alloc&) {
-  return "out of memory";  // short enough to need none
+  return "out of memory";  // short enough to fit without an allocation
 } catch (const std::exception& error) {
   return error.what();
 }
@@ -119,7 +120,8 @@ void ParquetRowGroup::sleep(size_t column, int64_t piece, std::unique_lock<std::
   self.wake.wait(lock, [&] { return self.woken; });
 }
 
-/// Called before a thread decodes. Each woken thread calls it too, so that none sleeps while a column could be decoded.
+/// Wakes a sleeping thread if some column can be decoded. Called before a thread decodes; each woken thread calls it
+/// again, so no thread sleeps while there is a column to decode.
 void ParquetRowGroup::wake_one_if_there_is_more() {
   if (sleepers_.empty() || !column_to_decode(sleepers_.front()->column)) return;
   wake([first = sleepers_.front()](const Sleeper& sleeper) { return &sleeper == first; });
@@ -136,7 +138,7 @@ void ParquetRowGroup::wake(const Which& which) {
 }
 
 void ParquetRowGroup::skip(int64_t piece) {
-  std::list<Decoded> skipped;  // dropped without the lock
+  std::list<Decoded> skipped;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   skipped_[static_cast<size_t>(piece)] = true;
   for (Column& column : columns_) {

@@ -1,4 +1,4 @@
-// The columns of a Parquet row group, decoded by whichever of its reading threads is idle.
+// Decodes the columns of a Parquet row group. Any idle reading thread decodes any column.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@
 
 namespace hctr {
 
-/// Values of a piece of a column, as long as this and its row group live.
+/// Decoded values of one piece of a column. Valid while this object and its row group exist.
 class ParquetPiece {
  public:
   explicit ParquetPiece(void (*drop)(void*)) : drop_(drop) {}
@@ -36,33 +36,33 @@ class ParquetPiece {
   std::mutex* memory_ = nullptr;
 };
 
-/// A column that is read: a field of the file, which several columns may be of, and in which form.
+/// A column to read: a field of the file and its form. Several columns may read the same field.
 struct ParquetRead {
   int64_t field;
   ParquetForm form = ParquetForm::number;
 };
 
-/// One row group, cut into pieces of kParquetPieceRows rows. Each piece belongs to one thread, which reads its columns
-/// in order.
+/// A row group, divided into pieces of kParquetPieceRows rows. One thread reads all columns of a piece, in order.
 ///
-/// A column can only be decoded from front to back, by one thread at a time, and some of its pieces take a hundred
-/// times as long as others: the first has the dictionary. So no thread owns a column. A thread whose next column is not
-/// decoded yet decodes it; if another thread is doing that, it decodes the earliest piece of any column that no thread
-/// decodes. Decoded values are kept for the thread of their piece. A thread sleeps only when every column is being
-/// decoded, or has been up to the last requested piece; so values are kept for no more pieces than threads have
-/// requested.
+/// A column can be decoded only sequentially, by one thread at a time. Some pieces take a hundred times longer than
+/// others, because the first piece includes the dictionary. Therefore no thread owns a column. A thread that needs a
+/// piece of a column decodes the column's next piece. If another thread is decoding that column, the thread decodes the
+/// earliest pending piece of any other column. Decoded values are queued for the thread of their piece. A thread sleeps
+/// only if every column is being decoded, or is decoded up to the last requested piece. This bounds the queued values
+/// to the requested pieces.
 class ParquetRowGroup {
  public:
-  /// `columns`: of which some may be of one field, or of kNoField, which is not read. `first_piece`: earlier pieces
-  /// will not be requested.
+  /// `columns`: several may have the same field; kNoField is not read. `first_piece`: earlier pieces will not be
+  /// requested.
   ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, const std::vector<ParquetRead>& columns,
                   int64_t first_piece);
 
-  /// Errors: Error(data) naming file, row group, column and row; or when a piece before failed.
+  /// Returns the values of a piece. Errors: Error(data) naming file, row group, column and row; or if an earlier piece
+  /// failed.
   ParquetPiece read(size_t column, int64_t piece);
-  /// Called instead of reading the columns of a piece. They are decoded only if a later piece is read.
+  /// Marks a piece as not needed. Its columns are still decoded if a later piece is read.
   void skip(int64_t piece);
-  /// Drops a piece. Later pieces fail too; earlier ones are not affected.
+  /// Marks a piece as failed. Later pieces fail, too; earlier pieces are not affected.
   void fail(int64_t piece);
 
   const fs::path& path() const { return path_; }
@@ -80,11 +80,11 @@ class ParquetRowGroup {
   struct Column {
     Column(const ParquetRead& of, const ParquetField& as) : read(of), field(as) {}
     ParquetRead read;
-    ParquetField field;  // the field in the form it is read
-    std::mutex memory;   // guards its values; see ~ParquetPiece
+    ParquetField field;  // the field with the type of its form
+    std::mutex memory;   // guards the column's values under ThreadSanitizer; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
-    std::list<Decoded> decoded;  // kept for the threads of their pieces
-    std::string problem;         // why there is no more of it
+    std::list<Decoded> decoded;  // queued for the threads of their pieces
+    std::string problem;         // decoding error; empty: none
   };
   struct Sleeper {
     size_t column;
@@ -107,12 +107,12 @@ class ParquetRowGroup {
   fs::path path_;
   int64_t group_;
 
-  std::mutex mutex_;  // guards all members below except the readers, each of which belongs to the decoding thread
+  std::mutex mutex_;  // guards all members below, except column readers, which only the decoding thread uses
   std::deque<Column> columns_;
-  std::vector<int64_t> next_;  // for each column: the piece that may be decoded next; kNone while a thread decodes it,
-                               // and at its end
-  std::vector<bool> skipped_;  // for each piece
-  int64_t last_requested_ = -1;  // the last requested piece
+  // [columns] the next piece to decode; kNone during decoding, after an error, and for missing columns
+  std::vector<int64_t> next_;
+  std::vector<bool> skipped_;    // [pieces] whether the piece is not needed
+  int64_t last_requested_ = -1;  // the latest requested piece
   int64_t failed_at_ = kNone;
   std::list<Sleeper*> sleepers_;
 };

@@ -44,7 +44,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   if (block.wants_exact) grow(block.exact, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
   grow(block.offsets, slots * rows + 1);
-  grow(block.keys, (slots + 1) * rows);  // memory for a key in each bag, as add_slot() needs it
+  grow(block.keys, (slots + 1) * rows);  // add_slot() needs capacity for one key per bag
 }
 
 void ParquetRows::add(size_t column, const ParquetField& field, const ParquetValues& values) {
@@ -97,7 +97,7 @@ std::string_view ParquetRows::value_of(std::string_view text) const {
                                                                                              : std::string_view();
 }
 
-/// The problem of a missing value without a default.
+/// The message about a missing value without a default.
 std::string ParquetRows::why_missing(const ParquetField& field, bool null, const char* advice) const {
   const char* is = null || field.type == ParquetType::null ? "is null"
                    : is_float(field.type)                  ? "is NaN, which counts as missing"
@@ -111,7 +111,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
   if (!rule.transform.any() && !positive.given() && !exact &&
-      !values.valid_rows) {  // the common case; if a value is wrong, all are checked below
+      !values.valid_rows) {  // fast path; if some value is not finite, the loop below reports it
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
       for (int64_t r = 0; r < values.rows; ++r) {
@@ -162,7 +162,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
-/// The problem of a float that is not an id.
+/// The message about a float that is not an integer id.
 std::string ParquetRows::why_no_id(ParquetType type, double number) {
   char digits[32];
   const bool whole = number == std::floor(number) && std::isfinite(number);
@@ -173,12 +173,12 @@ std::string ParquetRows::why_no_id(ParquetType type, double number) {
              static_cast<int64_t>(whole_below(type)), " on; store ids as integers or text");
 }
 
-/// One integer in each row that is a key: false when something is wrong with one of them.
+/// Fast path: each row has one integer, which is its key. Returns false if some key is invalid.
 template <class T>
 bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64_t rows) {
   int64_t* to = block_->keys.data() + keys_;
   const auto offset = static_cast<uint64_t>(slot.offset);
-  uint64_t all = 0;  // bits of all values and keys
+  uint64_t all = 0;  // bitwise OR of all values and keys, to detect negative ones
   uint64_t most = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const auto value = static_cast<uint64_t>(static_cast<int64_t>(values[r])), key = value + offset;
@@ -214,7 +214,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   const auto add_key = [&](int64_t row, std::string_view value) {
     int64_t key = 0;
     bool right = key_of(rule, keys, value, key);
-    const bool sized = keys == KeyRule::number && plan_.sized;  // a key of another slot must not come of it
+    const bool sized = keys == KeyRule::number && plan_.sized;  // the key must stay within the slot's range
     if (right && sized) right = key >= 0 && key <= std::numeric_limits<int64_t>::max() - slot.offset;
     if (!right)
       return bad(row, &field, [&] {
@@ -231,7 +231,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
-  const auto add_values = [&](int64_t row, std::string_view cell) {  // adds the values of a text with several
+  const auto add_values = [&](int64_t row, std::string_view cell) {  // adds the values of a text with several values
     grow(block_->keys, keys_ + static_cast<int64_t>(cell.size()) + rows);
     const char* problem = nullptr;
     const int64_t before = keys_;
@@ -257,7 +257,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       continue;
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
-    if (end - begin > plan_.shape.max_keys()) {  // no need to look at them
+    if (end - begin > plan_.shape.max_keys()) {  // too many keys: reject the row without parsing them
       bad(added_ + r, &field, [&] {
         return cat("a list of ", end - begin, " values; all slots of a sample may have ", plan_.shape.max_keys(),
                    " keys together");
@@ -285,7 +285,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   if (added_ + rows == rows_) check_limits(at, field);
 }
 
-/// Checks the limit of the last added slot.
+/// Checks the key limit of the slot that was added last.
 void ParquetRows::check_limits(size_t at, const ParquetField& field) {
   int64_t first = 0;
   size_t i = 0;
@@ -299,7 +299,7 @@ void ParquetRows::check_limits(size_t at, const ParquetField& field) {
   }
 }
 
-/// Checks the limits of all slots of each input together.
+/// Checks the limits on keys per sample of each input.
 void ParquetRows::check_inputs() {
   int64_t first = 0;
   for (const RecordShape::Input& input : plan_.shape.inputs) {
@@ -328,7 +328,7 @@ void ParquetRows::leave_out_bad_rows() {
   int32_t* offsets = block_->offsets.data();
   int64_t* keys = block_->keys.data();
   int64_t bag = 0;
-  int32_t at = 0;  // neither overtakes what is still to be read
+  int32_t at = 0;  // in-place compaction: writes never overtake reads
   for (int64_t s = 0; s < slots; ++s)
     for (int64_t r = 0; r < rows; ++r) {
       if (bad_[static_cast<size_t>(r)]) continue;
@@ -340,7 +340,7 @@ void ParquetRows::leave_out_bad_rows() {
   rows_ -= bad_count_;
 }
 
-/// The cells of the rows that are not bad, row after row.
+/// Copies the kept cells of good rows to the block, row by row.
 void ParquetRows::pass_on_kept_cells() {
   block_->kept.clear();
   if (kept_.empty()) return;

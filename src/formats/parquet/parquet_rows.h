@@ -1,4 +1,4 @@
-// Turns values of Parquet columns into a sample block.
+// Converts values of Parquet columns to a sample block.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace hctr {
 
-/// Fills rows [0, rows) of a block column by column, in the order of the plan; each column from its first row on, in
-/// one part or several. Bad rows are removed at the end.
+/// Fills a block column by column, in the order of the plan. Each column starts at row 0 and may be added in several
+/// parts. finish() removes bad rows.
 class ParquetRows {
  public:
   explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}
 
   void start(int64_t rows, SampleBlock& block);
   void add(size_t column, const ParquetField&, const ParquetValues&);
-  /// A column that the file lacks, as the plan lets it.
+  /// Adds an optional column that the file lacks.
   void add_missing(size_t column);
-  /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number; where each is to
-  /// be named, `records` have the numbers of their rows here.
+  /// Completes the block. where(row): describes the row for messages. Returns the bad rows; `first` describes the bad
+  /// row with the lowest index, and `records` contain row indices of this block.
   BadRecords finish(const std::function<std::string(int64_t row)>& where);
 
  private:
@@ -34,7 +34,7 @@ class ParquetRows {
   void bad(int64_t row, const ParquetField*, const Describe& describe);
   void add_numbers(const ParquetNumber&, bool label, const ParquetField&, const ParquetValues&, float* to,
                    double* exact, int64_t stride);
-  /// Item i of a column of text, as the options say; nothing for a missing one.
+  /// Item i of a text column, after trimming; empty if missing.
   std::string_view text_of(const ParquetField&, const ParquetValues&, int64_t i) const;
   std::string_view value_of(std::string_view text) const;
   std::string why_missing(const ParquetField&, bool null, const char* advice) const;
@@ -49,14 +49,14 @@ class ParquetRows {
 
   const ParquetPlan& plan_;
   SampleBlock* block_ = nullptr;
-  int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
-  int64_t added_ = 0;            // rows of the current column
-  bool many_ = false;            // a slot has other than one key somewhere
-  std::vector<KeptCells> kept_;  // [passed-on columns] a cell for each row
+  int64_t rows_ = 0, keys_ = 0;  // keys_: keys in the block so far
+  int64_t added_ = 0;            // rows added to the current column
+  bool many_ = false;            // some bag may not have exactly one key
+  std::vector<KeptCells> kept_;  // [kept columns] one cell per row
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;
   std::string first_problem_;
-  std::map<int64_t, std::string> problems_;  // the problem of each bad row, if all are to be named
+  std::map<int64_t, std::string> problems_;  // description of each bad row, if SampleBlock::names_bad
 };
 
 }  // namespace hctr

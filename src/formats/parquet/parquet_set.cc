@@ -16,8 +16,7 @@
 namespace hctr {
 namespace {
 
-/// A piece of a row group that a parser is to read. Destroyed before it is read, it makes the pieces after it fail, so
-/// that they do not wait.
+/// A piece of a row group for one parser. If destroyed before it is read, later pieces fail instead of waiting.
 struct PieceSource {
   PieceSource(std::shared_ptr<ParquetRowGroup> of, int64_t at) : group(std::move(of)), piece(at) {}
   ~PieceSource() {
@@ -27,12 +26,12 @@ struct PieceSource {
 
   std::shared_ptr<ParquetRowGroup> group;
   int64_t piece;
-  bool done = false;  // all columns have been read
+  bool done = false;  // all columns were read
 };
 
 class ParquetCutter : public Cutter {
  public:
-  /// Errors: Error(data) when `from` is not a position between two pieces.
+  /// Errors: Error(data) if `from` is not between two pieces.
   ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<ParquetRead> columns, FilePosition from)
       : file_(std::move(file)), path_(std::move(path)), columns_(std::move(columns)) {
     const ParquetFileInfo& info = file_->info();
@@ -67,7 +66,7 @@ class ParquetCutter : public Cutter {
   fs::path path_;
   std::vector<ParquetRead> columns_;
   std::shared_ptr<ParquetRowGroup> group_;
-  int64_t at_ = 0, before_ = 0, row_ = 0;  // the row group, the rows before it, the next row in it
+  int64_t at_ = 0, before_ = 0, row_ = 0;  // index of the row group, number of rows before it, next row in it
 };
 
 class ParquetParser : public Parser {
@@ -91,7 +90,7 @@ class ParquetParser : public Parser {
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
-      if (rows.some() && rows.spans().size() > 1)  // in a shuffled set many spans have one row
+      if (rows.some() && rows.spans().size() > 1)  // in a shuffled set, many spans have a single row
         if (const auto gathered = gather_rows(field.type, piece.values, rows.spans(), gathered_)) {
           rows_.add(c, field, *gathered);
           continue;
@@ -126,7 +125,7 @@ class ParquetSet : public SampleSet {
   ParquetSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : policy_(section.bad_records) {
     const bool in_memory = is_in_memory(source.path);
-    if (!in_memory) parquet_plugin();  // its absence is reported before anything else
+    if (!in_memory) parquet_plugin();  // reports a missing plug-in before any other error
     files_ = source.files.empty() ? parquet_files(source.path, log) : source.files;
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
     ParquetSlotTypes types;
@@ -203,14 +202,15 @@ class ParquetSet : public SampleSet {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   ParquetPlan plan_;
-  std::vector<std::vector<int64_t>> fields_;  // [files] the fields of the plan's columns
+  std::vector<std::vector<int64_t>> fields_;  // [files] field index of each column of the plan
   std::vector<SlotKeyRule> slot_key_rules_;
   int64_t samples_ = 0;
   bool has_labels_ = true;
   int key_bytes_ = 4;
 };
 
-/// An omitted list is in _metadata.json. Only the files show whether columns are lists of keys; one key is assumed.
+/// Column lists that the section omits are in _metadata.json. Only the files show whether a column is a list; one key
+/// per slot is assumed.
 StatedWidths parquet_widths(const DataSection& section) {
   const auto& options = section.options.get<ParquetOptions>();
   StatedWidths widths;

@@ -1,5 +1,5 @@
-// Parquet files as a set of samples. Row groups are cut into pieces of rows. Threads parse pieces concurrently and
-// decode columns for each other.
+// Parquet files as a SampleSet. Row groups are divided into pieces of rows. Threads parse pieces concurrently and share
+// the decoding of columns.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace hctr {
 inline constexpr DataFormat kParquetFormat{"Parquet"};
 FormatType parquet_format();
 
-/// One file or the files of a list. Looks at each file's footer. Errors: Error(io) when there is no plug-in or a file
-/// is missing; Error(data) when a file is not whole, lacks a column or has one of the wrong type, when _metadata.json
-/// says otherwise, or when there are no rows.
+/// Opens one file or the files of a list, and reads all footers. Errors: Error(io) if the plug-in or a file is missing;
+/// Error(data) if a file is damaged, lacks a column or has a column of the wrong type, contradicts _metadata.json, or
+/// if there are no rows.
 std::unique_ptr<SampleSet> open_parquet_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
 }  // namespace hctr

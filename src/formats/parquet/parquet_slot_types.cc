@@ -30,21 +30,21 @@ bool is_time(ValueForm form) {
   return form == ValueForm::date || form == ValueForm::timestamp || form == ValueForm::clock;
 }
 
-/// Whether equal values of two forms have equal keys.
+/// Whether equal values in two forms get equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
-  if (is_time(a) || is_time(b))  // texts of dates have one notation mostly, those of times have many
+  if (is_time(a) || is_time(b))  // dates mostly have one text notation, times have several
     return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
-  if (!texts) return true;                                             // true counts as 1
-  if (!keys) return false;                                             // the type decides
-  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // a text that is not a number is a bad record
-  return a != ValueForm::truth && b != ValueForm::truth;               // "true" is not "1"
+  if (!texts) return true;                                             // numbers and booleans: true is 1
+  if (!keys) return false;                                             // the column type determines the rule
+  if (*keys == KeyRule::number || *keys == KeyRule::hex) return true;  // texts are parsed as numbers
+  return a != ValueForm::truth && b != ValueForm::truth;               // as texts, "true" and "1" differ
 }
 
 }  // namespace
 
-/// `problem(other form)`: what differs, and what would not.
+/// `problem(form, other)`: describes the conflict and a remedy.
 template <class Problem>
 void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::path& file,
                            const std::optional<KeyRule>& keys, const Problem& problem) {
@@ -74,7 +74,7 @@ void ParquetSlotTypes::add(const ParquetPlan& plan, const ParquetFileInfo& info,
   }
   for (size_t s = 0; s < plan.slots.size(); ++s) {
     const int64_t at = fields[plan.labels.size() + plan.dense.size() + s];
-    if (at == kNoField) continue;  // a column that need not be there
+    if (at == kNoField) continue;  // a missing optional column
     const ParquetField& field = info.fields[at];
     const std::optional<KeyRule>& keys = plan.slots[s].rule.keys;
     add(seen_[s], field, file, keys, [&](ValueForm form, ValueForm other) {

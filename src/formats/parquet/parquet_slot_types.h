@@ -1,4 +1,5 @@
-// Compares the types of columns whose values count as texts, those of slots and labels, in all files of a set.
+// Compares the types of slot and label columns over all files of a set, because a type may change how values become
+// keys.
 #pragma once
 
 #include <optional>
@@ -11,16 +12,16 @@
 
 namespace hctr {
 
-/// How keys are made of a column's values: as texts or as numbers. Equal values of two forms may have different keys.
+/// The form from which keys are computed: text or number. Equal values in two forms may have different keys.
 enum class ValueForm { none, digits, truth, text, date, timestamp, clock };
 
 class ParquetSlotTypes {
  public:
-  /// The slots and labels of a file, whose columns stand at `fields`. Errors: Error(data) naming both files, the column
-  /// and its types where equal values of this file and an earlier one would get different keys, or labels.
+  /// Adds the slots and labels of a file. `fields`: field index of each column. Errors: Error(data) naming both files,
+  /// the column and its types if equal values in this file and an earlier file would get different keys or labels.
   void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
-  /// Sets the rule of each slot without one: by the type of its column, or from `known` if no file has a value in it.
-  /// Returns the rules derived from types, and the stated ones.
+  /// Sets the rule of each slot without "keys": by the column's type, or from `known` if no file has values in the
+  /// column. Returns the rules of all slots.
   std::vector<SlotKeyRule> decide(ParquetPlan&, const std::vector<SlotKeyRule>& known) const;
 
  private:
@@ -28,11 +29,11 @@ class ParquetSlotTypes {
     ValueForm form = ValueForm::none;
     std::string place{};  // "'a.parquet' (int64)"
   };
-  using Forms = std::vector<Seen>;  // the different forms of a column
+  using Forms = std::vector<Seen>;  // the distinct forms of one column
   template <class Problem>
   static void add(Forms&, const ParquetField&, const fs::path& file, const std::optional<KeyRule>&, const Problem&);
 
-  std::vector<Forms> seen_, labels_;  // forms of each slot, and of each label
+  std::vector<Forms> seen_, labels_;  // [slots], [labels] forms of each column
 };
 
 }  // namespace hctr

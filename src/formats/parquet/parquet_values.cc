@@ -10,7 +10,7 @@ namespace {
 
 bool bit(const uint8_t* bits, int64_t at) { return (bits[at >> 3] >> (at & 7)) & 1; }
 
-/// Whether item i is a value: neither an empty text nor NaN.
+/// Whether item i is neither an empty text nor NaN.
 bool says_something(ParquetType type, const ParquetValues& values, int64_t i) {
   if (values.text) return values.text[i] < values.text[i + 1];
   return !is_float(type) || !std::isnan(number_at(type, values, i));

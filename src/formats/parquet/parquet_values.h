@@ -1,4 +1,4 @@
-// Reading single values of a column that the Parquet plug-in hands over.
+// Reads single values of a column that the Parquet plug-in returned.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@
 
 namespace hctr {
 
-/// Calls visit(pointer to the values) with their type; false for booleans, text and nulls, which are not stored as
-/// such.
+/// Calls visit(typed pointer to the values) for numeric types. Returns false for booleans, text and nulls.
 template <class Visit>
 bool with_values(ParquetType type, const void* values, const Visit& visit) {
   switch (type) {
@@ -59,13 +58,13 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
 }
 
 bool is_float(ParquetType);
-/// The field as it is read in a form: decimals, dates and times have the type that values then have.
+/// The field with the value type of the given form. Changes only decimals, dates and times.
 ParquetField read_as(ParquetField, ParquetForm);
-/// Whether row r has a value. Null, NaN and an empty text are none, as an empty cell of a Csv is.
+/// Whether row r has a value. Null, NaN and an empty text count as missing, like an empty CSV cell.
 bool has_value(ParquetType, const ParquetValues&, int64_t r);
-/// The same of item i.
+/// Whether item i has a value, by the rule of has_value().
 bool has_item(ParquetType, const ParquetValues&, int64_t i);
-/// Whether row r, or item i, is not null.
+/// Whether row r is not null. is_valid_item(): whether item i is not null.
 inline bool is_valid(const ParquetValues& values, int64_t r) {
   const int64_t at = values.valid_rows_at + r;
   return !values.valid_rows || ((values.valid_rows[at >> 3] >> (at & 7)) & 1);
@@ -75,21 +74,22 @@ inline bool is_valid_item(const ParquetValues& values, int64_t i) {
   const int64_t at = values.valid_items_at + i;
   return !values.valid_items || ((values.valid_items[at >> 3] >> (at & 7)) & 1);
 }
-/// Item i of a column of text.
+/// Item i of a text column.
 std::string_view text_at(const ParquetValues&, int64_t i);
-/// A number as a double; integers beyond 2^53 are rounded.
+/// Item i as a double. Integers beyond 2^53 are rounded.
 double number_at(ParquetType, const ParquetValues&, int64_t i);
-/// Floats below it in size are whole numbers that no other number is rounded to; 0 for other types.
+/// The exclusive bound below which a float type represents every integer exactly; 0 for other types.
 double whole_below(ParquetType);
-/// The decimal digits of an integer, written to `memory`, or the text. A whole float counts as the integer; any other,
-/// and one that other integers may be rounded to, has no digits.
+/// The decimal digits of an integer, written to `memory`, or the text of a text item. A float yields digits if it is an
+/// integer with magnitude below whole_below(); otherwise the result is empty.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
 
-/// Appends the value of row r as a text: nothing for none, numbers with as many digits as distinguish them, true and
-/// false, values of a list with '|' between them.
+/// Appends the value of row r as text: an empty text if missing; numbers with enough digits to distinguish them; "true"
+/// and "false"; list items separated by '|'.
 void append_text(ParquetType, const ParquetValues&, int64_t r, std::string& to);
 
-/// Copies the rows of the spans, in their order, to `memory`; nothing for columns of lists, text, booleans or nulls.
+/// Copies the rows of the spans to `memory`. Returns nothing for columns of lists, text, booleans or nulls, which are
+/// not supported.
 std::optional<ParquetValues> gather_rows(ParquetType, ParquetValues values, std::span<const RowSpan> spans,
                                          std::vector<std::byte>& memory);
 /// Rows [begin, end) of `values`.

@@ -1,4 +1,4 @@
-// Parses Raw records: converts numbers and transposes keys from record order into slot order.
+// Parses Raw records: converts numbers and transposes keys from record order to slot order.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,12 +15,12 @@
 namespace hctr {
 namespace {
 
-/// The key as stored. 32-bit keys are signed here, so that none is negative.
+/// Loads a key as stored. 32-bit keys are loaded as signed, so keys of 2^31 or more are rejected as negative.
 int64_t key_at(const RawShape& shape, const std::byte* keys, int64_t slot) {
   return shape.key_bytes == 4 ? int64_t{load<int32_t>(keys + 4 * slot)} : load<int64_t>(keys + 8 * slot);
 }
 
-/// Whether a key is negative, or would be once `more`, which is not, is added.
+/// Whether any key is negative, or overflows when `more` (at least 0) is added.
 template <class Key>
 bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
   uint64_t all = 0;
@@ -31,10 +31,10 @@ bool any_outside(const std::byte* keys, int64_t slots, int64_t more) {
   return static_cast<int64_t>(all) < 0;
 }
 
-/// The highest bit is set when the number is not finite: no branch for each number.
+/// Returns a value whose highest bit is set if the number is not finite. Avoids a branch per number.
 uint32_t not_finite(float number) { return (std::bit_cast<uint32_t>(number) & 0x7fffffffu) + 0x00800000u; }
 
-/// Label and dense of one record; false when one is not finite.
+/// Reads labels and dense values of one record. Returns false if some value is invalid.
 template <bool kStream>
 bool read_numbers(const RawShape& shape, const std::byte* record, float* label, float* dense) {
   const int64_t labels = shape.label_dim, numbers = shape.dense_dim;
@@ -52,14 +52,15 @@ bool read_numbers(const RawShape& shape, const std::byte* record, float* label, 
     for (int64_t i = 0; i < labels; ++i) store<kStream>(label + i, static_cast<float>(load<int32_t>(record + 4 * i)));
     for (int64_t i = 0; i < numbers; ++i) {
       const auto number = load<int32_t>(from + 4 * i);
-      outside |= static_cast<uint32_t>(number);  // below 0 there is no logarithm, or one that is not finite
+      outside |= static_cast<uint32_t>(number);  // a negative number has no finite logarithm
       store<kStream>(dense + i, log(number));
     }
   }
   return static_cast<int32_t>(outside) >= 0;
 }
 
-/// Label and dense of one record; false when it is bad. `more` as below.
+/// Reads labels and dense values of one record and checks its keys. Returns false if the record is bad. `more`: the
+/// largest slot offset.
 bool read_record(const RawShape& shape, const std::byte* record, int64_t more, float* label, float* dense) {
   const std::byte* keys = record + shape.numbers();
   return read_numbers<false>(shape, record, label, dense) &&
@@ -85,13 +86,14 @@ std::string problem_of(const RawShape& shape, const std::byte* record) {
   return "is not usable";
 }
 
-constexpr int64_t kTile = 64;  // records that stay in the first-level cache while their keys are transposed
+constexpr int64_t kTile = 64;  // records per tile; their keys stay in the L1 cache while they are transposed
 
-/// The largest sum that is added to keys.
+/// The largest offset that is added to keys.
 int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : shape.offsets.back(); }
 
-/// Transposes the keys of a tile of records into slot order, with the sizes of earlier slots added. Returns the bits of
-/// all keys, which show whether one is negative; of 64-bit keys also with the largest sum added.
+/// Transposes the keys of a tile of records to slot order and adds each slot's offset. Returns the bitwise OR of all
+/// keys; its sign bit shows whether any key is negative. For 64-bit keys the sign bit also shows an overflow with the
+/// largest offset.
 template <class Key, class Out, bool kStream>
 uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to,
                         int64_t row) {
@@ -112,7 +114,8 @@ uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t re
   return bits;
 }
 
-/// Writes all records as rows. True when they are surely good, as nearly all are: there is no branch for each record.
+/// Writes all records as rows, without a branch per record. Returns true only if all records are good; false if some
+/// may be bad.
 template <bool kStream>
 bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, const OneHotRows& to) {
   uint64_t bits = 0;

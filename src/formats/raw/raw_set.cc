@@ -13,9 +13,10 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kChunkBytes = 256 << 10;  // bytes and samples of a chunk together fit the second-level cache
+constexpr int64_t kChunkBytes = 256 << 10;  // bytes and samples of a chunk fit the L2 cache together
 
-/// Checks `float_label_dense` by the first labels: integers read as floats are tiny, floats read as integers huge.
+/// Checks `float_label_dense` against the first labels: an integer read as float is tiny, a float read as integer is
+/// huge.
 void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
   const int64_t checked = std::min<int64_t>(records, 100);
   std::vector<std::byte> bytes(static_cast<size_t>(checked * shape.record()));
@@ -44,14 +45,14 @@ class RawSet : public SampleSet, public RowMap {
     std::vector<ByteFile> open;
     int64_t bytes = 0;
     for (const fs::path& file : files_) bytes += open.emplace_back(file).size();
-    // Keys have 32 bits; 64 where they were asked for and make the size right.
+    // Keys have 32 bits, or 64 bits if requested and consistent with the file sizes.
     if (const RawShape wide(section, 8);
         width == KeyWidth::i64 && source.num_samples > 0 && bytes == source.num_samples * wide.record())
       shape_ = wide;
     for (size_t f = 0; f < files_.size(); ++f) {
       int64_t records = raw_records(shape_, files_[f], open[f].size());
       if (source.num_samples > 0)
-        records = std::min(records, source.num_samples - samples_);  // more than stated are not read
+        records = std::min(records, source.num_samples - samples_);  // records beyond num_samples are ignored
       samples_ += records;
       records_.push_back(records);
     }
@@ -113,13 +114,14 @@ class RawSet : public SampleSet, public RowMap {
         return bad;
       }
       const RawSet& set;
-      std::optional<ByteFile> file;  // the one read last
+      std::optional<ByteFile> file;  // the most recently read file
       RawScratch scratch;
     };
     return std::make_unique<RawParser>(*this);
   }
   int key_bytes() const override {
-    constexpr int64_t kMostSum = int64_t{1} << 31;  // keys are below 2^31 in the file, and below 2^32 with the sum
+    // stored keys are below 2^31; with an offset up to 2^31 they stay below 2^32
+    constexpr int64_t kMostSum = int64_t{1} << 31;
     return shape_.key_bytes == 4 && (shape_.offsets.empty() || shape_.offsets.back() <= kMostSum) ? 4 : 8;
   }
   bool find_records(Chunk& chunk) const override {
@@ -149,14 +151,14 @@ class RawSet : public SampleSet, public RowMap {
         const int64_t offset = first * set.shape_.record();
         const auto page = reinterpret_cast<uintptr_t>(memory.data() + kPage - 1) / kPage * kPage;
         auto* bytes =
-            // the same page offset as in the page cache: copied a quarter faster
+            // same page offset as in the page cache: the copy is a quarter faster
             reinterpret_cast<std::byte*>(page) + offset % kPage;
         file->read_at(offset, bytes, static_cast<size_t>(count * set.shape_.record()));
         parse_raw_rows(set.shape_, bytes, count, [&](int64_t i) { return set.name_of(in, first + i); }, to);
       }
       const RawSet& set;
       std::vector<std::byte> memory;
-      std::optional<ByteFile> file;  // the one read last
+      std::optional<ByteFile> file;  // the most recently read file
     };
     return std::make_unique<RawRowParser>(*this);
   }
@@ -171,7 +173,7 @@ class RawSet : public SampleSet, public RowMap {
   std::optional<BadRecordPolicy> policy_;
   std::vector<fs::path> files_;
   RawShape shape_;
-  std::vector<int64_t> records_;  // records to read of each file
+  std::vector<int64_t> records_;  // number of records to read from each file
   int64_t samples_ = 0;
 };
 

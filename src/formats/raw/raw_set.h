@@ -1,4 +1,4 @@
-// Raw files: records of one fixed size and no header.
+// Raw files: fixed-size records without a header.
 #pragma once
 
 #include <functional>
@@ -11,37 +11,39 @@ namespace hctr {
 inline constexpr DataFormat kRawFormat{"Raw"};
 FormatType raw_format();
 
-/// The bytes of one record: label_dim and dense_dim numbers of 4 bytes, then one key for each slot.
+/// The layout of one record: label_dim and dense_dim numbers of 4 bytes each, then one key per slot.
 struct RawShape {
   RawShape(const DataSection&, int key_bytes);
 
   int64_t label_dim, dense_dim, slots;
   int key_bytes;
-  bool floats;                   ///< label and dense are float32; else int32, and dense becomes ln(x + 1)
-  std::vector<int64_t> offsets;  ///< added to the keys of each slot; empty: nothing is
+  /// true: labels and dense values are float32; false: int32, and dense values become ln(x + 1)
+  bool floats;
+  std::vector<int64_t> offsets;  ///< [slots] added to the keys of each slot; empty: no offsets
   int64_t numbers() const { return 4 * (label_dim + dense_dim); }
   int64_t record() const { return numbers() + key_bytes * slots; }
 };
 
-/// Records of a file of `bytes` bytes. Errors: Error(data) when they are not a multiple of the record.
+/// Number of records in a file of `bytes` bytes. Errors: Error(data) if `bytes` is not a multiple of the record size.
 int64_t raw_records(const RawShape&, const fs::path& file, int64_t bytes);
 
-/// One file or the files of a list. Errors: as above; Error(data) when the files hold fewer than num_samples records,
-/// none, or labels of the other kind (integers for floats).
+/// Opens one file or the files of a list. Errors: those of raw_records(); Error(data) if the files have no records or
+/// fewer than num_samples, or their labels contradict float_label_dense.
 std::unique_ptr<SampleSet> open_raw_set(const DataSection&, const Source&, KeyWidth, const Log&);
 
-/// Memory that a parser uses again.
+/// Reusable memory of a parser.
 struct RawScratch {
   std::vector<std::byte*> slots;
   std::vector<const std::byte*> good;
 };
 
-/// Parses `records` records at `bytes` into `block`. Bad ones (a negative key, a dense value without a logarithm, a
-/// NaN) are skipped and returned, or an error, as the policy decides. `where(i)` names record i.
+/// Parses `records` records at `bytes` into `block`. A record is bad if it has a negative key, a dense value without a
+/// logarithm, or a NaN. The policy decides whether bad records are skipped and returned, or are an error. `where(i)`:
+/// describes record i.
 BadRecords parse_raw(const RawShape&, const std::byte* bytes, int64_t records, std::optional<BadRecordPolicy>,
                      const std::function<std::string(int64_t)>& where, RawScratch& scratch, SampleBlock& block);
 
-/// The same as rows of a batch, where bad records are errors.
+/// Parses records directly into rows of a batch. Bad records are errors.
 void parse_raw_rows(const RawShape&, const std::byte* bytes, int64_t records,
                     const std::function<std::string(int64_t)>& where, const OneHotRows& to);
 

@@ -9,7 +9,7 @@
 namespace hctr {
 namespace {
 
-/// Rows of a row-major array [rows, dim], padded with zeros up to `capacity` rows.
+/// Copies the ranges of a row-major array [rows, dim] and fills the rest up to `capacity` rows with zeros.
 void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRange> ranges,
                 std::vector<float> SampleBlock::*from) {
   float* const end = to + capacity * dim;
@@ -18,19 +18,19 @@ void fill_dense(float* to, int64_t capacity, int64_t dim, std::span<const RowRan
   std::fill(to, end, 0.0f);
 }
 
-/// One slot of a table.
+/// One slot of a table in the batch.
 struct SlotColumn {
   size_t table = 0;
-  int64_t slot = 0, record_slot = 0;  // slot numbers in the table and in the record
-  int64_t begin = 0;                  // begin of its keys in the table
-  bool ones = true;                   // each row has one key in it
+  int64_t slot = 0, record_slot = 0;  // slot indices in the table and in the record
+  int64_t begin = 0;                  // index of the slot's first key in the table
+  bool ones = true;                   // each row has one key in the slot
 };
 
 const int32_t* offsets_of(const RowRange& range, int64_t record_slot) {
   return range.block->offsets.data() + record_slot * range.block->rows + range.first;
 }
 
-/// Keys that the batch gets of a slot.
+/// Number of keys of a slot in the batch, after truncation of bags.
 int64_t count_keys(const BatchShape::Table& shape, int64_t record_slot, std::span<const RowRange> ranges) {
   int64_t keys = 0;
   for (const RowRange& range : ranges) {
@@ -47,7 +47,7 @@ int64_t count_keys(const BatchShape::Table& shape, int64_t record_slot, std::spa
   return keys;
 }
 
-/// Where the keys of a slot begin that has one key in each row of the block.
+/// Index of the range's first key in a slot with one key per row.
 int64_t begin_of_ones(const RowRange& range, int64_t record_slot) {
   const int64_t row_0 = record_slot * range.block->rows;
   return (range.block->one_hot ? row_0 : range.block->offsets[static_cast<size_t>(row_0)]) + range.first;
@@ -55,13 +55,13 @@ int64_t begin_of_ones(const RowRange& range, int64_t record_slot) {
 
 template <class From, class To>
 void copy_keys(const From* from, int64_t count, To* to) {
-  if (count == 1)  // no call for a copy: shuffled rows come one by one
+  if (count == 1)  // fast path: shuffled rows are copied one by one
     *to = static_cast<To>(*from);
   else
     for (int64_t k = 0; k < count; ++k) to[k] = static_cast<To>(from[k]);
 }
 
-/// Writes the keys, and where there are any the offsets, of one slot.
+/// Writes the keys of one slot, and its offsets if the batch has any.
 template <class Key>
 class SlotFill {
  public:
@@ -85,10 +85,10 @@ class SlotFill {
   }
 
  private:
-  /// Copies the bags of a range, whose keys fit the capacity.
+  /// Copies the bags of a range. The keys fit the capacity.
   template <class From>
   void add(const RowRange& range, const From* keys) {
-    if (range.block->has_ones(place_.record_slot)) {  // a limit keeps at least one key
+    if (range.block->has_ones(place_.record_slot)) {  // no truncation: limits allow at least one key
       for (int64_t r = 0; offsets_ && r < range.count; ++r) offsets_[r] = at_ + static_cast<int32_t>(r);
       copy_keys(keys + begin_of_ones(range, place_.record_slot), range.count, keys_ + at_);
       at_ += static_cast<int32_t>(range.count);
@@ -103,7 +103,7 @@ class SlotFill {
     if (offsets_) offsets_ += range.count;
   }
 
-  /// Copies the bags of rows [0, count) that start at from[row]; of longer ones only what the table keeps.
+  /// Copies the bags of `count` rows, truncated to shape_.keep keys. `from`: offset of each bag.
   template <class From>
   void add_kept(const int32_t* from, int64_t count, const From* keys) {
     for (int64_t r = 0; r < count; ++r) {
@@ -115,13 +115,14 @@ class SlotFill {
   }
 
   Key* keys_;
-  int32_t *offsets_, *slot_end_;  // null where the batch has none
+  int32_t *offsets_, *slot_end_;  // null if the batch has no offsets
   const BatchShape::Table& shape_;
   const SlotColumn& place_;
   int32_t at_;
 };
 
-/// The form of each table, and in `places` where the keys of each slot begin. `each`: runs a body for every slot.
+/// Chooses the key form of each table and sets the first key index of each slot in `places`. `each`: runs a body for
+/// every slot.
 template <class Each>
 std::vector<KeyForm> choose_forms(const BatchShape& shape, int64_t rows, std::span<const RowRange> ranges,
                                   std::vector<SlotColumn>& places, const Each& each) {
@@ -136,7 +137,7 @@ std::vector<KeyForm> choose_forms(const BatchShape& shape, int64_t rows, std::sp
     place.ones = one_hot || in_all([&](const SampleBlock& block) { return block.has_ones(place.record_slot); });
     place.begin = place.ones ? rows : count_keys(shape.tables[place.table], place.record_slot, ranges);
   });
-  for (SlotColumn& place : places) {  // counts become offsets
+  for (SlotColumn& place : places) {  // exclusive prefix sum: counts become offsets
     KeyForm& form = forms[place.table];
     form.ones &= place.ones;
     form.count += std::exchange(place.begin, form.count);
@@ -147,7 +148,7 @@ std::vector<KeyForm> choose_forms(const BatchShape& shape, int64_t rows, std::sp
 }  // namespace
 
 void fill_batch(const BatchLayout& layout, std::byte* memory, std::span<const RowRange> ranges, ThreadPool& pool) {
-  constexpr int64_t kAlone = 256 << 10;  // bytes that one thread writes before others wake
+  constexpr int64_t kAlone = 256 << 10;  // smaller batches are filled by one thread
   const BatchShape& shape = layout.shape;
   int64_t rows = 0;
   for (const RowRange& range : ranges) rows += range.count;

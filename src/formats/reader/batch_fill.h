@@ -1,4 +1,4 @@
-// Copies rows of sample blocks into one batch.
+// Copies rows of sample blocks into a batch buffer.
 #pragma once
 
 #include <span>
@@ -15,10 +15,9 @@ struct RowRange {
   int64_t first, count;
 };
 
-/// Writes the rows of `ranges`, one after another, as rows 0, 1, ... of the batch in `memory` [layout.bytes], and pads
-/// the rest: zeros and empty bags. Leaves the StepState alone. Both sides are slot-major, so keys move in whole runs,
-/// and the threads of the pool fill slots concurrently. Errors: Error(bug) if there are more rows than the
-/// layout has, or more keys than its capacity.
+/// Writes the rows of all ranges as rows 0, 1, ... of the batch at `memory` [layout.bytes]. Pads with zeros and empty
+/// bags. Does not write the StepState. Blocks and batch are slot-major, so keys are copied in long runs; the pool fills
+/// slots in parallel. Errors: Error(bug) if rows or keys exceed the layout's capacity.
 void fill_batch(const BatchLayout&, std::byte* memory, std::span<const RowRange> ranges, ThreadPool&);
 
 }  // namespace hctr

@@ -1,4 +1,5 @@
-// Which batch buffers are free. The filling thread acquires one after another and waits for each; closing wakes it.
+// Tracks free batch buffers. The filling thread acquires the buffers in turn and blocks until each is free; close()
+// wakes it.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +14,7 @@ class BufferRing {
  public:
   explicit BufferRing(size_t buffers) : free_(buffers, true) {}
 
-  /// Waits until the buffer is free and acquires it. False when closed.
+  /// Blocks until the buffer is free and acquires it. Returns false if closed.
   bool acquire(size_t buffer) {
     std::unique_lock lock(mutex_);
     change_.wait(lock, [&] { return closed_ || free_[buffer]; });

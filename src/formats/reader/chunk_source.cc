@@ -18,7 +18,7 @@ std::vector<size_t> file_order(size_t files, int64_t pass, const PassOptions& pa
 
 ChunkSource::ChunkSource(SampleSet& set, const PassOptions& pass_options, const ReaderPosition& from)
     : set_(set), pass_options_(pass_options), pass_(from.pass) {
-  if (set.grows()) {  // the file may not be there yet
+  if (set.grows()) {  // the file may not exist yet
     next_file_ = from.file;
     begin_ = {.record = from.record, .offset = from.offset};
     return;

@@ -41,7 +41,8 @@ std::optional<std::string> FileFeed::wait(size_t index, const std::atomic<bool>&
 }
 
 void FileFeed::wake() {
-  const std::lock_guard lock(mutex_);  // a waiting reader has not looked yet, or already sleeps
+  // with the lock, a waiting reader either has not checked its condition yet, or sleeps and is woken
+  const std::lock_guard lock(mutex_);
   change_.notify_all();
 }
 

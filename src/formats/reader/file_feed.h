@@ -1,4 +1,4 @@
-// The files of a growing set, as the reader discovers them while it runs.
+// The file names of a growing set, which are discovered while the set is read.
 #pragma once
 
 #include <atomic>
@@ -12,21 +12,21 @@
 
 namespace hctr {
 
-/// Names of files in reading order. Readers wait for the next one; training adds names, on every rank the same in the
-/// same order. Any thread may call any member.
+/// A list of file names in reading order. Readers wait for names; training adds names, in the same order on every rank.
+/// Thread-safe.
 class FileFeed {
  public:
-  /// `known`: the first files, of a resumed run.
+  /// `known`: names from the saved state of a resumed run.
   explicit FileFeed(std::vector<std::string> known) : names_(std::move(known)) {}
 
   void add(const NewFiles&);
   std::vector<std::string> names() const;
   size_t size() const;
   bool ended() const;
-  /// Whether a reader waits for a name now.
+  /// Whether a reader is waiting for a name.
   bool waited_for() const { return waiting_ > 0; }
-  /// Waits until there is file `index` and returns its name; nothing if the set has ended before, or if `closed` is set
-  /// and wake() is called.
+  /// Blocks until file `index` is known and returns its name. Returns nothing if the set ends before, or if `closed` is
+  /// set and wake() is called.
   std::optional<std::string> wait(size_t index, const std::atomic<bool>& closed);
   std::string name(size_t index) const;
   void wake();

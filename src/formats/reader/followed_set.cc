@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// Names the set of its file in each chunk, so that parsers find it and it lives as long as they need it.
+/// Stores the file's own SampleSet in each chunk, so that parsers find the set and keep it alive.
 class FollowedCutter : public Cutter {
  public:
   FollowedCutter(std::shared_ptr<SampleSet> of, FilePosition from) : of_(std::move(of)), cutter_(of_->open(0, from)) {}
@@ -23,7 +23,7 @@ class FollowedCutter : public Cutter {
 };
 
 class FollowedParser : public Parser {
-  /// body(parser) of the chunk, as one of the only file of its set.
+  /// Calls body(parser) with the parser of the chunk's own set, in which the chunk's file has index 0.
   auto as_only_file(Chunk& chunk, const auto& body) {
     if (chunk.set != of_) {
       parser_.reset();
@@ -55,14 +55,15 @@ class FollowedSet : public SampleSet {
               std::shared_ptr<FileFeed> feed, size_t from)
       : section_(section), source_(source), width_(width), log_(log), feed_(std::move(feed)) {
     source_.num_samples = 0;
-    // Whether ranks can share the files depends on the section alone. Without any file yet, each rank reads all.
+    // Only the section decides whether ranks can share files, so the first file shows it for all files. If no file
+    // exists yet, each rank parses all rows.
     if (from >= feed_->size()) return;
     const std::unique_ptr<SampleSet> first = open_file(from);
     selects_rows_ = first->can_select_rows();
     counts_records_ = first->counts_records();
   }
 
-  /// None: what there is changes. file() names them.
+  /// Empty, because the list grows. file() returns single paths.
   const std::vector<fs::path>& files() const override { return no_files_; }
   fs::path file(size_t index) const override { return fs::path(source_.path) / feed_->name(index); }
   bool grows() const override { return true; }
@@ -106,8 +107,8 @@ class FollowedSet : public SampleSet {
   const Log log_;
   const std::shared_ptr<FileFeed> feed_;
   const std::vector<fs::path> no_files_;
-  std::vector<SlotKeyRule> slot_key_rules_;  // rules of the opened files
-  std::atomic<int> key_bytes_ = 0;           // the widest of the files opened; 0: none
+  std::vector<SlotKeyRule> slot_key_rules_;  // rules of all opened files
+  std::atomic<int> key_bytes_ = 0;           // largest key width of the opened files; 0: none opened
   bool selects_rows_ = false, counts_records_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A set whose files arrive while it is read: each is a set of its own, in any format.
+// A data set whose files arrive while it is read. Each file is opened as a separate set, in any format.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace hctr {
 
-/// Its files are opened when they are read, and forgotten after. How many samples it has is not known. `width`: as the
-/// formats take it. The feed outlives it. `from`: the file that is read first.
-/// Errors, when a file is opened: those of the format, naming the file.
+/// Opens a followed set. Files are opened when they are read and released afterward. The number of samples is unknown.
+/// `from`: index of the first file to read. The feed must outlive the set. Errors when a file is opened: those of the
+/// format, naming the file.
 std::unique_ptr<SampleSet> follow_files(const DataSection&, const Source&, KeyWidth width, const Log&,
                                         std::shared_ptr<FileFeed>, size_t from);
 

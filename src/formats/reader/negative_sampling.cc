@@ -10,13 +10,13 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kEnoughRows = 1 << 16;  // rows that estimate a share of 1 % positives within 4 %
+constexpr int64_t kEnoughRows = 1 << 16;  // number of rows that estimates 1 % positives with an error of 4 %
 
 bool is_positive(const SampleBlock& block, int64_t label_dim, int64_t row) {
   return block.label[static_cast<size_t>(row * label_dim)] >= 0.5f;
 }
 
-/// The rows `which` of a matrix with `width` columns.
+/// Copies the rows `which` of a matrix with `width` columns.
 void copy_rows(const std::vector<float>& from, int64_t width, const std::vector<int64_t>& which,
                std::vector<float>& to) {
   if (to.size() < which.size() * static_cast<size_t>(width)) to.resize(which.size() * static_cast<size_t>(width));
@@ -24,7 +24,7 @@ void copy_rows(const std::vector<float>& from, int64_t width, const std::vector<
   for (const int64_t row : which) at = std::copy_n(from.data() + row * width, width, at);
 }
 
-/// The bags of the rows `which`, slot-major.
+/// Copies the bags of the rows `which`, in slot-major order.
 void copy_bags(const SampleBlock& all, int64_t slots, const std::vector<int64_t>& which, SampleBlock& kept) {
   kept.offsets.clear();
   kept.keys.clear();

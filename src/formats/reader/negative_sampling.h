@@ -1,4 +1,4 @@
-// Leaving out a share of the samples with label 0, which are most of the samples where clicks are rare.
+// Negative sampling: drops a fraction of the samples with label 0, which dominate if clicks are rare.
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace hctr {
 
-/// Where the samples of a block are from.
+/// The origin of a block's samples.
 struct BlockPlace {
   int64_t pass;
   size_t file;         ///< index in SampleSet::files()
-  FilePosition begin;  ///< begin of its chunk
+  FilePosition begin;  ///< start position of the block's chunk
 };
 
-/// Decides which samples are kept. A sample whose first label is 0.5 or more always is, each other one with probability
-/// `share`, drawn from the seed, the pass and the sample's place in the set: the same on any number of ranks and
-/// threads, and other samples in each pass.
+/// Decides which samples are kept. A sample with a first label of at least 0.5 is always kept, any other sample with
+/// probability `share`. The decision depends on seed, pass and the sample's position in the set. It is therefore the
+/// same for any number of ranks and threads, and different in each pass.
 class NegativeSampling {
  public:
-  /// `share`: in (0, 1]; with 1 every sample is kept.
+  /// `share`: probability in (0, 1] of keeping a negative; 1 keeps all samples.
   NegativeSampling(double share, uint64_t seed);
 
   /// Whether samples are dropped.
   bool samples() const { return share_ < 1; }
-  /// The log of the share: what StepState::log_negative_share is for batches of the kept samples.
+  /// The logarithm of `share`, stored in StepState::log_negative_share of batches.
   float log_share() const;
-  /// Copies the kept samples of `all` to `kept`, in their order. `shape`: of the batches, for the widths.
+  /// Copies the kept samples of `all` to `kept`, in order. `shape`: label, dense and slot sizes.
   void copy_kept(const SampleBlock& all, const BatchShape& shape, const BlockPlace&, SampleBlock& kept) const;
-  /// The share of all samples that is kept, expected from the labels at the start of the set. Errors: those of the
-  /// format.
+  /// The expected fraction of all samples that is kept, estimated from the labels at the start of the set. Errors:
+  /// those of the format.
   double expected_share(SampleSet&, const BatchShape&) const;
 
  private:

@@ -1,4 +1,4 @@
-// A batch buffer into which several threads write rows with one key in each slot, in any order.
+// A batch buffer for rows with one key per slot. Several threads write rows in any order.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace hctr {
 
-/// Keeps a reference to the layout.
+/// The layout must outlive this object.
 class OneHotBatch {
  public:
-  /// `narrow`: every key fits 32 bits.
+  /// `narrow`: all keys fit 32 bits.
   OneHotBatch(const BatchLayout&, std::byte* memory, bool narrow);
 
-  /// A new batch of `rows` rows, as many as the layout has or fewer.
+  /// Starts a batch of `rows` rows, at most the layout's capacity.
   void start(int64_t rows);
-  /// The output columns from row `row` on.
+  /// The output columns for rows from `row` on.
   OneHotRows from(int64_t row) const { return {view_.label, view_.dense, keys_, row, narrow_}; }
-  /// Call it when all rows are written: fills with zeros what is after them. Does not write the StepState.
+  /// Fills unused rows with zeros. Call after all rows are written. Does not write the StepState.
   void finish();
   const BatchView& view() const { return view_; }
   StepState& state() { return *view_.state; }
@@ -27,7 +27,7 @@ class OneHotBatch {
   const BatchShape& shape_;
   BatchView view_;
   bool narrow_;
-  std::vector<std::byte*> keys_;  // address for row 0, for each slot of the record
+  std::vector<std::byte*> keys_;  // [slots of the record] address of row 0's key
   int64_t rows_ = 0;
 };
 

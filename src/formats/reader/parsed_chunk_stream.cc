@@ -11,7 +11,7 @@ std::future<int64_t> ready_future(int64_t number) {
   return promise.get_future();
 }
 
-/// Determines whether the keys of a block fit 32 bits, if the parser has not.
+/// Sets `fits_32` from the keys, unless the parser has determined it.
 void find_width(SampleBlock& block, int64_t slots) {
   if (block.narrow || block.fits_32) return;
   const int64_t bags = slots * block.rows, keys = block.one_hot ? bags : block.offsets[static_cast<size_t>(bags)];
@@ -56,7 +56,7 @@ bool ParsedChunkStream::cut(Work& work) {
   return more;
 }
 
-/// Runs `body` when the chunks before this one, whose rows are counted, are done.
+/// Waits for the index of the chunk's first row, runs `body`, and passes the index of the next row to the next chunk.
 void ParsedChunkStream::in_turn(Work& work, ParsedChunk& parsed, const std::function<void()>& body) try {
   parsed.first_row = work.first_row.get();
   body();
@@ -106,7 +106,7 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
 std::optional<ParsedChunk> ParsedChunkStream::next() {
   std::optional<Result> result = workers_.next();
   if ((!result || result->chunk.begin.pass != pass_) && pass_rows_ == 0 && !set_.grows())
-    fail_empty();  // it would repeat for ever
+    fail_empty();  // an empty set would repeat forever
   if (!result) return std::nullopt;
   if (result->chunk.begin.pass != pass_) pass_rows_ = pass_bad_ = 0;
   pass_ = result->chunk.begin.pass;

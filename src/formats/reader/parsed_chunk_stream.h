@@ -1,4 +1,4 @@
-// Chunks parsed by several threads, as one stream in the order of the set.
+// Parses chunks with several threads and returns them as one stream in set order.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@
 
 namespace hctr {
 
-/// A pool of objects that are used again, because their memory is warm. Outlives the objects it hands out.
+/// A pool of reusable objects, whose memory is already allocated. Must outlive the objects that acquire() returns.
 template <class T>
 class Recycler {
  public:
-  /// An object, perhaps used before. It returns to the pool when the last pointer goes.
+  /// Returns a new or reused object. When its last pointer is destroyed, the object returns to the pool.
   std::shared_ptr<T> acquire() {
     return {get(), [this](T* used) {
               const std::lock_guard lock(mutex_);
@@ -42,34 +42,33 @@ class Recycler {
   std::vector<std::unique_ptr<T>> spare_;
 };
 
-/// Rows that are parsed of a chunk of a shuffled set.
+/// The parsed rows of a chunk, if ranks share a shuffled set.
 struct OwnRows {
-  std::vector<RowSpan> spans;  ///< rows of the chunk
-  int64_t pass_rows;           ///< the number of rows of a pass; `spans` follow from it
+  std::vector<RowSpan> spans;  ///< parsed rows of the chunk
+  int64_t pass_rows;           ///< number of rows per pass, from which `spans` was computed
 };
 
-/// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.
+/// The rows of one chunk. If ranks share the set, `samples` contains only this rank's rows.
 struct ParsedChunk {
   std::shared_ptr<const SampleBlock> samples;
-  int64_t rows = 0;                        ///< rows of all ranks
-  int64_t first_row = 0;                   ///< the number of the first row, where ranks share the set
+  int64_t rows = 0;                        ///< number of rows over all ranks
+  int64_t first_row = 0;                   ///< index of the first row, if ranks share the set
   ReaderPosition begin;                    ///< position of the first row; its `samples` is not set
-  int64_t bad_records = 0;                 ///< records skipped since the very start, up to the end of the chunk
-  std::vector<int64_t> rows_before_bad{};  ///< for each skipped record of the chunk: the rows before it
-  std::optional<OwnRows> own{};            ///< the rows in `samples`, if ranks share a shuffled set; none: all
+  int64_t bad_records = 0;                 ///< total skipped records up to the end of the chunk
+  std::vector<int64_t> rows_before_bad{};  ///< [skipped records of the chunk] number of rows before each
+  std::optional<OwnRows> own{};            ///< rows in `samples`, if ranks share a shuffled set; empty: all rows
 };
 
-/// Reports bad records: warns of the first in each file, and fails when there are too many. Used by one thread at a
-/// time.
+/// Reports bad records: warns about the first in each file, and fails if there are too many. One thread at a time.
 struct BadRecordReport {
-  std::string set;                             ///< its name, for messages
-  std::optional<int64_t> most{};               ///< more bad records than these are an error; none: any number
+  std::string set;                             ///< name of the set, for messages
+  std::optional<int64_t> most{};               ///< maximum number of bad records; empty: unlimited
   Log log = Log::silent();                     ///< receives the warnings
-  std::set<size_t> files{};                    ///< the files that a warning named
-  std::shared_ptr<BadRecordsFile> aside = {};  ///< the file to which bad records are written; null: none
+  std::set<size_t> files{};                    ///< files with a warning already
+  std::shared_ptr<BadRecordsFile> aside = {};  ///< file to which bad records are appended; null: none
 };
 
-/// A stream's rule that drops samples, and the widths of its blocks.
+/// The rule that drops negatives from a stream, and the sizes of its blocks.
 struct LeftOutNegatives {
   NegativeSampling rule;
   BatchShape shape;
@@ -77,36 +76,36 @@ struct LeftOutNegatives {
 
 class ParsedChunkStream {
  public:
-  /// `slots`: of a row. `slice`: only these rows are parsed, counted from `from` on; the set must be able to select
-  /// rows. None: all rows. `negatives`: rows that it leaves out are none of the stream; not together with a slice.
-  /// `shuffled`: of passes of which it selects rows only these are parsed; not together with one of the others.
+  /// `slots`: slots per row. At most one of the following is set. `slice`: only these rows are parsed, counted from
+  /// `from` on; requires a set that can select rows. `negatives`: drops rows from the stream. `shuffled`: selects the
+  /// rows to parse in each pass of a shuffled set.
   ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, int64_t slots,
                     Recycler<SampleBlock>&, BadRecordReport&, std::optional<RankSlice> slice = {},
                     std::optional<LeftOutNegatives> negatives = {}, std::optional<ShuffledSlice> shuffled = {});
   ~ParsedChunkStream() { close(); }
 
-  /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad
-  /// records, or a whole pass has no others.
+  /// The next chunk; empty at the end of the set, or if closed. Errors: those of the format; Error(data) if there are
+  /// too many bad records, or a whole pass has no good records.
   std::optional<ParsedChunk> next();
   void close() {
     source_.close();
     workers_.close();
   }
   const std::optional<RankSlice>& slice() const { return slice_; }
-  /// The error of a pass that has other rows than `expected`, from which its order followed.
+  /// The error for a pass whose number of rows is not `expected`. The shuffle order assumed `expected` rows.
   Error other_rows(int64_t expected) const;
-  /// Rows that have been parsed so far.
+  /// Number of rows parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }
 
  private:
-  struct Work {  // state of one thread
+  struct Work {  // state of one worker thread
     Chunk chunk;
-    std::vector<RowSpan> selected;  // if a slice is selected, shuffled or not: its rows of the chunk
+    std::vector<RowSpan> selected;  // rows of the chunk to parse, if slice_ or shuffled_ selects rows
     std::unique_ptr<Parser> parser;
-    SampleBlock all;  // if negatives are sampled: every row of the chunk
+    SampleBlock all;  // with negative sampling: all rows of the chunk
     int64_t pass = 0, file = 0;
-    // With a slice: the number of the chunk's first row, from the thread that has the chunk before; and of the next
-    // chunk's, a promise that is dropped when this chunk cannot be read.
+    // With a slice, first_row receives the index of the chunk's first row from the thread of the preceding chunk.
+    // next_row passes the index on to the next chunk. If this chunk fails, next_row is destroyed without a value.
     std::future<int64_t> first_row;
     std::promise<int64_t> next_row;
   };
@@ -127,14 +126,14 @@ class ParsedChunkStream {
   int64_t slots_;
   std::optional<RankSlice> slice_;
   std::optional<LeftOutNegatives> negatives_;
-  std::optional<ShuffledSlice> shuffled_;  // used by one thread after another: when it has the number of its first row
-  std::future<int64_t> next_row_;          // the number of the first row of the next chunk
+  std::optional<ShuffledSlice> shuffled_;  // used by one thread at a time: the thread whose first_row is known
+  std::future<int64_t> next_row_;          // index of the next chunk's first row
   std::atomic<int64_t> parsed_rows_ = 0;
   Recycler<SampleBlock>& blocks_;
   BadRecordReport& bad_report_;
-  int64_t bad_records_, pass_, pass_rows_, pass_bad_ = 0;  // pass_rows_, pass_bad_: of the pass so far
+  int64_t bad_records_, pass_, pass_rows_, pass_bad_ = 0;  // pass_rows_, pass_bad_: counts of the current pass
   ChunkSource source_;
-  OrderedWorkers<Work, Result> workers_;  // last: its threads use the other members
+  OrderedWorkers<Work, Result> workers_;  // declared last: its threads use the other members
 };
 
 }  // namespace hctr

@@ -28,7 +28,8 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
   return open_set(section, source, options.key_width, log);
 }
 
-/// If bad records are skipped, every rank parses all rows, so that the first one reports them all.
+/// The file of bad records; only rank 0 writes it. If bad records are skipped, every rank parses all rows, so rank 0
+/// sees all of them.
 std::shared_ptr<BadRecordsFile> bad_records_file(const DataSection& section, const ReaderOptions& options) {
   const auto* file = section.options.find<BadRecordsSection>();
   return file && options.rank == 0 ? BadRecordsFile::open(*file) : nullptr;
@@ -123,7 +124,7 @@ std::string Reader::place_of_last_row() const {
   const std::string file = cat("'", set_->samples->file(static_cast<size_t>(position_.file)).string(), "'");
   const bool some_left_out = skipped_ != set_->options.from.bad_records || set_->negatives.samples();
   if (!set_->samples->counts_records() || some_left_out) return file;
-  return cat("record ", position_.record + position_.rows, " of ", file);  // both readers count the row itself
+  return cat("record ", position_.record + position_.rows, " of ", file);  // position_.rows includes the row itself
 }
 
 bool Reader::has_labels() const { return set_->samples->has_labels(); }

@@ -1,27 +1,27 @@
-// The reader: threads that turn the files of a set, of any format, into batches in memory that the caller supplies.
-// There are two ways, which deliver the same batches; each can start from the other's positions.
+// The reader: threads that convert the files of a set, in any format, to batches in memory supplied by the caller.
+// There are two implementations. Both deliver the same batches and accept each other's positions.
 //
-// By chunks (reader_chunks.cc), for any set:
+// Reading by chunks (reader_chunks.cc), for any set:
 //
-//   files -> chunks          one thread at a time          chunk_source.h
-//         -> parsed chunks   workers, in parallel          parsed_chunk_stream.h
-//         -> rows            one thread, the collector     row_stream.h
-//         -> batch buffers   one thread and its pool       batch_fill.h
+//   files -> chunks          one thread at a time               chunk_source.h
+//         -> parsed chunks   worker threads in parallel         parsed_chunk_stream.h
+//         -> rows            collector thread                   row_stream.h
+//         -> batch buffers   filler thread and its thread pool  batch_fill.h
 //         -> next()
 //
-// Chunks get their number when they are cut, so the order of samples depends on the set, and when shuffling on the seed
-// and the pass, but not on the number of workers. All queues are bounded: besides the filled buffers, memory holds a
-// chunk of each worker, two parsed ones of each, and the rows of three batches. Each of several ranks parses its own
-// rows if the format can count the others (rank_slice.h, and shuffled_slice.h when shuffling); otherwise it parses all
-// and drops the others.
+// Chunks are numbered when they are cut. The order of samples therefore depends on the set and, when shuffling, on seed
+// and pass, but not on the number of workers. All queues are bounded: besides the batch buffers, memory holds one chunk
+// and two parsed chunks per worker, and the rows of three batches. If the format supports it, each of several ranks
+// only counts the other ranks' rows and parses its own (rank_slice.h; shuffled_slice.h when shuffling). Otherwise each
+// rank parses all rows and drops those of the other ranks.
 //
-// By rows (reader_rows.cc), if arithmetic gives the record of each row of a batch (row_map.h), nothing is shuffled and
-// no bad record is skipped:
+// Reading by rows (reader_rows.cc), if the record of each row is known by arithmetic (row_map.h), without shuffling and
+// without skipping bad records:
 //
-//   files -> batch buffers   workers, in parallel: each a range of the rank's rows of a batch   row_tasks.h,
-//         -> next()                                                                             one_hot_batch.h
+//   files -> batch buffers   worker threads in parallel, each for a range of rows  row_tasks.h, one_hot_batch.h
+//         -> next()
 //
-// Besides the buffers, memory holds the bytes of one such range for each worker.
+// Besides the batch buffers, memory holds the bytes of one such range per worker.
 #pragma once
 
 #include <chrono>
@@ -46,93 +46,91 @@ struct ReaderSet;
 class ReaderRun;
 
 struct ReaderOptions {
-  int64_t batch = 0;   ///< samples of all ranks together
+  int64_t batch = 0;   ///< batch size over all ranks
   int workers = 1;     ///< parsing threads
-  bool repeat = true;  ///< start over at the end of the set; batches then run across it
+  bool repeat = true;  ///< restart at the end of the set; a batch may then span two passes
   KeyWidth key_width = KeyWidth::detect;
-  int rank = 0, ranks = 1;  ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
-  bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
-  int64_t shuffle = 0;            ///< rows of a window, within which the order is random; 0: the order of the set
-  uint64_t seed = 0;              ///< seed of that order, and of negative sampling
-  double negative_share = 1;      ///< delivered share of the samples with label 0
-  ReaderPosition from = {};       ///< where to start
-  /// Called with each batch in a thread of the reader, before next() returns its buffer. Does not throw.
+  int rank = 0, ranks = 1;  ///< this rank reads rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
+  bool keep_last_partial = true;  ///< without repeat: deliver a smaller last batch
+  int64_t shuffle = 0;            ///< rows per shuffle window; rows are shuffled within a window. 0: set order
+  uint64_t seed = 0;              ///< seed of shuffling and negative sampling
+  double negative_share = 1;      ///< fraction of samples with label 0 to deliver
+  ReaderPosition from = {};       ///< start position
+  /// Called with each filled batch by a reader thread, before next() returns the buffer. Must not throw.
   std::function<void(const BatchView&)> on_filled = {};
-  std::shared_ptr<FileFeed> feed = {};  ///< the set is the files that this names; none: those of the source
+  std::shared_ptr<FileFeed> feed = {};  ///< names the files of a growing set; null: the files of the source
 };
 
-/// Facts about a batch that its buffer does not hold.
+/// Data of a batch that are not in its buffer.
 struct PassedOn {
-  KeptCells kept;  ///< the cells of Source::keep in this rank's rows
-  /// For each record skipped after the previous batch: the rows of this batch before it, of all ranks. Not when
-  /// shuffling.
+  KeptCells kept;  ///< cells of Source::keep in this rank's rows
+  /// For each record skipped since the previous batch: number of rows of this batch, over all ranks, before the record.
+  /// Not set when shuffling.
   std::vector<int64_t> rows_before_bad;
 };
 
-/// The identity of a data set, found without reading it.
+/// Identifies a data set without reading its contents.
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
-  uint64_t sizes = 0;                         ///< a hash of the sizes of all files in their order
-  std::vector<SlotKeyRule> slot_key_rules{};  ///< rules of slots whose keys the types of columns decide
+  uint64_t sizes = 0;                         ///< hash of all file sizes in order
+  std::vector<SlotKeyRule> slot_key_rules{};  ///< rules of slots whose keys depend on column types
   bool operator==(const DataFingerprint&) const = default;
 };
 
-/// Reads one set. The threads start at once and run ahead until all buffers are full.
+/// Reads one set. Threads start in the constructor and prefetch until all buffers are full.
 ///
-/// Each batch fills its buffer up to layout.bytes and, of the StepState, sets first_sample (of this rank's row 0,
-/// counted since the very start or the last reset()), valid_samples and global_samples. Bad records that the section's
-/// policy leaves out are counted; the first of each file is logged. Users of a buffer write nothing but its StepState:
-/// what is the same in the next batch is not written again.
+/// Each batch fills its buffer up to layout.bytes. Of the StepState, the reader sets first_sample (index of this rank's
+/// row 0, counted since the start or the last reset()), valid_samples and global_samples. Skipped bad records are
+/// counted; the first in each file is logged. Users of a buffer may write only its StepState, because the reader does
+/// not rewrite values that are equal in all batches.
 class Reader {
  public:
-  /// `buffers`: layout.bytes each, aligned for any type, alive as long as the reader.
-  /// Errors: those of the format for files that are missing or whose headers are wrong; Error(data) when the set is
-  /// empty.
+  /// `buffers`: layout.bytes each, aligned for any type; must outlive the reader. Errors: those of the format for
+  /// missing files and invalid headers; Error(data) if the set is empty.
   Reader(const DataSection&, const Source&, const BatchLayout&, std::vector<std::byte*> buffers, const ReaderOptions&,
          const Log&);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Waits for the next batch, for at most `limit`. Returns whether next() would return or throw at once.
+  /// Waits for the next batch, at most `limit`. Returns whether next() would return or throw without blocking.
   bool wait(std::chrono::milliseconds limit);
-  /// Waits for the next batch and returns the index of its buffer: 0, 1, ..., n-1, 0, ... Empty at the end of the set;
-  /// never when repeating. Errors: those thrown by a thread, once the batches before it are delivered.
+  /// Waits for the next batch and returns its buffer index: 0, 1, ..., n-1, 0, ... Returns nothing at the end of the
+  /// set, never with `repeat`. Errors: those of the reader threads, after all batches before the error.
   std::optional<int> next();
-  /// The buffer may be filled again. Any thread may call it, in any order of buffers.
+  /// Releases a buffer for refilling. Thread-safe; buffers may be released in any order.
   void release(int buffer);
-  /// Restarts at `from` and buffer 0. Reclaims all buffers, so none may be in use.
+  /// Restarts at `from` with buffer 0. Reclaims all buffers, so no buffer may be in use.
   void reset(const ReaderPosition& from = {});
 
-  /// The same for the batch that next() returned last; call once.
+  /// The PassedOn of the last batch that next() returned. Call at most once per batch.
   PassedOn take_passed_on() { return std::move(passed_on_); }
 
-  /// The position after the last row of the batch that next() returned last. A reader of the same set with the same
-  /// batch, shuffle and seed that starts there delivers exactly the batches that this one would, on any number of ranks
-  /// and workers.
+  /// The position after the last batch that next() returned. A reader of the same set with the same batch, shuffle and
+  /// seed that starts there delivers the same further batches, for any number of ranks and workers.
   ReaderPosition position() const { return position_; }
-  /// The start of the pass after that position, for epochs with an order of their own. Counts samples from 0.
+  /// The start of the next pass after position(), for epochs with different orders. Resets the sample count to 0.
   ReaderPosition next_pass() const;
 
-  /// The source of the last row of the batch that next() returned last, for messages: "record 18 of '<file>'"; only the
-  /// file if records are not counted or some before it were skipped; empty when shuffling.
+  /// Describes the last row of the last batch for messages: "record 18 of '<file>'". Only the file if records are not
+  /// counted or some were skipped; empty when shuffling.
   std::string place_of_last_row() const;
 
-  /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of the delivered ones.
+  /// Number of samples, like SampleSet::samples(). With negative sampling, an estimate of the delivered samples.
   int64_t samples() const;
   bool samples_estimated() const;
-  /// Once next() has found the end of the set: the samples after the last batch, which were too few for one; 0 where
-  /// samples() is exact.
+  /// At the end of the set: number of samples after the last full batch that were not delivered; 0 if samples() is
+  /// exact.
   int64_t rows_left_over() const;
-  /// Whether the samples have labels; only a Source with optional ones may have none.
+  /// Whether samples have labels. Always true unless Source::labels_optional.
   bool has_labels() const;
-  /// Errors: Error(io) when a file is missing.
+  /// The fingerprint of the set. Errors: Error(io) if a file is missing.
   DataFingerprint fingerprint() const;
-  /// Bytes that the keys delivered so far fit: 4 or 8.
+  /// Bytes per key, 4 or 8, that suffice for all keys delivered so far.
   int key_bytes() const;
-  /// Records skipped up to the last row delivered; those of earlier passes count again.
+  /// Number of records skipped up to the last delivered row. A record counts once per pass.
   int64_t skipped_records() const { return skipped_; }
-  /// Rows parsed since the start or the last reset(), with those of batches that are not delivered yet.
+  /// Number of rows parsed since the start or the last reset(), including batches not delivered yet.
   int64_t parsed_rows() const;
 
  private:

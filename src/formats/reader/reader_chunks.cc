@@ -1,4 +1,4 @@
-// Reading by chunks: see reader.h.
+// Implementation of reading by chunks; see reader.h.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -12,16 +12,16 @@
 namespace hctr {
 namespace {
 
-/// The rows of a batch, found but not laid out yet.
+/// The collected rows of a batch, not yet copied to a buffer.
 struct BatchRows {
   Rows all;
-  int64_t rows;  ///< rows of all ranks
+  int64_t rows;  ///< number of rows over all ranks
   ReaderPosition after;
   int64_t skipped;
 };
 
-/// This rank's rows, if only these are parsed. Negative sampling parses all, since a row's place in its batch depends
-/// on the labels before it.
+/// This rank's rows of each batch, if the rank parses only those. Negative sampling requires all rows, because a row's
+/// position in its batch depends on all earlier labels.
 std::optional<RankSlice> slice_of(const ReaderSet& set) {
   if (set.options.ranks == 1 || set.negatives.samples() || !set.samples->can_select_rows()) return {};
   return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};
@@ -53,7 +53,7 @@ class ChunkRun : public ReaderRun {
     try {
       collector_ = std::thread([this] { collect(); });
       filler_ = std::thread([this] { fill_buffers(); });
-    } catch (...) {  // a thread that cannot start: the other one must end before the members it uses
+    } catch (...) {  // a thread failed to start: join the other before members are destroyed
       end();
       throw;
     }
@@ -77,7 +77,7 @@ class ChunkRun : public ReaderRun {
     if (filler_.joinable()) filler_.join();
   }
 
-  /// The collector: divides the rows, in their order, among batches.
+  /// Collector thread: divides the stream of rows into batches.
   void collect() try {
     const auto stream = set_.options.shuffle > 0 ? shuffled(chunks_, from_, set_.options.shuffle, set_.options.seed)
                                                  : in_order(chunks_, from_);
@@ -104,7 +104,7 @@ class ChunkRun : public ReaderRun {
     batches_.fail(std::current_exception());
   }
 
-  /// The filler: lays batch after batch out in buffer after buffer, while the collector gathers the next one.
+  /// Filler thread: copies batches into buffers while the collector collects the next batch.
   void fill_buffers() try {
     for (size_t buffer = 0;; buffer = (buffer + 1) % set_.buffers.size()) {
       const std::optional<BatchRows> batch = batches_.pop();
@@ -128,13 +128,13 @@ class ChunkRun : public ReaderRun {
 
   ReaderSet& set_;
   ReaderPosition from_;
-  std::atomic<bool> ending_ = false;  // rows that end then may not be the last ones of the set
+  std::atomic<bool> ending_ = false;  // set at destruction: a short batch is then not the end of the set
   ParsedChunkStream chunks_;
   BoundedQueue<BatchRows> batches_{1};
   BoundedQueue<ReadyBatch> ready_;
   BufferRing ring_;
-  ThreadPool filling_;              // laying rows out takes a fifth as long as parsing them
-  std::thread collector_, filler_;  // last: they use the other members
+  ThreadPool filling_;              // filling takes a fifth of the time of parsing
+  std::thread collector_, filler_;  // declared last: the threads use the other members
 };
 
 }  // namespace

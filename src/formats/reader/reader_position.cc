@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kSchema = 1;
 
-/// The fields under their names; `Position` may be const.
+/// Calls visit(name, field) for each field. `Position` may be const.
 template <class Position, class Visit>
 void each_field(Position& at, Visit&& visit) {
   visit("pass", at.pass);

@@ -1,4 +1,4 @@
-// Reading row by row: see reader.h.
+// Implementation of reading by rows; see reader.h.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Parses rows for their errors alone.
+/// Parses rows only to report their errors.
 void check_rows(RowParser& parser, BatchShape shape, bool narrow, const RecordRange& rows) {
   shape.samples = rows.count;
   for (BatchShape::Table& table : shape.tables) table.key_capacity = table.slots * rows.count;
@@ -22,8 +22,7 @@ void check_rows(RowParser& parser, BatchShape shape, bool narrow, const RecordRa
   parser.parse(rows.file, rows.first, rows.count, unused.from(0));
 }
 
-/// Workers get tasks in the order of the set, for one buffer after another as these become free. A batch is ready when
-/// all of its tasks are done.
+/// Workers receive tasks in set order and fill one buffer after another. A batch is ready when all its tasks are done.
 class RowRun : public ReaderRun {
  public:
   RowRun(ReaderSet& set, const RowMap& map, const ReaderPosition& from)
@@ -31,7 +30,7 @@ class RowRun : public ReaderRun {
     for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory, map.narrow()));
     try {
       for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
-    } catch (...) {  // a thread that cannot start: those that have must end before the members they use
+    } catch (...) {  // a thread failed to start: join the others before members are destroyed
       end();
       throw;
     }
@@ -81,7 +80,7 @@ class RowRun : public ReaderRun {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  /// Whether next() has something to return or to throw.
+  /// Whether next() would return or throw without blocking.
   bool has_next() const {
     const Buffer& buffer = buffers_[delivering_];
     return buffer.stage == Stage::ready || buffer.failed() || (stopped_ && buffer.stage != Stage::filling);
@@ -94,18 +93,18 @@ class RowRun : public ReaderRun {
 
     OneHotBatch batch;
     Stage stage = Stage::free;
-    int64_t rows = 0;              // rows of all ranks
-    int64_t issued = 0, open = 0;  // tasks: issued so far, and of these not done
+    int64_t rows = 0;              // number of rows over all ranks
+    int64_t issued = 0, open = 0;  // number of issued tasks; issued tasks not yet done
     bool all_issued = false;
-    ReaderPosition after;  // once all are issued
+    ReaderPosition after;  // valid if all_issued
     std::exception_ptr error;
-    int64_t error_number = 0;  // number of the first task that failed
+    int64_t error_number = 0;  // index of the first failed task
   };
-  /// A worker's next task.
+  /// A task assigned to a worker.
   struct Work {
     RowTask task;
     Buffer* buffer = nullptr;
-    int64_t number = 0;  // its number among the tasks of the batch
+    int64_t number = 0;  // index of the task in its batch
   };
 
   void work() {
@@ -123,7 +122,7 @@ class RowRun : public ReaderRun {
       }
   }
 
-  /// The next task, once its buffer is free. False when there is none.
+  /// Waits for a free buffer and sets the next task. Returns false if there are no more tasks.
   bool next_task(Work& work) {
     std::unique_lock lock(mutex_);
     while (!filling_ && !stopped_) {
@@ -161,7 +160,7 @@ class RowRun : public ReaderRun {
     if (--buffer.open > 0) return;
     if (!buffer.error) {
       if (!buffer.all_issued) return;
-      lock.unlock();  // no other thread uses the buffer now
+      lock.unlock();  // all tasks are done: no other thread uses the buffer
       buffer.batch.finish();
       set_.describe(buffer.batch.state(), buffer.rows, buffer.after.samples - buffer.rows);
       if (set_.options.on_filled) set_.options.on_filled(buffer.batch.view());
@@ -171,7 +170,7 @@ class RowRun : public ReaderRun {
     ready_.notify_one();
   }
 
-  /// Issues no more tasks after an error. Tasks before it may still fail.
+  /// Records the error and stops issuing tasks. Tasks issued before may still fail.
   void fail(const Work& work, std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     Buffer& buffer = *work.buffer;
@@ -183,7 +182,7 @@ class RowRun : public ReaderRun {
     stop();
   }
 
-  /// No more tasks are issued.
+  /// Stops issuing tasks.
   void stop() {
     stopped_ = true;
     free_.notify_all();
@@ -197,8 +196,9 @@ class RowRun : public ReaderRun {
   std::condition_variable free_, ready_;
   RowTasks tasks_;
   std::vector<Buffer> buffers_;
-  size_t turn_ = 0, delivering_ = 0;  // buffers: of the batch whose tasks are issued; and of the one next() waits for
-  Buffer* filling_ = nullptr;         // the buffer whose tasks are not all issued
+  // turn_: buffer whose tasks are issued next; delivering_: buffer that next() returns next
+  size_t turn_ = 0, delivering_ = 0;
+  Buffer* filling_ = nullptr;  // buffer with tasks still to issue; null: none
   bool stopped_ = false;
   int64_t parsed_ = 0;
   std::vector<std::thread> workers_;

@@ -1,5 +1,4 @@
-// The state and threads of a Reader: two ways of turning the files of a set into batches, of which the Reader uses the
-// one that fits.
+// The state and threads of a Reader. ReaderRun has two implementations; the Reader chooses one.
 #pragma once
 
 #include <algorithm>
@@ -15,53 +14,54 @@
 
 namespace hctr {
 
-/// The state of a Reader that outlives a reset.
+/// The state of a Reader that survives reset().
 struct ReaderSet {
   std::unique_ptr<SampleSet> samples;
   BatchLayout layout;
   std::vector<std::byte*> buffers;
   ReaderOptions options;
-  int64_t rank_begin = 0, rank_end = 0;  ///< this rank's rows of a batch
+  int64_t rank_begin = 0, rank_end = 0;  ///< this rank's row range in a batch
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
   size_t kept_columns;  ///< size of Source::keep
   NegativeSampling negatives;
-  int64_t delivered_samples = 0;          ///< samples of a pass; with negative sampling an estimate
-  std::optional<int64_t> pass_rows = {};  ///< when shuffling, once a run has come to the end of the set
-  int64_t rows_left_over = 0;             ///< the last rows of a pass, of all ranks, that are in no batch
+  int64_t delivered_samples = 0;  ///< samples per pass; an estimate with negative sampling
+  /// rows per pass; when shuffling, set after a run has reached the end of the set
+  std::optional<int64_t> pass_rows = {};
+  int64_t rows_left_over = 0;  ///< rows at the end of a pass, over all ranks, that are in no batch
 
   PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0 && !options.feed, .seed = options.seed};
   }
-  /// This rank's rows of a batch of `rows` rows.
+  /// Number of this rank's rows in a batch of `rows` rows.
   int64_t rows_of_rank(int64_t rows) const { return std::clamp<int64_t>(rows - rank_begin, 0, rank_end - rank_begin); }
-  /// Fills the counts of a batch of `rows` rows of all ranks; `first_sample`: of its first row.
+  /// Sets the counts of a batch with `rows` rows over all ranks. `first_sample`: index of the batch's first row.
   void describe(StepState&, int64_t rows, int64_t first_sample) const;
 };
 
 /// A filled buffer.
 struct ReadyBatch {
   int buffer;
-  ReaderPosition after;  ///< the position after its last row
-  int64_t skipped;       ///< records skipped since the very start
+  ReaderPosition after;  ///< position after the batch's last row
+  int64_t skipped;       ///< total records skipped
   PassedOn passed_on{};
 };
 
-/// The threads and queues that read a set from one position on. They start when it is made, and end when it is
-/// destroyed.
+/// The threads and queues that read a set from a position on. Construction starts the threads, destruction joins them.
 class ReaderRun {
  public:
   virtual ~ReaderRun() = default;
-  // As Reader has them.
+  // Like the members of Reader.
   virtual bool wait(std::chrono::milliseconds limit) = 0;
   virtual std::optional<ReadyBatch> next() = 0;
   virtual void release(int buffer) = 0;
   virtual int64_t parsed_rows() const = 0;
 };
 
-/// Parses chunks, gathers the rows of each batch from them and lays these out: for any set.
+/// Reads any set: parses chunks, collects the rows of each batch, and copies them to a buffer.
 std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
-/// Parses rows straight into their batch, if nothing moves them. `rows`: the RowMap of the set, which has some rows.
+/// Reads a set with a RowMap: parses rows directly into their batch. Requires set order and errors on bad records.
+/// `rows`: the set's RowMap, with at least one row.
 std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr

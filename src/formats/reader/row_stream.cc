@@ -8,12 +8,12 @@
 namespace hctr {
 namespace {
 
-/// The next row of the set.
+/// Iterates over the rows of a ParsedChunkStream.
 class Cursor {
  public:
   Cursor(ParsedChunkStream& chunks, const ReaderPosition& from) : chunks_(chunks), start_(from), skip_(from.rows) {}
 
-  /// Reads the next chunk where it is needed. False at the end of the set.
+  /// Reads the next chunk if the current one has no rows left. Returns false at the end of the set.
   bool fill() {
     while (!chunk_.samples || row_ == chunk_.rows) {
       std::optional<ParsedChunk> next = chunks_.next();
@@ -29,8 +29,8 @@ class Cursor {
     }
     return true;
   }
-  /// Before next(count): passes on for each bad record in front of one of these rows how many of them precede it,
-  /// `taken` more.
+  /// Call before next(count). For each bad record before one of the next `count` rows, appends the number of rows
+  /// before the record, plus `taken`.
   void pass_on_bad(int64_t count, int64_t taken, std::vector<int64_t>& rows_before) {
     rows_before.insert(rows_before.end(), static_cast<size_t>(behind_), taken);
     behind_ = 0;
@@ -39,9 +39,9 @@ class Cursor {
   }
   const std::shared_ptr<const SampleBlock>& samples() const { return chunk_.samples; }
   int64_t pass() const { return chunk_.begin.pass; }
-  int64_t left() const { return chunk_.rows - row_; }  // rows left in the chunk
+  int64_t left() const { return chunk_.rows - row_; }  // rows left in the current chunk
   int64_t bad_records() const { return chunk_.samples ? chunk_.bad_records : start_.bad_records; }
-  /// The next `count` rows, which must be left; with a slice, those of them that belong to it.
+  /// Returns the next `count` rows, at most left(). With a slice, returns only the rows in the slice.
   RowRange next(int64_t count) {
     const int64_t first = row_;
     row_ += count;
@@ -51,8 +51,8 @@ class Cursor {
                   end = slice->below(chunk_.first_row + row_);
     return {chunk_.samples.get(), begin - before, end - begin};
   }
-  /// The next `count` rows, which must be left, each as a range of its own; those of other ranks have no block where
-  /// they were not parsed.
+  /// Appends the next `count` rows, at most left(), as single-row ranges. A row that was not parsed, because another
+  /// rank owns it, has a null block.
   void next_single(int64_t count, std::vector<RowRange>& rows) {
     const SampleBlock* block = chunk_.samples.get();
     for (const int64_t end = row_ + count; row_ < end; ++row_) {
@@ -67,7 +67,7 @@ class Cursor {
       rows.push_back(own ? RowRange{block, before_span_ + row_ - spans[span_].begin, 1} : RowRange{nullptr, 0, 1});
     }
   }
-  /// The number of rows of a pass, if the chunk knows it: that of a shuffled set (OwnRows::pass_rows).
+  /// Number of rows per pass, if known: OwnRows::pass_rows of a shuffled set.
   std::optional<int64_t> pass_rows() const { return chunk_.own ? std::optional(chunk_.own->pass_rows) : std::nullopt; }
   ReaderPosition position() const {
     if (!chunk_.samples || skip_ > 0) return start_;
@@ -82,11 +82,11 @@ class Cursor {
   ParsedChunkStream& chunks_;
   ReaderPosition start_;
   ParsedChunk chunk_;
-  int64_t row_ = 0, skip_;   // skip: rows after the chunk position of start_ that were delivered before
-  size_t next_bad_ = 0;      // index in chunk_.rows_before_bad of the next bad record to pass on
-  size_t span_ = 0;          // index in chunk_.own of the first span that does not end before the next row
-  int64_t before_span_ = 0;  // rows of the block before it
-  int64_t behind_ = 0;       // bad records after the last row of the chunks before
+  int64_t row_ = 0, skip_;   // skip_: rows after start_'s chunk boundary that were delivered earlier
+  size_t next_bad_ = 0;      // index in chunk_.rows_before_bad of the next bad record to report
+  size_t span_ = 0;          // index in chunk_.own->spans of the first span that ends after row_
+  int64_t before_span_ = 0;  // number of rows in the spans before span_
+  int64_t behind_ = 0;       // bad records after the last row of earlier chunks, not yet reported
 };
 
 class InOrder : public RowStream {
@@ -114,11 +114,11 @@ class InOrder : public RowStream {
 };
 
 struct Window {
-  ReaderPosition begin;        // position of its first row in the order of the set
-  std::vector<RowRange> rows;  // each a single one
+  ReaderPosition begin;        // position of the window's first row in set order
+  std::vector<RowRange> rows;  // single-row ranges
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
-  std::optional<int64_t> pass_rows;  // from which the rows that are parsed follow
+  std::optional<int64_t> pass_rows;  // rows per pass, assumed when rows were selected for parsing
   bool full = false;                 // no more rows are added
 };
 
@@ -159,7 +159,7 @@ class Shuffled : public RowStream {
  private:
   int64_t size() const { return static_cast<int64_t>(current_->rows.size()); }
 
-  /// Advances to the next window. False at the end of the set.
+  /// Advances to the next window. Returns false at the end of the set.
   bool start_window() {
     collect(size_);
     if (!upcoming_ || upcoming_->rows.empty()) return false;

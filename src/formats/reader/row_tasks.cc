@@ -5,11 +5,11 @@
 namespace hctr {
 namespace {
 
-// if tasks are that long, they begin at multiples of this in a batch: the keys of one slot then fill whole cache lines
+// Tasks with at least kAlignedRows rows start at multiples of kAlignedRows, so that the keys of a slot fill whole cache
+// lines.
 constexpr int64_t kAlignedRows = 64;
-// of one slot then fill whole cache lines
 
-/// The most rows of a task. Every batch is divided among all workers, as few buffers may be free.
+/// Maximum rows per task. Every batch is divided among all workers, because few buffers may be free.
 int64_t rows_of_task(const ReaderSet& set, int64_t max_rows) {
   const int64_t each =
       (set.rank_end - set.rank_begin) / set.options.workers / kAlignedRows * kAlignedRows + kAlignedRows;

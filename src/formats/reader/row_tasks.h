@@ -1,4 +1,4 @@
-// One rank's rows of batch after batch, cut into tasks for several workers.
+// Divides one rank's rows of each batch into tasks for several workers.
 #pragma once
 
 #include "formats/reader/reader_run.h"
@@ -6,36 +6,36 @@
 
 namespace hctr {
 
-/// Rows that one worker parses in one call.
+/// Rows for one call of RowParser::parse().
 struct RowTask {
-  RecordRange rows;         ///< none, when the rank has no rows in a batch
-  int64_t row = 0;          ///< the row of the batch where they go
-  bool check_only = false;  ///< delivered before the reader's start: parsed for their errors alone
+  RecordRange rows;         ///< empty if the rank has no rows in the batch
+  int64_t row = 0;          ///< index in the batch of the first row
+  bool check_only = false;  ///< rows delivered before the reader's start, parsed only to report errors
 };
 
-/// Not thread-safe: its users call it under a lock.
+/// Issues the tasks of successive batches. Not thread-safe.
 class RowTasks {
  public:
-  /// Errors: Error(data) when the set has no such position.
+  /// Errors: Error(data) if the set does not have the position `from`.
   RowTasks(const ReaderSet&, const RowMap&, const ReaderPosition& from);
 
-  /// Advances to the next batch and returns its rows of all ranks; 0 at the end of the set.
+  /// Advances to the next batch and returns its number of rows over all ranks; 0 at the end of the set.
   int64_t begin();
-  /// The next task of that batch; it has at least one.
+  /// The next task of the batch. Every batch has at least one task.
   RowTask next();
-  /// Whether next() returned the last task of the batch.
+  /// Whether all tasks of the batch were returned.
   bool whole() const { return at_ == rows_; }
-  /// The position after the batch, once whole().
+  /// The position after the batch. Requires whole().
   ReaderPosition position() const;
 
  private:
   const ReaderSet& set_;
-  int64_t most_;  // rows of a task
+  int64_t most_;  // maximum rows per task
   RowWalk walk_;
   ReaderPosition from_;
-  int64_t to_check_;           // rows delivered before that have not been checked
-  int64_t samples_;            // up to the end of the batch
-  int64_t rows_ = 0, at_ = 0;  // rows of the batch: all, and those already in tasks or of other ranks
+  int64_t to_check_;           // rows delivered earlier, which are only parsed to report errors
+  int64_t samples_;            // total samples up to the end of the batch
+  int64_t rows_ = 0, at_ = 0;  // rows of the batch; rows in tasks so far, or of other ranks
 };
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// A walk over the rows of a set, pass after pass, by arithmetic: it reads none of them.
+// Walks over the rows of a set by arithmetic, pass after pass, without reading the files.
 #pragma once
 
 #include "formats/data/row_map.h"
@@ -14,17 +14,17 @@ struct RecordRange {
 
 class RowWalk {
  public:
-  /// Starts at the chunk position of `from`; its `rows` are not skipped. The set has rows, and `from` lies in one of
-  /// its `files`.
+  /// Starts at the chunk boundary of `from`; does not skip from.rows. The set must have rows, and from.file must be
+  /// below `files`.
   RowWalk(const RowMap&, size_t files, bool repeat, const ReaderPosition& from);
 
-  /// Rows to the end of the set; the largest int64 when repeating.
+  /// Number of rows to the end of the set; the largest int64 with `repeat`.
   int64_t left() const;
-  /// The next rows, at most `most` and at most to the end of the file. At least one row must be left.
+  /// The next rows, at most `most` and within one file. Requires left() > 0.
   RecordRange next(int64_t most);
   void skip(int64_t count);
-  /// The position after the last row returned; at the end of a pass still in that pass. Its counts of samples and bad
-  /// records are not set.
+  /// The position after the last returned row; at the end of a pass, still in that pass. Does not set the counts of
+  /// samples and bad records.
   ReaderPosition position() const;
 
  private:

@@ -1,4 +1,4 @@
-// Random orders that are a pure function of a key and a counter.
+// Random permutations that are a pure function of a key and a counter.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// Puts `items` into the order that belongs to (key, counter). R. Fisher and F. Yates, "Statistical Tables", 1938, in
-/// the form of R. Durstenfeld, CACM 7(7), 1964. The remainder of 64 bits makes orders unequally likely by less than n /
+/// Permutes `items` as determined by (key, counter). Fisher-Yates shuffle (R. Fisher and F. Yates, "Statistical
+/// Tables", 1938; R. Durstenfeld, CACM 7(7), 1964). The modulo of 64 random bits biases probabilities by less than n /
 /// 2^64.
 template <class T>
 void shuffle(std::vector<T>& items, uint64_t key, uint64_t counter) {
@@ -20,7 +20,7 @@ void shuffle(std::vector<T>& items, uint64_t key, uint64_t counter) {
   }
 }
 
-/// Puts the rows of a window of a pass into the order in which they are delivered.
+/// Permutes the rows of a window into delivery order.
 template <class T>
 void shuffle_window(std::vector<T>& rows, uint64_t seed, int64_t pass, int64_t window) {
   const uint64_t key = random_key(seed, random_stream("order of samples"));

@@ -29,7 +29,7 @@ void ShuffledSlice::enter(int64_t pass) {
 
 int64_t ShuffledSlice::rows_of_window(int64_t window) const { return std::min(size_, *pass_rows_ - window * size_); }
 
-/// Counted from the start of the slice: negative in the pass that it starts in.
+/// Rows delivered from the slice's start to the start of the current pass; negative in the pass of the slice's start.
 int64_t ShuffledSlice::delivered_before_pass() const {
   if (pass_ != from_.pass) return begin_;
   return -from_.window * size_ - std::min(from_.taken, rows_of_window(from_.window));
@@ -50,12 +50,12 @@ bool ShuffledSlice::find(int64_t pass, int64_t rows, std::vector<RowSpan>& spans
   enter(pass);
   spans.clear();
   if (row_ + rows > *pass_rows_) return false;
-  // Rows of windows before the first were all delivered.
+  // Skips rows of earlier windows, which were all delivered.
   int64_t row = pass_ == from_.pass ? std::clamp<int64_t>(from_.window * size_ - row_, 0, rows) : 0;
   while (row < rows) {
     const int64_t window = (row_ + row) / size_;
     if (window != window_) find_own(window);
-    const int64_t begin = window * size_ - row_;  // begin of the window, in rows of the chunk
+    const int64_t begin = window * size_ - row_;  // first row of the window, relative to the chunk
     for (const int64_t end = std::min(rows, begin + static_cast<int64_t>(own_.size())); row < end; ++row) {
       if (own_[static_cast<size_t>(row - begin)] == 0) continue;
       if (!spans.empty() && spans.back().end == row)

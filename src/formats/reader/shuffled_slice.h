@@ -1,4 +1,4 @@
-// Which rows of a shuffled set belong to one rank.
+// The rows of a shuffled set that belong to one rank.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace hctr {
 
-/// Goes through the set chunk after chunk. A row's place in its window follows from the seed, the pass, the window's
-/// number and the window's size, so it is known before the row is parsed wherever the rows of a pass are: the last
-/// window of a pass is shorter. Memory holds a byte for each row of a window, and while these are found eight more.
+/// Selects a rank's rows chunk by chunk, before they are parsed. A row's shuffled position follows from the seed, the
+/// pass, the window's index and the window's size. The last window of a pass is shorter, so the number of rows per pass
+/// must be known. Memory: one byte per row of a window, and eight more during the selection.
 ///
-/// Used by one thread at a time, but for selects().
+/// Not thread-safe, except selects().
 class ShuffledSlice {
  public:
-  /// `slice`: this rank's rows of each batch, counted from `from` on. `window`: its rows. `pass_rows`: those of a pass;
-  /// none: found out in the first pass, of which all rows are parsed.
+  /// `slice`: this rank's rows of each batch, counted from `from` on. `window`: rows per window. `pass_rows`: rows per
+  /// pass; empty: counted in the first pass, in which all rows are parsed.
   ShuffledSlice(const RankSlice& slice, int64_t window, uint64_t seed, const ReaderPosition& from,
                 std::optional<int64_t> pass_rows);
 
-  /// Whether find() can select rows of this pass. Any thread may ask.
+  /// Whether find() can select rows of this pass. Thread-safe.
   bool selects(int64_t pass) const { return known_ || pass != from_.pass; }
-  /// Finds which of the next chunk's `rows` rows belong to the rank; the spans count from the chunk's first. False when
-  /// the pass has more rows than are known.
+  /// Finds this rank's rows in the next chunk, which has `rows` rows. Spans are relative to the chunk. Returns false if
+  /// the pass has more than pass_rows() rows.
   bool find(int64_t pass, int64_t rows, std::vector<RowSpan>& spans);
-  /// Goes past the next chunk, all of whose rows were parsed.
+  /// Skips the next chunk, whose rows were all parsed.
   void skip(int64_t pass, int64_t rows);
-  /// The rows of a pass, where find() can select.
+  /// Number of rows per pass. Requires selects().
   int64_t pass_rows() const { return *pass_rows_; }
 
  private:
@@ -42,13 +42,13 @@ class ShuffledSlice {
   const int64_t size_;
   const uint64_t seed_;
   const ReaderPosition from_;
-  const bool known_;  // from the start
+  const bool known_;  // pass_rows_ was given to the constructor
   std::optional<int64_t> pass_rows_;
-  int64_t pass_, row_;         // position of the next row; row_ counts from the start of the pass
+  int64_t pass_, row_;         // position of the next row; row_ is relative to the pass
   int64_t begin_ = 0;          // after the first pass: rows delivered before the current pass
-  int64_t window_ = -1;        // the one that own_ is of; -1: none
-  std::vector<uint8_t> own_;   // [rows of the window] not 0 where the row is the rank's
-  std::vector<RowSpan> took_;  // this rank's rows of the window in the order of delivery
+  int64_t window_ = -1;        // window index of own_; -1: none
+  std::vector<uint8_t> own_;   // [rows of the window] nonzero if the row belongs to this rank
+  std::vector<RowSpan> took_;  // this rank's rows of the window, in delivery order
 };
 
 }  // namespace hctr

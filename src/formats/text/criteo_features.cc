@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr uint64_t kValueBits = 57;  // bits of a value; the column number has the other 6 of 63 bits
+constexpr uint64_t kValueBits = 57;  // bits per value; the column index has the other 6 of 63 bits
 
 uint64_t category_value(const std::optional<uint32_t>& category) {
   return category ? kFirstValue + *category : kMissing;
@@ -20,7 +20,7 @@ uint64_t category_value(const std::optional<uint32_t>& category) {
 
 }  // namespace
 
-/// A pair of values has more bits than one value, so it is hashed. Two pairs collide with probability 2^-57.
+/// Hashes a pair of values, because a pair exceeds 57 bits. Two pairs collide with probability 2^-57.
 uint64_t cross_value(uint64_t a, uint64_t b) {
   constexpr uint64_t values = (uint64_t{1} << kValueBits) - kFirstValue;
   return kFirstValue + pair_code(a, b) % values;
@@ -48,7 +48,7 @@ float dense_value(const std::optional<int64_t>& integer) {
 
 uint64_t bucket_value(const std::optional<int64_t>& integer) {
   if (!integer) return kMissing;
-  if (*integer <= 2) {  // values up to 2 count down from 2, so that they do not overlap the buckets
+  if (*integer <= 2) {  // integers up to 2 map to separate values above all buckets
     constexpr int64_t depth = int64_t{1} << 40;
     return kFirstValue + (uint64_t{1} << 41) + static_cast<uint64_t>(2 - std::max(*integer, -depth));
   }

@@ -1,4 +1,4 @@
-// Turns a Criteo row into the numbers of a record: its features and their keys.
+// Converts a Criteo row to the features of a record and their keys.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Integers { dense, buckets, both };
 struct CriteoStyle {
   Wide wide = Wide::none;
   Integers integers = Integers::dense;
-  int64_t buckets = 0;  ///< keys per column; 0: every value is hashed to a key of its own
+  int64_t buckets = 0;  ///< keys per column; 0: a separate key per value
   int key_bytes = 8;
   Check check = Check::sum;
 
@@ -30,8 +30,8 @@ struct CriteoStyle {
   NormStyle norm() const;
 };
 
-/// A value of a column before it becomes a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1 x C2,
-/// 41 is C3 x C4.
+/// The value of a column before it is mapped to a key. Columns: 1-26 are C1..C26, 27-39 the bucketed I1..I13, 40 is C1
+/// x C2, 41 is C3 x C4.
 struct Feature {
   uint32_t column;
   uint64_t value;
@@ -40,16 +40,16 @@ inline constexpr uint32_t kCriteoColumns = 41;
 
 /// Returns the dense value of an integer: ln(1 + max(v, 0)); 0 if missing.
 float dense_value(const std::optional<int64_t>& integer);
-/// Returns the bucket of an integer: floor(ln(v)^2) above 2, one bucket for each value up to 2, one for a missing
-/// value.
+/// Returns the bucket of an integer v: floor(ln(v)^2) if v > 2, else a separate bucket per value. A missing value has
+/// its own bucket.
 uint64_t bucket_value(const std::optional<int64_t>& integer);
 
-/// Combines two category values into one value.
+/// Combines two category values into one.
 uint64_t cross_value(uint64_t a, uint64_t b);
-/// The columns whose features are in a record, in ascending order.
+/// The columns with features in a record, in ascending order.
 std::vector<uint32_t> criteo_columns(const CriteoStyle&);
 
-/// Returns the features of a row in the key order of the record: the wide slot's, then one for each deep slot.
+/// Sets the features of a row in key order of the record: those of the wide slot, then one per deep slot.
 void criteo_features(const CriteoStyle&, const CriteoRow&, std::vector<Feature>& features);
 
 /// Returns the key of a feature. Keys of different columns differ.
@@ -58,10 +58,10 @@ void criteo_features(const CriteoStyle&, const CriteoRow&, std::vector<Feature>&
 ///   32 bits      column * 2^26 + (missing: 0, rare: 1, else 2 + mix64(value) mod (2^26 - 2))
 int64_t criteo_key(const CriteoStyle&, Feature);
 
-/// Appends the keys of all `features`. Gives the same keys as one call each, but faster.
+/// Appends the keys of all `features`. Equivalent to calls of criteo_key(), but faster.
 void append_criteo_keys(const CriteoStyle&, const std::vector<Feature>& features, std::vector<int64_t>& keys);
 
-/// Checks the options. Errors: Error(usage) when they do not fit together.
+/// Checks the options. Errors: Error(usage) if options contradict each other.
 void check_criteo_style(const CriteoStyle&);
 
 }  // namespace hctr

@@ -17,7 +17,7 @@ bool read_whole(std::string_view text, T& value, int base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Parses decimal digits, few enough not to overflow. Returns false for anything else.
+/// Parses up to 18 decimal digits, which cannot overflow. Returns false for other texts.
 bool read_digits(std::string_view text, int64_t& value) {
   if (text.size() > 18) return false;
   uint64_t number = 0;
@@ -57,7 +57,7 @@ bool read_whole_number(std::string_view text, int64_t& value) {
   if (text.empty()) return false;
   if (read_digits(text, value) || read_integer(text, value)) return true;
   double number = 0;
-  constexpr double kExact = 0x1p53;  // a double beyond it may stand for several integers
+  constexpr double kExact = 0x1p53;  // beyond 2^53 a double may represent several integers
   if (!read_number(text, number) || number != std::floor(number) || std::fabs(number) > kExact) return false;
   value = static_cast<int64_t>(number);
   return true;

@@ -1,4 +1,4 @@
-// One line of Criteo's click logs: label, 13 integers and 26 categories, separated by tabs. A field may be empty.
+// Parses a line of Criteo's click logs: label, 13 integers and 26 categories, separated by tabs. A field may be empty.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ struct CriteoRow {
   std::array<std::optional<uint32_t>, kCriteoCategories> categories;
 };
 
-/// Reads a label: the number 0 or 1.
+/// Reads a label, 0 or 1.
 bool read_click(std::string_view text, float& label);
-/// Reads an integer, which may be written as a number, such as "17.0", "+1" or " 3 ".
+/// Reads an integer, also in notations such as "17.0", "+1" or " 3 ".
 bool read_whole_number(std::string_view text, int64_t& value);
 
-/// Parses the fields of a line. Returns the problem, such as "column I3: expected an integer or nothing, found 'x'", or
-/// an empty text.
+/// Parses the fields of a line. Returns the problem, such as "column I3: expected an integer or nothing, found 'x'";
+/// empty if the line is valid.
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row);
 
 }  // namespace hctr

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLogColumns = 1 + kCriteoIntegers + kCriteoCategories;
 
-/// Their names in Criteo's description of the logs: label, I1 to I13, C1 to C26.
+/// Column names in Criteo's description of the logs: label, I1 to I13, C1 to C26.
 std::vector<std::string> log_columns(bool has_labels) {
   std::vector<std::string> names;
   if (has_labels) names.emplace_back("label");

@@ -1,4 +1,4 @@
-// Criteo's click logs as a sample set. Features and keys are those of criteo2hugectr with the same options.
+// Criteo's click logs as a SampleSet. Features and keys are those of criteo2hugectr with the same options.
 #pragma once
 
 #include "formats/data/format_type.h"
@@ -18,7 +18,7 @@ struct EnumWords<Integers> {
   static const std::vector<std::pair<std::string, Integers>>& table();
 };
 
-/// The options of criteo2hugectr, with their names.
+/// The options of criteo2hugectr, under the same names.
 struct CriteoTextOptions {
   Wide wide = Wide::none;
   Integers integers = Integers::dense;
@@ -29,7 +29,7 @@ FormatType criteo_format();
 
 CriteoStyle criteo_style(const CriteoTextOptions&);
 inline const TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
-/// Returns how to read the files of a section, as Source::labels_optional has it.
+/// Returns the text format of a section. `labels_optional`: as in Source.
 TextFormat criteo_text_format(const DataSection&, bool labels_optional = false);
 
 }  // namespace hctr

@@ -18,11 +18,12 @@ struct CsvRules {
   std::vector<SlotRule> slots;
   std::vector<std::string> missing;
   bool trim = false;
-  bool empty_labels = false;                           // cells of labels may be empty
-  std::vector<std::optional<float>> without_column{};  // value of each label when its column is missing
+  bool empty_labels = false;  // label cells may be empty
+  // [labels] value if the column is missing; empty: the column is required
+  std::vector<std::optional<float>> without_column{};
   std::vector<bool> slots_optional{};
-  std::string weight{};             // the column of weights, which is the last label
-  std::vector<std::string> keep{};  // columns that are passed on
+  std::string weight{};             // column of sample weights, the last label
+  std::vector<std::string> keep{};  // columns to keep as text
 };
 
 CsvRules rules_of(const DataSection& section, const Source& source) {
@@ -52,7 +53,7 @@ std::string unexpected_number(const std::string& column, const NumberNotation& n
   return unexpected_cell(column, expected, found) + (notation.plain() ? number_hint(found) : std::string());
 }
 
-/// Says why add_keys() refuses a cell.
+/// The message about a cell that add_keys() rejects.
 std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
   const char* problem = "";
   if (rule.brackets && !for_each_slot_value(rule, cell, problem, [](std::string_view) { return true; }))
@@ -64,10 +65,10 @@ std::string expected_of(const LabelColumn& label) {
   return label.positive.texts.empty() ? describe(label.notation()) : "a text";
 }
 
-/// The column rules, and the index of each column in a file.
+/// Converts the records of a CSV file by the column rules. Stores the column indices of the file.
 class CsvRowMaker : public RowMaker {
  public:
-  /// `columns`: those of the records. Partitions are columns after them, unless there is one of that name.
+  /// `columns`: columns of the records. Partitions are appended as further columns, unless a column has the same name.
   CsvRowMaker(std::shared_ptr<const CsvRules> rules, std::vector<std::string> columns,
               const std::vector<Partition>& partitions)
       : rules_(std::move(rules)), columns_(columns.size()) {
@@ -127,7 +128,7 @@ class CsvRowMaker : public RowMaker {
     return std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end();
   }
 
-  /// Whether a column of partitions is read or passed on.
+  /// Whether a partition column is used by a rule or kept.
   bool uses_added() const {
     const auto added = [&](size_t index) { return index != kAbsent && index >= columns_; };
     for (const std::vector<size_t>* indices : {&labels_, &dense_, &slots_})
@@ -137,7 +138,7 @@ class CsvRowMaker : public RowMaker {
     });
   }
 
-  /// `values`: the cells, with nothing for those that count as empty.
+  /// `values`: the cells, with missing values replaced by empty texts.
   std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
     for (size_t i = 0; i < labels_.size(); ++i) {
       if (labels_[i] == kAbsent) {
@@ -183,7 +184,8 @@ class CsvRowMaker : public RowMaker {
     return true;
   }
 
-  // A key in a cell of its own is by far the most frequent case: calls for it took 5 to 8 % of reading Csv.
+  // Inlined, because a cell with a single key is the most frequent case. Calls took 5 to 8 % of the time of reading
+  // CSV.
   [[gnu::flatten]] bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
     bool list = rule.several_values();
     if (cell.empty()) {
@@ -214,8 +216,8 @@ class CsvRowMaker : public RowMaker {
   static constexpr size_t kAbsent = static_cast<size_t>(-1);
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
-  std::vector<size_t> labels_, dense_, slots_;            // indices of the columns; kAbsent: missing, as it may be
-  std::vector<std::string> added_columns_, added_texts_;  // names and texts of partitions
+  std::vector<size_t> labels_, dense_, slots_;            // column indices; kAbsent: a missing optional column
+  std::vector<std::string> added_columns_, added_texts_;  // names and values of partitions
   std::vector<std::string_view> added_;
 };
 

@@ -1,4 +1,4 @@
-// Text files with any columns, as described by the object "csv" of the Data layer.
+// CSV files: text files whose columns are described by the "csv" object of the Data layer.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ namespace hctr {
 
 inline constexpr DataFormat kCsvFormat{"Csv"};
 
-/// The columns of a Csv file.
+/// The "csv" object: the dialect and columns of CSV files.
 struct CsvOptions {
   std::string delimiter = ",";
-  std::optional<std::string> quote;  ///< none: '"', or no quoting where the delimiter has several characters
+  std::optional<std::string> quote;  ///< default: '"', or no quoting with a multi-character delimiter
   bool header = true, trim = false;
   std::vector<std::string> columns, missing;
   std::vector<LabelColumn> labels;
@@ -28,10 +28,10 @@ struct CsvOptions {
 
 FormatType csv_format();
 
-/// Returns how records are split into cells.
+/// Returns the grammar that splits records into cells.
 TextGrammar csv_grammar(const CsvOptions&);
-/// Returns how to read the files of a section, without the columns that the source lets lack. Reads the vocabularies.
-/// Errors: Error(io) and Error(data) for these.
+/// Returns the text format of a section. `source`: determines which columns are optional. Reads the vocabularies.
+/// Errors: Error(io) and Error(data) for vocabularies.
 TextFormat csv_text_format(const DataSection&, const Source& = {});
 
 }  // namespace hctr

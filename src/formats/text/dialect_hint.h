@@ -1,4 +1,4 @@
-// Guesses why a record has too few or too many cells: dialects that are not supported.
+// Guesses which unsupported dialect explains a record with too few or too many cells.
 #pragma once
 
 #include <string>
@@ -8,23 +8,22 @@
 
 namespace hctr {
 
-/// A record that is refused.
+/// A rejected record.
 struct RefusedRecord {
-  std::string_view text;  ///< its bytes, with or without its line end
+  std::string_view text;  ///< the record, with or without its line end
   size_t expected = 0;    ///< cells
   size_t found = 0;
-  bool header = false;  ///< whether a header has the expected number
+  bool header = false;  ///< the file's header has the expected number of cells
 };
 
-/// The likely cause, after "; ", such as escapes with backslashes, a comment line or row names of R. Empty: none is
-/// known.
+/// The likely cause after "; ", such as backslash escapes, a comment line or row names of R. Empty if unknown.
 std::string dialect_hint(const RefusedRecord&, const TextGrammar&);
 
-/// The hint for such escapes.
+/// The hint about backslash escapes.
 const char* backslash_words();
-/// Whether the record escapes quotes, delimiters or its line end with backslashes.
+/// Whether the record escapes quotes, delimiters or its line end by backslashes.
 bool has_backslash_escapes(std::string_view record, const TextGrammar&);
-/// Whether the record begins as comments do: "#", "//", "%" or "--".
+/// Whether the record starts like a comment: "#", "//", "%" or "--".
 bool looks_like_comment(std::string_view record);
 
 }  // namespace hctr

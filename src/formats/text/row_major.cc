@@ -20,11 +20,11 @@ void RowMajor::start(SampleBlock& block, std::span<const size_t> passed_on) {
 
 RowMajor::Row RowMajor::next() {
   if (rows_ == capacity_) capacity_ = std::max<int64_t>(1024, 2 * capacity_);
-  grow(block_->label, capacity_ * shape_.label_dim);  // a later block may have fewer rows
+  grow(block_->label, capacity_ * shape_.label_dim);  // called for each row, because the block may have changed
   grow(block_->dense, capacity_ * shape_.dense_dim);
   if (block_->wants_exact) grow(block_->exact, capacity_ * shape_.dense_dim);
   grow(nnz_, capacity_ * slots_);
-  keys_.resize(kept_keys_);  // removes the keys of a row that was not kept
+  keys_.resize(kept_keys_);  // drops the keys of a row that was not kept
   return {block_->label.data() + rows_ * shape_.label_dim, block_->dense.data() + rows_ * shape_.dense_dim,
           block_->wants_exact ? block_->exact.data() + rows_ * shape_.dense_dim : nullptr, nnz_.data() + rows_ * slots_,
           &keys_};

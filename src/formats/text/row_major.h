@@ -1,4 +1,4 @@
-// Collects samples parsed row by row, and transposes their keys into the slot-major order of a block.
+// Collects samples that are parsed row by row, and transposes their keys to the slot-major order of a block.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,39 @@
 
 namespace hctr {
 
-/// Reused for many blocks, so that its memory stays in the cache.
+/// Collects the rows of one block after another. Reuse keeps its memory in the cache.
 class RowMajor {
  public:
   explicit RowMajor(const RecordShape& shape);
 
-  /// Returns memory for the next row's numbers and key counts. Keys are appended in slot order.
+  /// Memory for one row's numbers and key counts. Keys are appended in slot order.
   struct Row {
     float *label, *dense;
-    double* exact;  ///< exact dense values, if SampleBlock::wants_exact; else null
+    double* exact;  ///< dense values before rounding, if SampleBlock::wants_exact; else null
     int32_t* nnz;
     std::vector<int64_t>* keys;
   };
-  /// Removes all rows. Labels and dense values are written to `block` from now on, as are the cells of the columns
-  /// `passed_on`, which outlive the block's rows.
+  /// Removes all rows and directs labels, dense values and kept cells to `block`. `passed_on`: indices of the columns
+  /// to keep as text; must stay valid while rows are added.
   void start(SampleBlock& block, std::span<const size_t> passed_on = {});
   Row next();
-  /// Keeps the row of the last next(). A row with more keys than the shape allows is dropped, and the problem is
-  /// returned.
+  /// Keeps the row of the last next(). If the row has more keys than the shape allows, drops the row and returns the
+  /// problem.
   std::string keep();
-  /// Passes on cells of the row that was kept.
+  /// Copies the cells of the kept columns of the current row to the block.
   void pass_on(std::span<const std::string_view> cells) {
     for (const size_t column : passed_on_) block_->kept.add(cells[column]);
   }
   int64_t rows() const { return rows_; }
-  /// Whether every bad record is to be named.
+  /// Whether to describe every bad record.
   bool names_bad() const { return block_->names_bad; }
-  /// Writes the keys to the block in slot order.
+  /// Writes the keys to the block in slot-major order.
   void finish();
 
  private:
   RecordShape shape_;
   int64_t slots_;
-  bool limits_matter_;  // whether a row of one key per slot can already exceed the limits
+  bool limits_matter_;  // whether one key per slot can already exceed a limit
   SampleBlock* block_ = nullptr;
   std::span<const size_t> passed_on_;
   int64_t rows_ = 0, capacity_ = 0;

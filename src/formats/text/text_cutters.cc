@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kChunkBytes = 256 << 10;  // the text and its samples together fit the L2 cache
+constexpr int64_t kChunkBytes = 256 << 10;  // text and samples of a chunk fit the L2 cache together
 
 [[noreturn]] void fail_long(const fs::path& path, int64_t at, const char* why) {
   throw Error(Kind::data,
@@ -45,7 +45,8 @@ StreamCutter::StreamCutter(const fs::path& path, TextGrammar grammar, int64_t fr
 bool StreamCutter::next(Chunk& chunk) {
   chunk.begin = {.record = 0, .offset = at_};
   size_t used = rest_.size();
-  // The first `room` bytes decide, whatever was read ahead: a reader that starts here cuts the same chunks.
+  // Only the first `room` bytes decide where the chunk ends, even if more were read ahead. A reader that resumes here
+  // cuts the same chunks.
   for (size_t room = kChunkBytes;; room *= 2) {
     if (chunk.buffer.size() < std::max(room, used)) chunk.buffer.resize(std::max(room, used));
     if (!rest_.empty()) std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());

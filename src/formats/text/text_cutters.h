@@ -10,10 +10,10 @@
 
 namespace hctr {
 
-/// The longest allowed record, so that a quote that is never closed is detected in bounded memory.
+/// Maximum length of a record. Bounds the memory until an unclosed quote is detected.
 inline constexpr int64_t kLongestRecord = 16 << 20;
 
-/// Plain text without quotes. Chunks are byte ranges that end with a line. The parser reads them.
+/// Cuts plain text without quotes into byte ranges that end at a line end. The parser reads the bytes.
 class RangeCutter : public Cutter {
  public:
   RangeCutter(const fs::path& path, int64_t from) : file_(path), at_(from) {}
@@ -24,7 +24,7 @@ class RangeCutter : public Cutter {
   int64_t at_;
 };
 
-/// Any text. The cutter reads it in order, and the chunks hold the bytes.
+/// Cuts any text. The cutter reads the text sequentially and stores the bytes in the chunks.
 class StreamCutter : public Cutter {
  public:
   StreamCutter(const fs::path&, TextGrammar, int64_t from);
@@ -36,7 +36,7 @@ class StreamCutter : public Cutter {
   TextGrammar grammar_;
   std::unique_ptr<ByteStream> stream_;
   int64_t at_;                   // file offset of rest_
-  std::vector<std::byte> rest_;  // bytes read that are not yet a whole record
+  std::vector<std::byte> rest_;  // bytes read that do not form a complete record yet
 };
 
 }  // namespace hctr

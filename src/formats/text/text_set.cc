@@ -12,7 +12,8 @@
 namespace hctr {
 namespace {
 
-/// Counts the line ends before byte `offset` of the content. Reads the file again, so it is used for messages only.
+/// Counts the line ends before byte `offset` of the decompressed content. Reads the file again, so it is only used for
+/// messages.
 int64_t lines_before(const fs::path& path, int64_t offset) {
   const auto stream = open_stream(path);
   std::vector<std::byte> piece(256 << 10);
@@ -26,11 +27,11 @@ int64_t lines_before(const fs::path& path, int64_t offset) {
   return lines;
 }
 
-/// The known facts of one file.
+/// Cached properties of one file.
 struct TextFile {
   std::shared_ptr<const RowMaker> maker;
-  std::vector<size_t> passed_on;  // the columns of Source::keep
-  int64_t first_record = 0;       // offset in the content
+  std::vector<size_t> passed_on;  // column indices of Source::keep
+  int64_t first_record = 0;       // offset in the decompressed content
   bool packed = false;
 };
 
@@ -66,7 +67,7 @@ class TextSet : public SampleSet {
     hctr::find_records(reinterpret_cast<const char*>(chunk.buffer.data()), static_cast<size_t>(chunk.bytes),
                        format_.grammar, splitter, chunk.begins);
     chunk.records = static_cast<int64_t>(chunk.begins.size()) - 1;
-    chunk.begin.offset += chunk.begins.front();  // the chunk begins behind blank lines
+    chunk.begin.offset += chunk.begins.front();  // skips blank lines at the start of the chunk
     return true;
   }
   bool counts_records() const override { return false; }
@@ -79,8 +80,8 @@ class TextSet : public SampleSet {
   friend class TextChunkParser;
   bool cut_by_arithmetic(size_t file) const { return format_.grammar.quote == 0 && !known_[file].packed; }
 
-  /// Reads the first record of a file, once. The result needs no lock: each thread parses only chunks that it cut
-  /// itself, after this call.
+  /// Reads the first record of a file once. The result needs no lock, because a thread parses only chunks that it cut
+  /// itself after this call.
   void know(size_t file) {
     TextFile& known = known_[file];
     if (known.maker) return;
@@ -122,7 +123,7 @@ class TextSet : public SampleSet {
     }
   }
 
-  /// The indices of the columns of Source::keep among those of a file.
+  /// The indices of the columns of Source::keep in a file.
   std::vector<size_t> find_columns(const std::vector<std::string>& columns) const {
     std::vector<size_t> indices;
     for (const std::string& name : keep_) {
@@ -136,7 +137,7 @@ class TextSet : public SampleSet {
     return indices;
   }
 
-  /// Estimates the number of records from the file sizes and the records at the start of the first file.
+  /// Estimates the number of records from the file sizes and the record lengths at the start of the first file.
   int64_t estimate() const {
     double bytes = 0;
     for (const fs::path& file : files_) bytes += static_cast<double>(fs::file_size(file));
@@ -167,12 +168,12 @@ class TextChunkParser : public Parser {
 
   BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
     const fs::path& path = set_.files_[chunk.file];
-    if (!rows.some()) read(chunk);  // if only some rows are wanted, count() has read it
+    if (!rows.some()) read(chunk);  // a partial selection needs no read: count() has read the chunk
     const auto where = [&](size_t at) {
       const int64_t offset = chunk.begin.offset + static_cast<int64_t>(at);
       if (set_.policy_ == BadRecordPolicy::skip)
         return cat("'", path.string(), "': the record at byte ",
-                   offset);  // for many problems, counting lines takes too long
+                   offset);  // counting lines for many bad records would be slow
       return cat("'", path.string(), "' line ", lines_before(path, offset) + 1, ", at byte ", offset);
     };
     const auto* text = reinterpret_cast<const char*>(chunk.buffer.data());
@@ -208,7 +209,7 @@ class TextChunkParser : public Parser {
   const TextSet& set_;
   RecordSplitter splitter_;
   RowMajor rows_;
-  std::optional<ByteFile> file_;  // the file read last
+  std::optional<ByteFile> file_;  // the most recently read file
 };
 
 std::unique_ptr<Parser> TextSet::parser() const { return std::make_unique<TextChunkParser>(*this); }

@@ -1,6 +1,6 @@
-// Text files with one record per line as a sample set. Plain files are cut by arithmetic, and all threads read them.
-// Compressed files and files with quotes are read by one thread at a time, which only decompresses or looks for quotes.
-// All threads parse.
+// Text files with one record per line as a SampleSet. Plain files without quoting are cut by arithmetic and read by all
+// threads. Other files (compressed, or with quoting) are read by one thread at a time, which only decompresses and
+// finds record ends. All threads parse.
 #pragma once
 
 #include <functional>
@@ -22,44 +22,43 @@ namespace hctr {
 
 using Cells = std::span<const std::string_view>;
 
-/// Converts the cells of a record to a row. Thread-safe.
+/// Converts the cells of a record to a row of a block. Thread-safe.
 class RowMaker {
  public:
   virtual ~RowMaker() = default;
-  /// The number of cells of every record.
+  /// Number of cells per record.
   virtual size_t columns() const = 0;
-  /// The values of columns that no record holds, as those of partitions, and the names of these columns.
+  /// Values of columns that are not in the records, such as partitions. added_columns(): their names.
   virtual Cells added() const { return {}; }
   virtual std::span<const std::string> added_columns() const { return {}; }
-  /// Converts `cells`, which has columns() elements and those of added(). Returns the problem, such as "column 'price':
-  /// expected …", or an empty text.
+  /// Converts `cells`: the columns() cells of the record, then the cells of added(). Returns the problem, such as
+  /// "column 'price': expected …"; empty if the record is valid.
   virtual std::string make(Cells cells, const RowMajor::Row& row) const = 0;
   /// Whether records have labels.
   virtual bool has_labels() const { return true; }
-  /// The column of weights where it is wanted and missing; each sample counts once.
+  /// The name of the weight column if it is configured but missing, so that every weight is 1; else empty.
   virtual std::string missing_weight() const { return ""; }
 };
 
 struct TextFormat {
   TextGrammar grammar;
-  bool header = false;  ///< the first record of each file holds the column names
-  /// Makes the converter of one file from its first record and its partitions. Errors: Error(data) without the file's
+  bool header = false;  ///< the first record of each file contains the column names
+  /// Creates the RowMaker of one file from its first record and its partitions. Errors: Error(data) without the file
   /// name.
   std::function<std::shared_ptr<const RowMaker>(Cells first_record, const std::vector<Partition>&)> maker;
-  /// The names of all columns of a file, from its first record.
+  /// The column names of a file, from its first record.
   std::function<std::vector<std::string>(Cells first_record)> columns;
 };
 
-/// Opens one file or the files of a list. Errors: Error(io); Error(data) when the first file is empty or its converter
-/// cannot be made.
+/// Opens one file or the files of a list. Errors: Error(io); Error(data) if the first file is empty or `maker` fails.
 std::unique_ptr<SampleSet> open_text_set(const DataSection&, const Source&, const TextFormat&, const Log&);
 
-/// Returns the start of each whole record of text[0, size), and the end of the last. Blank lines are not records.
+/// Sets `begins` to the start of each record in text[0, size), and the end of the last. Blank lines are not records.
 void find_records(const char* text, size_t size, const TextGrammar&, RecordSplitter&, std::vector<uint32_t>& begins);
 
-/// Parses whole records, text[begin, end), into `rows`. A bad record is skipped and added to `bad`, or is an error,
-/// depending on the policy. where(offset) describes the record at that byte for messages. Errors: Error(data); also
-/// with the skip policy when a quote is never closed.
+/// Parses the complete records in text[begin, end) into `rows`. The policy decides whether a bad record is skipped and
+/// added to `bad`, or is an error. where(offset): describes the record at that offset for messages. Errors:
+/// Error(data); with the skip policy, only for a quote that is not closed.
 void parse_text(const char* text, size_t begin, size_t end, const RowMaker&, std::optional<BadRecordPolicy>,
                 const std::function<std::string(size_t)>& where, RecordSplitter&, const TextFormat&, RowMajor& rows,
                 BadRecords& bad);

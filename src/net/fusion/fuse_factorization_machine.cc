@@ -11,14 +11,14 @@ namespace {
 
 bool is(const Node& node, const char* type) { return !node.fused && node.entry->type->name() == type; }
 
-/// The layer of this type that wrote the tensor; none if several layers read the tensor.
+/// The node that wrote the tensor, if its layer has this type and the tensor has one reader; otherwise none.
 std::optional<size_t> written_by(const Graph& graph, TensorId id, const char* type) {
   const Edge& edge = graph.edges[id];
   if (edge.readers.size() != 1 || !edge.producer || !is(graph.nodes[*edge.producer], type)) return std::nullopt;
   return edge.producer;
 }
 
-/// The only reader of the tensor, if it is of this type.
+/// The tensor's only reader, if its layer has this type.
 std::optional<size_t> read_by(const Graph& graph, TensorId id, const char* type) {
   const std::vector<size_t>& readers = graph.edges[id].readers;
   if (readers.size() != 1 || !is(graph.nodes[readers[0]], type)) return std::nullopt;
@@ -35,9 +35,9 @@ bool puts_two_side_by_side(const Node& concat) {
   return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
 }
 
-/// Whether a ReduceSum adds up the columns of a matrix. The matrix must have more than one column, so that the shapes
-/// alone decide, whatever the batch: graphs for evaluation, or for one sample, share the weights of the training graph
-/// and must get the same nodes.
+/// Whether a ReduceSum adds up the columns of a matrix with more than one column. With one column and one sample, a sum
+/// over rows has the same shapes. Graphs for training, evaluation and single samples share weights, so the match must
+/// not depend on the batch size.
 bool sums_columns(const Graph& graph, const Node& sum) {
   const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];
   return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.row_elements() > 1;
@@ -68,7 +68,7 @@ std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {
   return m;
 }
 
-/// Whether the shapes are slots with a vector and a weight each, and small enough for the operator.
+/// Whether the shapes are slots with one vector and one weight each, within the operator's size limits.
 bool shapes_fit(const Graph& graph, const Machine& m) {
   const auto output = [&](size_t node) -> const TensorSpec& { return graph.edges[graph.nodes[node].out[0]].spec; };
   const Node& slice = graph.nodes[m.slice];
@@ -85,8 +85,8 @@ bool shapes_fit(const Graph& graph, const Machine& m) {
          sums_columns(graph, graph.nodes[m.first]);
 }
 
-/// Whether one node in place of the Concat of vectors runs after everything that it reads and before every reader of
-/// its outputs, and whether all or none of its outputs have gradients.
+/// Whether one fused node can replace the Concat of vectors. The fused node must run after its inputs are written and
+/// before its outputs are read, and either all or none of its outputs have gradients.
 bool order_fits(const Graph& graph, const Machine& m) {
   const auto& weights = graph.edges[graph.nodes[m.all_weights].in[1]];
   if (weights.producer && *weights.producer >= m.all_vectors) return false;
@@ -121,10 +121,10 @@ void join_machine(Graph& graph, const Machine& m) {
   node.spec = node.layer().spec(inputs);
 }
 
-/// The pattern: a Slice cuts the slots of a table into vectors and single weights. Reshapes put the vectors, and the
-/// weights, of a sample into one row. Concats append other columns. An FmOrder2 and a ReduceSum over the vectors, and a
-/// ReduceSum over the weights, are the second- and first-order terms. If no other layer reads the tensors between them,
-/// one node replaces them all.
+/// The pattern: a Slice cuts the slots of a table into vectors and single weights. One Reshape puts a sample's vectors
+/// into one row, another its weights. Concats append other columns. An FmOrder2 and a ReduceSum over the vectors
+/// compute the second-order term; a ReduceSum over the weights computes the first-order term. One node replaces all
+/// these layers if no other layer reads the tensors between them.
 void join_factorization_machines(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

@@ -1,5 +1,5 @@
-// Fusion patterns: a fully connected layer with the activation after it or the Concat before it, and drelu in the
-// reader of a layer.
+// Fusion patterns of fully connected layers: with the following activation, with the preceding Concat, and with the
+// drelu of the layer that wrote the input.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +42,7 @@ bool join_concat(Graph& graph, Node& concat) {
   return true;
 }
 
-/// For each node that ends with ReLU: its only reader computes the ReLU's backward pass.
+/// Moves the drelu of each node that ends with ReLU into the node's only reader.
 void finish_in_readers(FusedGraph& fused) {
   Graph& graph = fused.graph;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

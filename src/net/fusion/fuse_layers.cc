@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Whether the second order of nodes sums the gradient of any tensor in another order than the first.
+/// Whether the order `other` sums three or more gradients of any tensor in another order than `order`.
 bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const std::vector<size_t>& other) {
   std::vector<size_t> place(graph.nodes.size());
   for (size_t i = 0; i < other.size(); ++i) place[other[i]] = i;
@@ -16,14 +16,15 @@ bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const st
   for (const size_t n : order)
     for (const TensorId in : graph.nodes[n].in) readers[in].push_back(place[n]);
   for (TensorId id = 0; id < readers.size(); ++id)
-    if (graph.edges[id].needs_gradient && readers[id].size() > 2 &&  // a sum of two is the same in both orders
+    // a sum of two gradients is the same in both orders
+    if (graph.edges[id].needs_gradient && readers[id].size() > 2 &&
         !std::is_sorted(readers[id].begin(), readers[id].end()))
       return true;
   return false;
 }
 
-/// The remaining nodes, in running order. First come nodes that need no embedding: they can run during look-ups, and no
-/// embedding gradient waits for their backward pass. Then come the others and the losses.
+/// The remaining nodes, in running order. Nodes that need no embedding come first: they can run during look-ups, and
+/// embedding gradients do not wait for their backward pass. Nodes that need embeddings and the losses follow.
 std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& gone) {
   std::vector<bool> waits(graph.edges.size(), false);
   for (const TensorId embedding : graph.embeddings) waits[embedding] = true;
@@ -41,7 +42,7 @@ std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& g
   return graph.embeddings.empty() || changes_sums(graph, as_they_are, first) ? as_they_are : first;
 }
 
-/// Erases the nodes that fusions removed, and sorts the others into their running order.
+/// Erases the nodes that fusions removed, and sorts the remaining nodes into running order.
 void keep_others(Graph& graph, const std::vector<bool>& gone) {
   std::vector<size_t> now(graph.nodes.size());  // the new index of each remaining node
   std::vector<Node> kept;

@@ -1,30 +1,32 @@
-// Fuses layers that one layer can compute together. Each fusion is a pattern (net/fusion/fusion_pattern.h).
+// Fuses layers that a single layer can compute. Each fusion is a pattern (net/fusion/fusion_pattern.h).
 #pragma once
 
 #include "net/graph/graph.h"
 
 namespace hctr {
 
-/// Fuses each node with the only reader of its only output, where a pattern exists. The tensor between them gets no
-/// memory then.
-/// - A fully connected layer takes the ReLU after it, then the dropout after that (FusableLayer::followed_by). Values
-///   are unchanged; gradients differ only in the order in which a device sums the bias gradient.
-/// - A fully connected layer with one output reads the inputs of a Concat of matrices (FusableLayer::behind_concat).
-///   Columns that do not begin at multiples of 16 bytes need no copy then. Only the order of sums over columns changes.
-/// - The reader of an output of a Slice whose ranges are all of its input reads that input. Gradients differ only in
-///   the order in which three or more are summed.
-/// - A Slice of rows that are slots takes the Reshapes that put the slots of a sample into one row. Values are
-///   unchanged, and each output can be written directly into a Concat's output.
-/// - A loss writes the gradient of its logits in the pass that computes it (LogitLoss).
-/// - A fully connected layer computes its GEMMs in FP8 where `products` says so (FusableLayer::with_fp8_products), in
-///   training graphs only.
-/// - A fully connected layer that is the only reader of a layer that ends with ReLU, directly or through a Concat,
-///   computes the ReLU's backward pass (FusableLayer::finished_by_reader). So does an Interaction for the layer of its
-///   dense vectors.
-/// - A loss runs the layer of its logits in training, and an Add between them (LogitLoss); both stay in the graph.
-///   Results are unchanged on a CPU; on a GPU the order of sums changes.
-/// Layers that need no embedding run before all others, unless three or more gradients would be summed in another
-/// order.
+/// Fuses each node that matches a pattern with the only reader of its only output. The tensor between the two then
+/// needs no memory.
+/// - A fully connected layer absorbs the following ReLU, then the dropout after that ReLU (FusableLayer::followed_by).
+///   Values are unchanged. The bias gradient may be summed in another order.
+/// - A fully connected layer with one output reads the inputs of a Concat of matrices directly
+///   (FusableLayer::behind_concat), without copying unaligned columns. Sums over columns have another order.
+/// - A Slice whose ranges all cover the whole input is removed, and its readers read that input. If a tensor has three
+///   or more gradients, their sum may have another order.
+/// - A Slice whose rows are slots absorbs the Reshapes that put the slots of a sample into one row. Values are
+/// unchanged,
+///   and each output can be written directly into a Concat's output.
+/// - A loss writes the gradient of its logits in the pass that computes the loss (LogitLoss).
+/// - In training graphs, a fully connected layer computes the GEMMs that `products` selects in FP8
+///   (FusableLayer::with_fp8_products).
+/// - If a layer ends with ReLU and its only reader is a fully connected layer, directly or through a Concat, the reader
+///   computes the drelu (FusableLayer::finished_by_reader). An Interaction does the same for the layer of its dense
+///   vectors.
+/// - In training, a loss runs the layer of its logits and, if present, the Add between the two (LogitLoss). Both stay
+/// in
+///   the graph. Results are unchanged on a CPU; on a GPU the order of sums changes.
+/// After fusion, layers that need no embedding run before all others, unless this changes the order of a sum of three
+/// or more gradients.
 void fuse_layers(Graph&, const Precision& products = {});
 
 }  // namespace hctr

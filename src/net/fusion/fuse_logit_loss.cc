@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// The node that wrote the tensor, if it is a layer of logits with a single reader.
+/// The node that wrote the tensor, if its layer computes logits and the tensor has a single reader.
 std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
   const Edge& edge = graph.edges[id];
   if (!edge.producer || edge.readers.size() != 1 || !edge.needs_gradient) return std::nullopt;
@@ -19,7 +19,8 @@ std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
   return layer && layer->is_logit_layer() && trains_input ? edge.producer : std::nullopt;
 }
 
-/// Lets a loss run the layer of its logits, or that and an Add of its output and others.
+/// Lets a loss run the layer of its logits. If an Add sums that layer's output and other tensors, the loss also runs
+/// the Add.
 void run_logit_layer(Graph& graph, Node& loss) {
   if (!dynamic_cast<const LogitLoss*>(&loss.layer())) return;
   const Edge& logits = graph.edges[loss.in[0]];

@@ -7,7 +7,8 @@
 namespace hctr {
 namespace {
 
-/// If every range of a Slice is the whole input, connects the readers of its outputs to that input and returns true.
+/// If every range of a Slice covers the whole input, connects the readers of the Slice's outputs to that input and
+/// returns true.
 bool pass_through(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return false;
   const TensorId in = slice.in[0];
@@ -28,8 +29,9 @@ bool pass_through(Graph& graph, Node& slice) {
   return true;
 }
 
-/// If a Slice cuts rows that are slots, and a Reshape is the only reader of each output and puts the slots of a sample
-/// into one row, cuts the slots into columns directly. Returns these Reshapes; empty if the pattern does not match.
+/// Matches a Slice whose rows are slots, where a Reshape is the only reader of each output and puts a sample's slots
+/// into one row. Replaces the match by a node that cuts the slots into columns directly. Returns the replaced Reshapes;
+/// empty if the pattern does not match.
 std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return {};
   const TensorSpec& x = graph.edges[slice.in[0]].spec;

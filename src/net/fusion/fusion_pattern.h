@@ -13,7 +13,7 @@ namespace hctr {
 struct FusedGraph {
   Graph& graph;
   const Precision& products;  ///< which GEMMs to run in FP8, in training graphs
-  std::vector<bool> gone;     ///< [node] another node computes it; its inputs are empty
+  std::vector<bool> gone;     ///< [node] removed: another node computes this one, whose inputs are empty
 };
 
 /// `fuse` finds all matches of the pattern in the graph and replaces them.
@@ -25,13 +25,13 @@ struct FusionPattern {
 // Patterns that remove nodes from the graph, in this order.
 extern const FusionPattern kWholeSlices, kFactorizationMachines, kActivationsBehindProducts, kConcatsBeforeOneOutput,
     kSlotColumns;
-// Patterns over the remaining nodes, in running order; these remove no node.
+// Patterns over the remaining nodes, in running order. No node is removed.
 extern const FusionPattern kGradientsInLosses, kFp8Products, kReluFinishedByReader, kLogitLayersInLosses;
 
 std::span<const FusionPattern* const> patterns_that_join();
 std::span<const FusionPattern* const> patterns_of_running_order();
 
-/// The only reader of the only output of `node`, if it has no other inputs.
+/// The only reader of the only output of `node`, if the reader has no other inputs.
 std::optional<size_t> only_reader(const Graph&, const Node&);
 
 }  // namespace hctr

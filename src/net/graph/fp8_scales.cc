@@ -7,8 +7,9 @@
 namespace hctr {
 namespace {
 
-// Scale factors of the first step, which has no history. Activations of any usual size fit well into a format of 18
-// binary orders of magnitude; weights are small, and gradients of a mean over the batch are smaller still.
+// Scale factors of the first step, which has no amax history. The FP8 formats span about 18 binary orders of magnitude,
+// enough for activations at scale 8. Weights are small and need a larger scale. Gradients of a mean over the batch are
+// smaller still and need the largest.
 constexpr float kFirstOfX = 8, kFirstOfW = 16, kFirstOfGradient = 65536;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// GEMMs in FP8: how many a graph has, and the scales of their tensors.
+// FP8 GEMMs: their number in a graph, and the scales of their tensors.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace hctr {
 
-/// The number of weights whose GEMMs run in FP8.
+/// The number of weights with FP8 GEMMs.
 size_t fp8_products(const Graph&);
 
 class Fp8Scales {
  public:
-  /// Errors: Error(device) where the graph has such products and the device cannot compute them.
+  /// Errors: Error(device) if the graph has FP8 GEMMs and the device does not support FP8.
   Fp8Scales(const Graph&, Runtime&);
 
   std::vector<ops::Fp8ProductScaling> of_node(size_t node) const;
-  /// Call at the end of a step: computes the scales of the next one, the same on every rank.
+  /// Call at the end of a step. Computes the scales of the next step, which are equal on every rank.
   void finish(Context&, Communicator&) const;
 
   /// For checkpoints.
@@ -31,15 +31,15 @@ class Fp8Scales {
   bool empty() const { return products_ == 0; }
 
  private:
-  static constexpr size_t kTensors = 3;  // of a product: x, w, d_y
+  static constexpr size_t kTensors = 3;  // tensors of a GEMM: x, w, d_y
   std::vector<int64_t> shape() const {
     return {static_cast<int64_t>(products_ * kTensors), static_cast<int64_t>(sizeof(ops::Fp8Scale))};
   }
   ops::Fp8Scaling scaling(size_t number, ops::Fp8Format) const;
 
-  std::vector<size_t> first_;  // [node] index of its first GEMM; one more entry at the end
+  std::vector<size_t> first_;  // [node] index of the node's first FP8 GEMM; the last entry is the number of GEMMs
   size_t products_;
-  Buffer scales_;  // three for each GEMM
+  Buffer scales_;  // kTensors scales for each GEMM
   Arena amax_;
 };
 

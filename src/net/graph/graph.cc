@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// The producer of each name: data, an embedding or a layer.
+/// The producer of a named tensor: data, an embedding or a layer.
 struct Maker {
   std::string pointer;
   std::optional<size_t> layer;
@@ -29,12 +29,12 @@ class Wiring {
     find_makers();
     check_bottoms();
     const std::vector<size_t> order = running_order();
-    if (problems_.any_error()) return {};  // wrong names or values make shapes meaningless
+    if (problems_.any_error()) return {};  // after an error in names or values, shapes are meaningless
     add_sources();
     if (problems_.any_error()) return {};
     for (const size_t layer : order) {
       add_node(config_.layers[layer]);
-      if (problems_.any_error()) return {};  // a wrong shape makes the shapes that depend on it meaningless
+      if (problems_.any_error()) return {};  // after a wrong shape, shapes that depend on it are meaningless
     }
     finish();
     return std::move(graph_);
@@ -87,8 +87,8 @@ class Wiring {
 
   bool is_lost(const std::string& name) const { return lost_.contains(name); }
 
-  /// The nearest name, or all names if they are few. Only the first problems get one: the search takes time
-  /// proportional to the number of names.
+  /// Suggests the nearest name, or lists all names if there are few. The search takes time proportional to the number
+  /// of names, so problems after the first kMostHints get no hint.
   std::string hint(const std::string& word, const std::vector<std::string>& names) const {
     constexpr size_t kMostHints = 100, kMostNames = 100;
     if (problems_.errors().size() >= kMostHints) return "";
@@ -96,14 +96,14 @@ class Wiring {
     return near.empty() && names.size() <= kMostNames ? "; there is " + one_of(names) : near;
   }
 
-  /// Sorts layers topologically. Among several possible orders, the order of the file is used.
+  /// Sorts layers topologically. Independent layers keep the order of the config file.
   std::vector<size_t> running_order() {
     std::vector<size_t> order;
-    std::vector<int> state(config_.layers.size(), 0);  // 0 not visited, 1 on the stack, 2 placed
+    std::vector<int> state(config_.layers.size(), 0);  // 0: not visited, 1: on the stack, 2: placed
     struct Placing {
-      size_t layer, bottom = 0;  // the next bottom to visit
+      size_t layer, bottom = 0;  // bottom: the next input to visit
     };
-    std::vector<Placing> stack;  // instead of recursion: a chain may be as long as the config
+    std::vector<Placing> stack;  // no recursion: a chain of layers may be as long as the config
     for (size_t first = 0; first < config_.layers.size(); ++first) {
       if (state[first] == 0) stack.push_back({first});
       while (!stack.empty()) {
@@ -137,7 +137,7 @@ class Wiring {
     return graph_.edges.size() - 1;
   }
 
-  /// Limits element counts to far below 64 bits, so that the counts that layers derive from them do not overflow.
+  /// Limits element counts to far below 2^63. Counts that layers derive from these counts then cannot overflow.
   void check_size(const Shape& shape, const std::string& pointer) {
     constexpr double kMost = 1LL << 36;
     double elements = 1;
@@ -231,7 +231,7 @@ class Wiring {
   void finish() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
-    std::sort(graph_.losses.begin(), graph_.losses.end(),  // as in the config, which lists layers in one array
+    std::sort(graph_.losses.begin(), graph_.losses.end(),  // sorted as in the config, which lists layers in one array
               [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",

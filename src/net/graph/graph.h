@@ -1,4 +1,4 @@
-// The wired network: its tensors, each tensor's producer and readers, and the order in which layers run.
+// The network as a graph: tensors with their producers and readers, and layers in running order.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ using TensorId = size_t;
 struct Edge {
   std::string name;
   TensorSpec spec;
-  std::optional<size_t> producer;  ///< index of the node; none: data or an embedding
-  std::vector<size_t> readers;     ///< nodes, in running order; a node that reads it twice is listed twice
-  bool needs_gradient = false;     ///< whether it depends on anything that is trained
+  std::optional<size_t> producer;  ///< index of the node that writes this tensor; none: data or an embedding
+  /// nodes in running order; a node is listed once for each of its inputs that is this tensor
+  std::vector<size_t> readers;
+  bool needs_gradient = false;  ///< whether the tensor depends on trained weights or rows
 
-  /// Removes it from the graph: no layer writes or reads it any more.
+  /// Removes the tensor from the graph: the tensor then has no producer and no reader.
   void disconnect() {
     producer.reset();
     readers.clear();
@@ -32,13 +33,13 @@ struct Edge {
 struct Node {
   const LayerEntry* entry;
   LayerSpec spec;
-  std::vector<TensorId> in, out;  ///< a loss has a second, unnamed output: its prediction
-  /// computes this layer and the layers fused into it; null: the layer stands alone
+  std::vector<TensorId> in, out;  ///< the second output of a loss is its prediction, which has no name
+  /// computes this layer and the layers fused with it; null: the layer is not fused
   std::shared_ptr<const Layer> fused{};
-  /// For each input: the node that wrote it, if this node's backward pass also computes that node's drelu. Empty if
-  /// there is none.
+  /// [input] the node that wrote the input, if this node's backward pass also computes that node's drelu. Empty if no
+  /// input has such a node.
   std::vector<std::optional<size_t>> finishes{};
-  /// For a loss that runs the layer of its logits in training: that layer, and the Add after it, if any.
+  /// The nodes that a loss runs in training: the layer of its logits and, optionally, the Add after that layer.
   struct LogitNodes {
     size_t layer;
     std::optional<size_t> sum;
@@ -55,20 +56,22 @@ struct Graph {
   TensorId label = 0;
   std::optional<TensorId> dense;  ///< none when dense_dim is 0
   std::vector<TensorId>
-      embeddings;  ///< output of each embedding, [samples, columns, dim]; columns: its slots when pooled
+      /// the output of each embedding, [samples, columns, dim]; a pooled embedding has one column per slot
+      embeddings;
   std::vector<std::optional<TensorId>>
-      lengths;  ///< for each embedding, if the config names them: the number of keys of each slot, [samples, slots]
+      /// [embedding] the number of keys of each bag, [samples, slots]; none if the config does not name this tensor
+      lengths;
   std::vector<size_t> embedding_inputs;  ///< the sparse input (index into data.sparse) that each embedding reads
-  std::vector<size_t> losses;            ///< the nodes that are losses, in the order of the config
+  std::vector<size_t> losses;            ///< the nodes with a loss, in the order of the config
   int64_t parameters = 0;                ///< dense weights
 
-  /// Whether the tensor has a gradient but no reader: the gradient is zero. Outputs of losses have no gradient.
+  /// Whether the tensor has a gradient but no reader, so that its gradient is zero. Outputs of losses have no gradient.
   bool unread(TensorId) const;
 };
 
-/// Connects the layers for batches of `samples` rows. Adds errors to `problems`: unknown and duplicate names, cycles
-/// and, if `problems` holds no other error, shapes. The result is complete only if `problems` holds no error
-/// afterwards. Keeps pointers into `config`.
+/// Connects the layers for batches of `samples` rows. Adds an error to `problems` for each unknown name, duplicate name
+/// and cycle. If `problems` then holds no error, also checks shapes. The result is complete only if `problems` holds no
+/// error afterwards. The result keeps pointers into `config`.
 Graph wire(const Config& config, int64_t samples, Problems& problems);
 
 /// The layer table to print: name, type, output shape, parameters.

@@ -1,4 +1,4 @@
-// The minimum number of bytes that a layer's calls read and write: the size of each of their tensors, once.
+// The minimum number of bytes that a layer's calls read and write: each tensor counts once.
 #pragma once
 
 #include "net/layers/layer.h"
@@ -6,8 +6,8 @@
 namespace hctr {
 
 double bytes_forward(const LayerIo&);
-/// Assumes that backward() reads everything that forward() read and wrote. If outputs share the memory of inputs, only
-/// the copied bytes count.
+/// Assumes that backward() reads all tensors that forward() read and wrote. For outputs that share the memory of
+/// inputs, only copied bytes count.
 double bytes_backward(const LayerSpec&, const LayerIo&);
 double bytes_backward_weights(const LayerIo&);
 

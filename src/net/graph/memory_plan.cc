@@ -3,8 +3,8 @@
 namespace hctr {
 namespace {
 
-/// Rows start at multiples of 16 bytes, so that kernels and GEMMs can use wide loads whatever the width. The padding
-/// after them is zero: arenas are zeroed, and the only operator that writes there is a GEMM, which multiplies zeros.
+/// Aligns rows to 16 bytes, so that kernels and GEMMs can use wide loads for any row width. Arenas are zeroed, and only
+/// GEMMs write to the padding, where they compute products with zeros. The padding therefore stays zero.
 TensorSpec with_padded_rows(const TensorSpec& spec) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(spec.dtype)), width = spec.row_elements();
   if (spec.shape.rank() < 2 || width < unit) return spec;
@@ -15,8 +15,8 @@ TensorSpec with_padded_rows(const TensorSpec& spec) {
 
 constexpr int64_t kWideBytes = 256;
 
-/// Whether a layer wrote the tensor, which has memory of its own. Embeddings may change their gradients in place, and
-/// views pass gradients on to embeddings.
+/// Whether a layer wrote the tensor to memory of its own. Embeddings may change their gradients in place, and views
+/// pass gradients on to embeddings; such tensors do not qualify.
 bool made_by_layer(const Graph& graph, const Edge& edge) {
   return edge.producer && graph.nodes[*edge.producer].spec.memory == LayerSpec::Memory::own;
 }
@@ -28,7 +28,7 @@ BatchLayout batch_layout(const Config& config, int64_t samples, Device device) {
   const DType dtype = config.solver.mixed_precision.activations;
   if (!device.is_cuda() || config.solver.tf32x3()) return BatchLayout(shape);
   const int64_t stride = with_padded_rows(TensorSpec(dtype, {samples, shape.dense_dim})).row_stride;
-  // a row is shorter than its stride
+  // rows shorter than 16 bytes are not padded
   if (stride * static_cast<int64_t>(size_of(dtype)) % 16 != 0) return BatchLayout(shape);
   return BatchLayout(shape, stride, dtype);
 }
@@ -37,7 +37,8 @@ bool MemoryPlan::takes_as_data(const Graph& graph, const Tensor& dense) const {
   if (is_data(*graph.dense)) return true;
   const Edge& edge = graph.edges[*graph.dense];
   return dense.dtype() == edge.spec.dtype && std::ranges::all_of(edge.readers, [&](size_t reader) {
-           return graph.nodes[reader].spec.memory == LayerSpec::Memory::own;  // accepts any column offset and stride
+           // the reader accepts any column offset and stride
+           return graph.nodes[reader].spec.memory == LayerSpec::Memory::own;
          });
 }
 
@@ -121,15 +122,15 @@ std::optional<MemoryPlan::ArenaRegion> MemoryPlan::shared_part(const Graph& grap
   }
   int64_t begin = 0;
   for (size_t i = 0; i < input; ++i) begin += graph.edges[node.in[i]].spec.row_elements();
-  // A Concat column that does not begin at a multiple of 16 bytes would be written and multiplied element by element,
-  // several times slower than a copy. Narrow columns are element by element anyway.
+  // Narrow columns are accessed element by element in any case. For a wide Concat column that does not begin at a
+  // multiple of 16 bytes, element-wise writes and GEMMs are several times slower than a copy from aligned memory.
   const auto bytes = static_cast<int64_t>(size_of(spec.dtype));
   if (begin * bytes % 16 != 0 && spec.row_elements() * bytes >= kWideBytes) return std::nullopt;
   return columns(output, begin, spec);
 }
 
 void MemoryPlan::place_values(const Graph& graph) {
-  // From the last layer to the first, so that a reader's region is known before its inputs are placed.
+  // Visits layers from last to first: a reader's region is known before its inputs are placed.
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     for (const TensorId out : node.out)
@@ -159,7 +160,7 @@ void MemoryPlan::place_gradients(const Graph& graph) {
     for (size_t r = 0; r < edge.readers.size(); ++r) {
       const Node& reader = graph.nodes[edge.readers[r]];
       if (r > 0 && edge.readers[r] == edge.readers[r - 1])
-        continue;  // one layer reads it twice: all its regions are assigned
+        continue;  // the layer reads `id` several times: the first visit added all regions
       for (size_t i = 0; i < reader.in.size(); ++i)
         if (reader.in[i] == id) parts.push_back(*contributions_[edge.readers[r]][i]);
     }

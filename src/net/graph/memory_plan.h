@@ -1,5 +1,5 @@
-// The memory of each tensor of a graph. Producers write directly into the columns of the Concat, or the rows of the
-// Reshape, that reads them; layers need no code for it.
+// Assigns memory to each tensor of a graph. If a Concat or a Reshape reads a tensor, the producer writes directly into
+// the reader's output. Layers need no code for this.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace hctr {
 
-/// The layout of batches of `samples` rows on a device. On a GPU dense values have the dtype of activations and padded
-/// rows like other tensors, so that the wgrads of their readers join other layers' wgrads in one kernel. In TF32x3,
-/// which has no such kernel, and on a CPU rows are contiguous, as uploaded.
+/// The layout of batches of `samples` rows on a device. On a GPU, dense values have the dtype of activations and padded
+/// rows like other tensors, so that one kernel can compute the wgrads of their readers and of other layers. TF32x3 has
+/// no such kernel. In TF32x3 and on a CPU, rows are contiguous, as uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device: values and, for training, gradients.
 class MemoryPlan {
  public:
   MemoryPlan(const Graph&, Phase, Device);
-  /// Computes sizes only: allocates no memory. Until place() is called, only bytes() may be called.
+  /// Computes sizes and allocates no memory. Until place() is called, only bytes() may be called.
   MemoryPlan(const Graph&, Phase);
   /// Arena::place().
   void place(Device device) { arena_.place(device); }
 
-  /// Whether a tensor is part of the batch. Dense values are, unless activations have a dtype other than f32, or a
-  /// Reshape needs them contiguous, which the batch does not guarantee.
+  /// Whether a tensor is part of the batch: the label, and usually the dense values. Dense values have memory of the
+  /// plan if activations are not f32, or if a Reshape needs contiguous values, which the batch does not guarantee.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
-  /// Whether layers may read these dense values in place, without a copy into the plan's memory.
+  /// Whether layers may read `dense` in place. Otherwise the values are copied into the plan's memory.
   bool takes_as_data(const Graph&, const Tensor& dense) const;
-  /// Where a layer writes its gradient of one of its inputs; none if that gradient is not needed.
+  /// The memory for a layer's gradient of one of its inputs; none if that gradient is not needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;
   /// Value and gradient of a tensor. Errors: Error(bug) for the value of a tensor that is part of the batch.
   Tensor value(TensorId) const;
@@ -38,7 +38,7 @@ class MemoryPlan {
   Tensor scratch(size_t node, size_t index) const;
   std::vector<Tensor> transient(size_t node) const;
   bool has_gradient(TensorId id) const { return gradients_[id].has_value(); }
-  /// A gradient with several contributions, which are summed once all of them are written.
+  /// A gradient with several contributions, and the contributions, which are summed once all are written.
   struct Sum {
     TensorId edge;
     std::vector<Tensor> contributions;
@@ -47,7 +47,7 @@ class MemoryPlan {
   size_t bytes() const { return arena_.bytes(); }
 
  private:
-  /// A region of the arena: a ticket, an offset in elements and the spec there.
+  /// A region of the arena: the ticket of an allocation, an element offset in that allocation, and the region's spec.
   struct ArenaRegion {
     size_t ticket;
     int64_t offset;
@@ -60,19 +60,21 @@ class MemoryPlan {
   void place_values(const Graph&);
   void place_gradients(const Graph&);
   void place_transient(const Graph&);
-  /// The part of an output's region that the node's input could share, if the plan's hint allows.
+  /// The region of the node's output that the input could share, if LayerSpec::memory allows sharing.
   static std::optional<ArenaRegion> shared_part(const Graph&, const Node&, size_t input, const ArenaRegion& output);
 
   TensorId label_;
   std::optional<TensorId> dense_;
   Arena arena_;
-  std::vector<bool> keep_dense_;  // read by the host, or by a Reshape in rows of another length
+  // [edge] must be contiguous: the host reads the tensor, or a Reshape changes the length of its rows
+  std::vector<bool> keep_dense_;
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
   std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]
   std::vector<Specs> transient_;                                        // [node]
-  std::vector<size_t> transient_tickets_;                               // [index]: memory shared by all nodes
-  // [edge]: empty unless it has several contributions
+  // [index in LayerSpec::transient] memory shared by all nodes
+  std::vector<size_t> transient_tickets_;
+  // [edge] the contributions to a gradient; empty for fewer than two contributions
   std::vector<std::vector<ArenaRegion>> to_sum_;
 };
 

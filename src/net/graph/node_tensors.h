@@ -1,4 +1,4 @@
-// The tensors of a layer's call that lie in a plan's memory, or in the batch.
+// The tensors of one call of a layer, in the memory of a plan or in the batch.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace hctr {
 
-/// Inputs, outputs, scratch memory and, in training, their gradients; without weights, state and the tensors of
-/// fusions. `dense`: the dense values in the batch that layers read; none: layers read the plan's copy.
+/// Inputs, outputs, scratch memory and, in training, their gradients. Excludes weights, state and the tensors of
+/// fusions. `dense`: the dense values of the batch, if layers read them in place; none if layers read the plan's copy.
 LayerIo node_tensors(const Graph&, const MemoryPlan&, size_t node, Phase, const Tensor& label,
                      const std::optional<Tensor>& dense);
 

@@ -1,4 +1,4 @@
-// The layers that apply a function to every element: one class, a type for each function.
+// Layers that apply a function to every element: one class, and one layer type for each function.
 #include "ops/common/activation.h"
 
 #include "net/layers/layer_type.h"

@@ -1,4 +1,4 @@
-// BatchNorm: every column gets mean 0 and variance 1 over the batch, then is scaled and shifted.
+// BatchNorm: normalizes every column to mean 0 and variance 1 over the batch, then scales and shifts the column.
 #include "ops/dense/batch_norm.h"
 
 #include "net/layers/gamma_beta.h"
@@ -46,7 +46,7 @@ class BatchNorm : public Layer {
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string &mean = io.state[0], &var = io.state[1], &weight = io.state[2];
-    // Before the first batch the weight is 0; then the mean is 0 and the variance 1.
+    // Before the first batch the weight is 0. The graph then uses mean 0 and variance 1.
     const std::string any = graph.add("Greater", {weight, graph.number(0.0f)}), one = graph.number(1.0f);
     const std::string total = graph.add("Where", {any, weight, one});
     const std::string unbiased_var = graph.add("Where", {any, graph.add("Div", {var, total}), one});
@@ -59,7 +59,7 @@ class BatchNorm : public Layer {
     const Tensor &sums = io.scratch[1], &batch = io.scratch[2], &d_sums = io.scratch[3];
     const int64_t n = io.in[0].dim(1);
     ops::batch_norm_backward_sums(ctx, io.in[0], io.d_out[0], batch, io.scratch[0], d_sums);
-    // Copied before the sum over ranks: wgrads of all weights are summed over ranks together, later.
+    // Copied before sum_over_ranks(): wgrads of all weights are summed over ranks later, in one all-reduce.
     ops::copy(ctx, d_sums.row_range(1, 2).reshaped({n}), io.d_weights[0]);
     ops::copy(ctx, d_sums.row_range(0, 1).reshaped({n}), io.d_weights[1]);
     if (!params_.compatibility.batch_norm_per_gpu) io.sum_over_ranks(ctx, d_sums);

@@ -1,5 +1,5 @@
-// Cast: the identity. All activations of a model have one dtype, and layers convert where necessary; configs of old
-// HugeCTR versions place conversions explicitly.
+// Cast: the identity. All activations of a model have one dtype, and layers convert dtypes where necessary. The layer
+// exists for configs of old HugeCTR versions, which place conversions explicitly.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/common/copy.h"

@@ -1,4 +1,4 @@
-// CrossEntropyLoss: two classes with one logit each.
+// CrossEntropyLoss: the cross entropy of two classes with one logit each.
 #include "net/layers/layer_type.h"
 #include "net/layers/loss_params.h"
 #include "net/layers/onnx_graph.h"

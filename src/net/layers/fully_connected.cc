@@ -167,7 +167,7 @@ void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::
 void FullyConnected::backward(Context& ctx, const Io& io) const {
   if (fp8) return backward_fp8(ctx, io);
   if (finished_by_reader) {
-    // d_y already holds the gradient of x W + b, and d_w[1] is written.
+    // The reader of y has computed drelu and the bias gradient: d_y is the gradient of x W + b, and d_w[1] is written.
   } else if (relu_with_bias()) {
     const float factor = dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1;
     ops::relu_bias_gradient(ctx, factor, io.y, *io.d_y, *io.d_z, io.d_w[1], *io.scratch);
@@ -200,7 +200,7 @@ void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
                             ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),
                             std::nullopt, false, io.d_w[0]);
-  // The column sums of d_sums are the bias gradient, which the overflow check reads.
+  // The overflow check reads the bias gradient, which is the column sums of d_sums, instead of d_sums.
   ops::weight_gradient(ctx, io.x, d_sums, io.d_w[0], {.x = searches_x(ctx, io), .d_y = use_bias});
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }

@@ -1,5 +1,4 @@
-// One fully connected stage, y = f(x W + b), optionally with dropout after f. InnerProduct has one stage, an MLP
-// several.
+// One fully connected stage, y = f(x W + b), with optional dropout after f. InnerProduct has one stage, an MLP several.
 #pragma once
 
 #include <optional>
@@ -27,83 +26,87 @@ struct FullyConnected {
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
   float dropout_rate = 0;  ///< nonzero only after ReLU
   uint64_t dropout_stream = 0;
-  /// Whether the reader of y computes this stage's drelu and bias gradient, so that d_y is the gradient of x W + b.
-  /// Only with relu_with_bias().
+  /// Whether the reader of y computes this stage's drelu and bias gradient. d_y is then the gradient of x W + b.
+  /// Requires relu_with_bias().
   bool finished_by_reader = false;
-  bool fp8 = false;  ///< whether the GEMMs of training take FP8 operands
+  bool fp8 = false;  ///< whether the training GEMMs have FP8 operands
 
-  /// Whether the stage supports FP8 for this many inputs, given that both widths must be at least `least_width`.
+  /// Whether the stage supports FP8 for `in` input columns: `in` and `num_output` must be at least `least_width`.
   bool can_fp8(int64_t in, int64_t least_width) const {
     return in >= least_width && num_output >= least_width && num_output == ops::fp8_padded(num_output);
   }
 
-  /// The weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
+  /// Adds the weights for `in` input columns: W [in, num_output], then b [num_output]. The weights' names end in
+  /// `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
   size_t weights() const { return use_bias ? 2 : 1; }
-  /// Whether f reads a copy of x W + b that backward needs too. ReLU does not: the sign of y is enough.
+  /// Whether the backward pass needs a copy of x W + b, the input of f. ReLU needs none: the sign of y is enough.
   bool keeps_input_of_activation() const {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
   bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
-  /// Whether the GEMM with W and its epilogue are one operator, which is faster with transposed weights.
+  /// Whether one operator computes the GEMM with W and its epilogue; that operator is faster with transposed weights.
   bool reads_transposed_weights() const { return relu_with_bias() && num_output > 1 && !fp8; }
 
-  /// Adds y = f(x W + b) in evaluation form to the graph, with the names of weights().
+  /// Adds y = f(x W + b) without dropout to the graph. `weights`: the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
-  /// Memory of an FP8 stage, as bytes: kept from forward to backward, and used during each of the two.
+  /// Memory of an FP8 stage, as bytes. The tensors in the first line are kept from forward() to backward(). The tensors
+  /// in the second line are used within each call.
   struct Fp8Memory {
     Tensor x_transposed, w;
     Tensor rows, transposed, d_x;
   };
-  /// Adds the scratch and the transient memory for it to the spec.
+  /// Adds the scratch and transient memory of Fp8Memory to the specs.
   void add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scratch, Specs& transient) const;
 
   /// The tensors of one call.
   struct Io {
     Tensor x;
     const Tensor* w;          ///< weights()
-    std::optional<Tensor> z;  ///< x W + b, when keeps_input_of_activation()
+    std::optional<Tensor> z;  ///< x W + b, if keeps_input_of_activation()
     Tensor y;
-    std::optional<Tensor> w_transposed{};  ///< LayerIo::transposed of W
-    std::optional<Tensor> d_y;             ///< absent in forward()
-    std::optional<Tensor> d_z;             ///< shaped like y; written by backward(). Unless own_gradient(), it is d_y
-    std::optional<Tensor> d_x;             ///< absent if the gradient is not needed
-    const Tensor* d_w = nullptr;           ///< wgrads, in the order of weights()
-    std::optional<Tensor> scratch;         ///< if needs_scratch()
-    std::optional<ReluEnd> below;          ///< the stage that wrote x, if this one computes its drelu
-    ops::OverflowSearch operands{};        ///< LayerIo::operands
-    std::optional<Fp8Memory> fp8_memory;   ///< if fp8, with fp8_scaling
+    std::optional<Tensor> w_transposed{};  ///< LayerIo::transposed of `w`
+    std::optional<Tensor> d_y;             ///< none in forward()
+    /// gradient of x W + b, shaped like y; written by backward(). If own_gradient() is false, d_z is d_y
+    std::optional<Tensor> d_z;
+    std::optional<Tensor> d_x;      ///< none if the gradient is not needed
+    const Tensor* d_w = nullptr;    ///< wgrads, in the order of weights()
+    std::optional<Tensor> scratch;  ///< if needs_scratch()
+    /// tensors of the stage that wrote x, if this stage computes that stage's drelu
+    std::optional<ReluEnd> below;
+    ops::OverflowSearch operands{};       ///< LayerIo::operands
+    std::optional<Fp8Memory> fp8_memory;  ///< if fp8; requires fp8_scaling
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
-  /// Whether the gradient of x W + b has memory of its own; otherwise it overwrites d_y.
+  /// Whether the gradient of x W + b has memory of its own. Otherwise the gradient overwrites d_y.
   bool own_gradient() const {
     return activation != StageActivation::none && !finished_by_reader && !(fp8 && relu_with_bias());
   }
   bool needs_scratch() const { return use_bias || num_output == 1; }
-  /// Scratch memory for an output `y` and inputs of `width` columns.
+  /// The scratch memory for an output `y` and inputs of `width` columns.
   TensorSpec scratch(const TensorSpec& y, int64_t width) const;
-  /// The tensors with which the reader of y computes this stage's drelu.
+  /// The tensors that the reader of y needs to compute this stage's drelu.
   ReluEnd end(const Io&) const;
   /// Whether y = x W + b has one column and no activation.
   bool is_logit_layer() const { return num_output == 1 && activation == StageActivation::none && dropout_rate == 0; }
-  /// The inputs of a loss that runs this stage: the concatenated tensors, the weights over all of them, and y.
+  /// The arguments for a loss that runs this stage: the concatenated tensors, their common weights, and y.
   ops::LogitLayer logit_layer(std::vector<ops::ConcatLinearInput>, const Io&) const;
   void forward(Context&, const Io&, Phase) const;
-  /// Writes d_z, d_x and the d_w that the same pass computes.
+  /// Writes d_z and d_x. Also writes the elements of d_w that the same pass computes.
   void backward(Context&, const Io&) const;
   /// Whether backward_weights() calls ops::weight_gradient() with x and gradient_of_sums().
   bool has_weight_product() const { return !fp8 && num_output > 1; }
   Tensor gradient_of_sums(const Io& io) const { return own_gradient() ? *io.d_z : *io.d_y; }
-  /// Writes the remaining wgrads, after backward().
+  /// Writes the wgrads that backward() has not written. Call after backward().
   void backward_weights(Context&, const Io&) const;
 
  private:
-  /// Whether backward() checks x for overflow as it reads it, for a deferred wgrad.
+  /// Whether backward() also checks x for overflow, on behalf of a deferred wgrad.
   bool searches_x(Context&, const Io&) const;
-  /// x W, plus the bias if any, with ReLU if relu_with_bias().
+  /// x W, plus the bias if use_bias, with ReLU if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
-  /// backward() in FP8.
+  /// backward() of an FP8 stage.
   void backward_fp8(Context&, const Io&) const;
 };
 

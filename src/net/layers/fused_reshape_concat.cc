@@ -1,5 +1,6 @@
-// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, concatenated. The first
-// has two outputs: the last slot of each sample (the candidate item), and the slots before it (the history).
+// FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, concatenated.
+// FusedReshapeConcat has two outputs: the last slot of each sample (the candidate item), and all earlier slots (the
+// history).
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_parts.h"
 #include "ops/common/strided_items.h"
@@ -66,7 +67,7 @@ class FusedReshapeConcat : public Layer {
   }
 
  private:
-  /// Calls body(input, its slots, the columns of the output that hold them).
+  /// Calls body(input index, slots of the input, columns of the output for these slots) for each part of each input.
   template <class Body>
   static void each_part(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, const Body& body) {
     const int64_t slots = inputs[0].dim(1), history = kSplit ? slots - 1 : slots;

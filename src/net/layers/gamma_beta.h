@@ -1,4 +1,4 @@
-// gamma and beta of the normalizing layers: y = gamma * normalized + beta.
+// gamma and beta of the normalization layers: y = gamma * normalized + beta.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ void add_gamma_beta(Schema<Params>& schema, const std::string& layer_type) {
       });
 }
 
-/// The weights of `n` columns.
+/// The weights gamma and beta for `n` columns.
 inline std::vector<WeightSpec> gamma_beta_weights(Initializer gamma_init, int64_t n) {
   const InitialValues one{InitialValues::Kind::constant, 1}, zero{};
   return {{"gamma", {n}, gamma_init == Initializer::zero ? zero : one, false}, {"beta", {n}, zero, false}};

@@ -1,4 +1,4 @@
-// Gather: selected rows.
+// Gather: selects rows of its input.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/common/strided_items.h"

@@ -1,4 +1,4 @@
-// GRU: one layer of gated recurrent units over a sequence, from its first step to its last.
+// GRU: one layer of gated recurrent units over a sequence, from the first step to the last.
 #include "ops/dense/gru.h"
 #include "ops/common/checks.h"
 
@@ -62,13 +62,14 @@ class Gru : public Layer {
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string rows = graph.add("Reshape", {io.x(), graph.numbers({-1, steps_, width_})});
     const std::string by_step = graph.add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
-    // The gate order here is r, z, n; ONNX's is z, r, n, and its weights have a leading dimension for the direction.
+    // Reorders the gates from r, z, n to ONNX's z, r, n. ONNX weights also have a leading dimension for the direction.
     const auto ordered = [&](const std::string& w, std::vector<int64_t> dims) {
       const std::string whole = graph.add("Reshape", {w, graph.numbers(std::move(dims))});
       const auto gate = [&](int64_t g) { return graph.slice(whole, 1, g * units_, (g + 1) * units_); };
       return graph.add("Concat", {gate(1), gate(0), gate(2)}, {{"axis", int64_t{1}}});
     };
-    const std::string bias = ordered(io.weights[2], {1, 3 * units_});  // the input bias; the state bias is 0
+    // the bias of the input; the bias of the state is 0
+    const std::string bias = ordered(io.weights[2], {1, 3 * units_});
     const std::string none = graph.add_constant({1, 3 * units_}, std::vector<float>(static_cast<size_t>(3 * units_)));
     const std::string both = graph.add("Concat", {bias, none}, {{"axis", int64_t{1}}});
     const std::string h = graph.add("GRU",
@@ -84,7 +85,7 @@ class Gru : public Layer {
     const Tensor &d_of_input = io.scratch[kDInput], &d_of_state = io.scratch[kDState], &before = io.scratch[kBefore],
                  &h = io.out[0];
     const int64_t batch = h.dim(0), all = steps_ * units_;
-    // The state before each step: the outputs, shifted by one step.
+    // The state before each step: the outputs shifted by one step.
     const Tensor shifted = before.reshaped({batch, all});
     ops::fill(ctx, 0, shifted.columns(0, units_));
     if (steps_ > 1) ops::copy(ctx, h.reshaped({batch, all}).columns(0, all - units_), shifted.columns(units_, all));
@@ -107,7 +108,8 @@ class Gru : public Layer {
   }
 
  private:
-  // kRows: the input, and later its gradient, with one row per step; used if the input has another layout.
+  // Indices into scratch. kRows: the input, and later its gradient, with one row per step; used if the input has
+  // another layout.
   enum : size_t { kRows, kStart, kBefore, kOfInput, kOfState, kKept, kThrough, kDirect, kDInput, kDState, kScratch };
 
   int64_t batch_of(const Shape& shape) const {
@@ -126,10 +128,10 @@ class Gru : public Layer {
 
   bool is_rows(const Tensor& x) const { return x.rank() == 2 && x.dim(1) == width_; }
 
-  /// The input with one row per step.
+  /// The input, as a matrix with one row per step of each sequence.
   const Tensor& rows_of(const LayerIo& io) const { return is_rows(io.in[0]) ? io.in[0] : io.scratch[kRows]; }
 
-  /// Step t of every sequence, from a tensor with one row per step or with rows [steps, columns].
+  /// Step t of every sequence, as a view. The rows of `x` are single steps or have shape [steps, columns].
   Tensor step(const Tensor& x, int64_t t) const {
     const int64_t batch = x.elements() == 0 ? 0 : x.rank() == 3 ? x.dim(0) : x.dim(0) / steps_;
     const int64_t columns = x.rank() == 3 ? x.dim(2) : x.dim(1);

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// The values that a config may name. `by_default` is each layer's own rule and has no name.
+/// The initializers that a config may name. `by_default` is the layer's own rule and has no name.
 enum class Initializer { by_default, uniform, xavier_norm, xavier_uniform, zero };
 template <>
 const Words<Initializer>& EnumWords<Initializer>::table();
@@ -21,15 +21,15 @@ struct InitialValues {
   double scale = 0;
 };
 
-/// The distribution that a name means for a weight with this fan-in and fan-out (a bias has fan-in 0).
+/// The distribution of an initializer for a weight with this fan-in and fan-out; a bias has fan-in 0.
 ///   Uniform         U(+-1 / (in + out))
 ///   XavierNorm      N(0, s^2) with s = sqrt(1 / f) / 0.87962566103423978, f = (in + out) / 2
 ///   XavierUniform   U(+-sqrt(3 / f))
-/// f is at least 1. The constant is the deviation of a standard normal truncated at two deviations; the normal here is
-/// not truncated.
+/// f is at least 1. The constant is the standard deviation of a standard normal distribution truncated at two standard
+/// deviations. The normal distribution of XavierNorm is not truncated.
 InitialValues initial_values(Initializer, double fan_in, double fan_out);
 
-/// `count` values for the weight called `stream` ("fc1/weights"): a pure function of seed and stream.
+/// `count` values for the weight `stream` ("fc1/weights"): a pure function of seed and stream.
 std::vector<float> draw(const InitialValues&, int64_t count, uint64_t seed, const std::string& stream);
 
 }  // namespace hctr

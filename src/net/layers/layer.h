@@ -26,32 +26,34 @@ using Specs = std::vector<TensorSpec>;
 
 enum class Phase { train, evaluate };
 
-/// A weight: its name inside the layer, shape and initial values. The master copy is f32. A layer gets the weight in
-/// the dtype of its activations and writes the gradient in f32.
+/// A weight of a layer: name, shape and initial values. The master copy is f32. The layer reads the weight in the dtype
+/// of its activations and writes the gradient in f32.
 struct WeightSpec {
   std::string name;
   Shape shape;
   InitialValues start;
-  bool penalised = true;    ///< whether a regularizer applies to it
-  bool transposed = false;  ///< whether forward() reads LayerIo::transposed of it
+  bool penalised = true;    ///< whether a regularizer applies to the weight
+  bool transposed = false;  ///< whether forward() reads the weight's LayerIo::transposed
 };
 
-/// State of a layer that is not a weight, such as running statistics. f32; written in training, read in evaluation.
+/// State of a layer that is not a weight, such as running statistics. The dtype is f32. Training writes the state,
+/// evaluation reads it.
 struct StateSpec {
   std::string name;
   Shape shape;
   float start = 0;
-  std::optional<float> when_absent{};  ///< the value if a model file lacks it; none: such a file is an error
+  /// value for model files that lack this state; none: loading such a file is an error
+  std::optional<float> when_absent{};
 };
 
-/// An element-wise function of a layer, described so that another layer can apply it.
+/// A layer's element-wise function, described so that another layer can apply the function.
 struct ElementFunction {
   enum class Kind { relu, dropout } kind = Kind::relu;
   float rate = 0;       ///< of dropout
-  uint64_t stream = 0;  ///< stream of dropout's random numbers
+  uint64_t stream = 0;  ///< random stream of dropout
 };
 
-/// A call of ops::weight_gradient(), x^T d_y, described by the places of its operands in a LayerIo.
+/// A call of ops::weight_gradient(), which computes x^T d_y. Operands are given by their positions in LayerIo.
 struct WeightProduct {
   struct Operand {
     enum class In { inputs, scratch, output_gradients } in = In::inputs;
@@ -59,81 +61,83 @@ struct WeightProduct {
   };
   Operand x, d_y;
   size_t weight = 0;
-  bool in_backward = false;  ///< whether backward() calls it instead of backward_weights()
+  bool in_backward = false;  ///< whether backward() makes the call, instead of backward_weights()
 };
 
-/// Properties of a layer that fusions (net/fusion) and the plan of a step (net/plan) use. A layer without them leaves
-/// the defaults.
+/// Properties of a layer that fusions (net/fusion) and the step plan (net/plan) use. The defaults fit every layer.
 struct LayerTraits {
-  /// The input whose gradient backward() checks for overflow (LayerIo::overflow) while it writes it, which saves a
-  /// pass.
+  /// An input whose gradient backward() writes and checks for overflow (LayerIo::overflow) in the same pass.
   std::optional<size_t> searches_gradient_of{};
-  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing left to do.
+  /// Whether backward() writes all of d_weights: never, if it writes the gradient of the input, or always.
+  /// backward_weights() then does nothing.
   enum class WeightsInBackward { no, with_gradient_of_input, always } weights_in_backward = WeightsInBackward::no;
-  /// The calls of ops::weight_gradient(), which the plan of a step schedules. The calls in backward_weights() must not
-  /// use memory that the backward passes of other layers use.
+  /// The calls of ops::weight_gradient(), which the step plan schedules. Calls in backward_weights() must not use
+  /// memory that backward passes of other layers use.
   std::vector<WeightProduct> weight_products{};
-  /// Whether forward() and backward() run best on another stream, concurrently with layers that neither read this
-  /// layer's output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
+  /// Whether forward() and backward() run best on a side stream, concurrently with independent layers. Such a layer
+  /// leaves most of a GPU idle and uses no transient memory.
   bool runs_aside = false;
-  /// The function that the layer applies to each element of its only input, if it is element-wise.
+  /// The function that an element-wise layer applies to each element of its only input; none for other layers.
   std::optional<ElementFunction> element_function{};
-  /// The inputs for which backward() can compute the drelu of the layer that wrote them, given LayerIo::below.
+  /// The inputs for which backward() can compute the drelu of the layer that wrote the input, given LayerIo::below.
   std::vector<size_t> finishes_relu_of{};
 };
 
-/// The tensors of a layer for given inputs, fixed before the first step.
+/// The tensors of a layer for given input shapes, fixed before the first step.
 struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  /// written by forward(), unchanged until backward(); with a ReluEnd, unchanged until the reader's backward()
+  /// written by forward(), unchanged until backward(). If a reader uses this layer's ReluEnd, unchanged until the
+  /// reader's backward()
   Specs scratch{};
-  std::vector<size_t> scratch_of_backward{};  ///< indices into scratch: entries that evaluation does not need
-  /// Memory shared by all layers. Its contents are valid during forward(), and from the start of backward() to the end
+  std::vector<size_t> scratch_of_backward{};  ///< indices into `scratch` of entries that evaluation does not need
+  /// Memory shared by all layers. The contents are valid during forward(), and from the start of backward() to the end
   /// of backward_weights().
   Specs transient{};
-  size_t fp8_products = 0;  ///< weights whose GEMMs, forward and backward, scale their tensors (LayerIo::fp8)
-  /// How outputs may share memory with inputs. A hint to the memory plan: layers still call ops::copy, which is a no-op
-  /// when both tensors are the same memory.
+  /// number of weights whose forward and backward GEMMs scale their tensors for FP8 (LayerIo::fp8)
+  size_t fp8_products = 0;
+  /// How outputs may share memory with inputs. A hint for the memory plan: layers call ops::copy in any case, which is
+  /// a no-op if both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
-  /// Whether the gradient of every input is the gradient of the only output. A hint like `memory`.
+  /// Whether the gradient of every input equals the gradient of the only output. A hint for the memory plan.
   bool hands_gradient_on = false;
-  /// The first input column of each output, if every output is a range of adjacent columns of the only input.
+  /// [output] the output's first input column, if every output is a range of adjacent columns of the only input.
   std::vector<int64_t> first_columns{};
   LayerTraits traits{};
 };
 
-/// The tensors with which a reader computes the drelu of the layer before it.
+/// The tensors that a reader needs to compute the drelu of the layer that wrote its input.
 using ops::ReluEnd;
 
-/// The layers that a loss runs itself (LogitLoss): the layer of its logits and the Add after that, if any.
+/// The layers that a loss runs (LogitLoss): the layer of its logits and, optionally, the Add after that layer.
 struct LogitIo {
   ops::LogitLayer layer;
   std::optional<ops::LogitSum> sum;
 };
 
-/// The tensors of one call. Aliasing: all distinct, unless the memory plan followed a hint.
+/// The tensors of one call. Two tensors alias only if the memory plan followed a hint of LayerSpec.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
-  /// For each weight the copy that ops::transpose_weights() writes, if any. Empty: no weight has one.
+  /// [weight] the transposed copy that ops::transpose_weights() writes; none if the weight has no copy. Empty if no
+  /// weight has a copy.
   std::vector<std::optional<Tensor>> transposed{};
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
-  std::vector<std::optional<Tensor>> d_in;    ///< absent where the gradient is not needed, as for data
-  std::vector<Tensor> d_out, d_weights;       ///< a loss has no d_out
-  /// For each input: the tensors of the layer that wrote it, if this layer computes that one's drelu
-  /// (FusableLayer::finished_by_reader()). Empty if there is none.
+  std::vector<std::optional<Tensor>> d_in;    ///< [input] none if the gradient is not needed, as for data
+  std::vector<Tensor> d_out, d_weights;       ///< d_out is empty for a loss
+  /// [input] the tensors of the layer that wrote the input, if this layer computes that layer's drelu
+  /// (FusableLayer::finished_by_reader()). Empty if this layer computes no such drelu.
   std::vector<std::optional<ReluEnd>> below{};
-  ops::OverflowSearch overflow{};  ///< for the gradient of LayerTraits::searches_gradient_of
-  /// Overflow check of operands that backward() reads anyway, for wgrads that wait in Context::last_launches().
+  ops::OverflowSearch overflow{};  ///< overflow check for the gradient of LayerTraits::searches_gradient_of
+  /// Overflow check of operands that backward() reads anyway, for wgrads deferred to Context::last_launches().
   ops::OverflowSearch operands{};
-  std::optional<LogitIo> logit{};  ///< for losses in training
-  /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
+  std::optional<LogitIo> logit{};  ///< set for losses in training
+  /// Replaces a tensor by its sum over all ranks, for statistics of the global batch. A no-op on one rank.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
 
-/// An invalid shape or value, found when a layer gets its inputs. `field` is its path inside the section
-/// ("leading_dim", "bottom/1"), which completes the JSON pointer.
+/// An invalid shape or value that a layer finds when it receives its inputs. `field`: the path of the config field in
+/// the layer's section ("leading_dim", "bottom/1"), which completes the JSON pointer.
 class LayerError : public Error {
  public:
   LayerError(std::string field, const std::string& message) : Error(Kind::config, message), field_(std::move(field)) {}
@@ -149,25 +153,25 @@ class Layer {
   /// Shapes of outputs, weights and scratch for these inputs. A pure function. Errors: LayerError.
   virtual LayerSpec spec(const Specs& inputs) const = 0;
   virtual void forward(Context&, const LayerIo&, Phase) const = 0;
-  /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
-  /// sums gradients of tensors that several layers read.
+  /// Overwrites every present d_in. Overwrites every d_weight that backward_weights() does not write. If several layers
+  /// read a tensor, the network sums the tensor's gradients.
   virtual void backward(Context&, const LayerIo&) const = 0;
-  /// Writes the wgrads that backward() did not write. Called after backward(), when the layers before may already use
-  /// the gradients of inputs.
+  /// Writes the wgrads that backward() did not write. Called after backward(), possibly while preceding layers already
+  /// read d_in.
   virtual void backward_weights(Context&, const LayerIo&) const {}
-  /// Adds the operators that compute forward() in evaluation to an ONNX graph, for exports. Each output gets its name.
-  /// Errors: LayerError with the reason and an alternative if ONNX has no equivalent; the default throws that the layer
-  /// has none.
+  /// Adds the operators of forward() in evaluation to an ONNX graph, for exports. Each output has its given name.
+  /// Errors: LayerError with the reason and an alternative if ONNX has no equivalent. The default implementation throws
+  /// LayerError.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 };
 
-/// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. The backward pass
-/// starts here. out[0] is the unweighted loss; backward() writes the gradient of weight() * loss.
+/// A loss layer: in = {logits, label}, out = {loss [1], prediction [batch, width]}. The backward pass starts at losses.
+/// out[0] is the unweighted loss; backward() writes the gradient of weight() * loss.
 class LossLayer : public Layer {
  public:
-  /// The weight of this loss in the sum of all losses of a model.
+  /// The weight of this loss in the weighted sum of a model's losses.
   virtual double weight() const = 0;
-  /// The regularizer of all dense weights. A loss section may set it.
+  /// A regularizer for all dense weights, set in the section of a loss.
   struct Regularizer {
     enum class Kind { none, l1, l2 } kind = Kind::none;
     double lambda = 0;

@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// Every dense layer and loss, in alphabetical order.
+/// All dense layers and losses, in alphabetical order.
 const std::vector<LayerType>& layer_catalog();
 
-/// The type of this name, or null.
+/// The type with this name, or null.
 const LayerType* find_layer_type(const std::string& name);
 
 }  // namespace hctr

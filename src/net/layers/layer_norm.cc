@@ -1,4 +1,4 @@
-// LayerNorm: every row of the last dimension gets mean 0 and variance 1, then is scaled and shifted.
+// LayerNorm: normalizes every row of the last dimension to mean 0 and variance 1, then scales and shifts the row.
 #include "ops/dense/layer_norm.h"
 
 #include "net/layers/gamma_beta.h"

@@ -1,4 +1,4 @@
-// A layer type of the config: its name, its arity, its fields, and how to make a layer from JSON.
+// A layer type: its name, arity and fields in configs, and its construction from JSON.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,16 @@
 
 namespace hctr {
 
-/// A number of tensors, from `least` to `most`.
+/// The permitted number of tensors, from `least` to `most`.
 struct Arity {
   int least = 1, most = 1;
   bool holds(size_t n) const { return static_cast<int>(n) >= least && static_cast<int>(n) <= most; }
-  std::string text() const;  ///< "1", "2 or more", "2 to 5"
+  std::string text() const;  ///< for example "1", "2 or more", "2 to 5"
 };
 inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
-/// The range of a field that counts columns, rows or parts: small enough that multiplying such fields does not
-/// overflow.
+/// The range of a field that counts columns, rows or parts. The maximum is low enough that products of such fields do
+/// not overflow.
 inline Range count_from(double least) { return between(least, 1 << 24); }
 
 /// The parameters of a layer without fields.
@@ -30,8 +30,8 @@ struct NoParams {};
 
 class LayerType {
  public:
-  /// L is constructed from (name, P). The name is the layer's first top, which is unique in the network: adding other
-  /// layers changes neither its random numbers nor its initial weights.
+  /// L is constructed from (name, P). The name is the layer's first top, which is unique in the network. Random numbers
+  /// and initial weights depend on this name only, not on other layers.
   template <class L, class P = NoParams>
   static LayerType of(std::string name, std::string formula, Arity inputs, Arity outputs, Schema<P> schema) {
     LayerType type;
@@ -56,7 +56,7 @@ class LayerType {
   const std::vector<FieldDoc>& fields() const { return fields_; }
   Arity inputs() const { return inputs_; }
   Arity outputs() const { return outputs_; }
-  /// Sets `compatibility` if the parameters have such a member.
+  /// Creates the layer. Copies `compatibility` to the layer's parameters if these have a member of that name.
   std::unique_ptr<Layer> make(const Json& section, const std::string& pointer, const std::string& layer_name,
                               Problems& problems, const Compatibility& compatibility = {}) const {
     return make_(section, pointer, layer_name, compatibility, problems);

@@ -1,4 +1,4 @@
-// The fields of every loss section: its weight among several losses, and a penalty on the dense weights.
+// The fields of every loss section: the weight of the loss, and a penalty on the dense weights.
 #pragma once
 
 #include <optional>
@@ -19,20 +19,20 @@ struct LossParams {
   LossLayer::Regularizer regularizer() const;
 };
 
-/// The weights of a loss's terms: `positive_weight`, and the third input, if any.
+/// The weights of a loss's terms: `positive_weight` and, if the layer has a third input, that input.
 ops::TermWeights term_weights(const LossParams&, const LayerIo&);
-/// Throws LayerError unless the third input, if any, has one number for each row of the first.
+/// Throws LayerError unless the third input, if present, has one element for each row of the first input.
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type);
 /// Writes zeros as the gradients of labels and sample weights, which are not trained.
 void write_no_gradients(Context&, const LayerIo&);
 
-/// The default lambda of a section that names a regularizer.
+/// The default `lambda` for a section with a regularizer.
 inline constexpr double kDefaultLambda = 1e-5;
 
-/// Checks rules that involve several of these fields.
+/// Checks rules that involve several fields of LossParams.
 void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
 
-/// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of a P that derives from
+/// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of P, which derives from
 /// LossParams.
 template <class P>
 Schema<P> regularized(Schema<P> schema) {

@@ -1,4 +1,4 @@
-// MatrixMultiply: the product of its two inputs, matrix by matrix.
+// MatrixMultiply: the matrix product of its two inputs; 3-D inputs are multiplied matrix by matrix.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/gemm/batched_matmul.h"
@@ -40,7 +40,8 @@ class MatrixMultiply : public Layer {
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
     const std::string& b = io.in[1].name;
     if (io.in[0].shape.rank() == io.in[1].shape.rank()) return graph.add_as(io.y(), "MatMul", {io.x(), b});
-    const std::string flat_b = graph.add("Reshape", {b, graph.numbers({0, -1})});  // 0: keeps the number of rows of b
+    // 0: ONNX copies the number of rows of b
+    const std::string flat_b = graph.add("Reshape", {b, graph.numbers({0, -1})});
     graph.add_as(io.y(), "Reshape", {graph.add("MatMul", {io.x(), flat_b}), graph.rows_of(io.out[0].shape)});
   }
 
@@ -50,7 +51,7 @@ class MatrixMultiply : public Layer {
   }
 
  private:
-  /// Flattens [k, m, n] to k rows, for use with a matrix as the other operand.
+  /// Flattens [k, m, n] to [k, m * n], for a GEMM whose other operand is a matrix.
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
 
   static void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b,

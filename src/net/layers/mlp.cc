@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct and MLP: three sections of the config, one stack of fully connected stages.
+// InnerProduct, FusedInnerProduct and MLP: three config sections for one stack of fully connected stages.
 #include <numeric>
 
 #include "config/problems.h"
@@ -13,7 +13,8 @@
 namespace hctr {
 
 /// The position of a FusedInnerProduct in a chain of such layers, in configs of HugeCTR 3.1. Head and Body have three
-/// extra tops, Body and Tail three extra bottoms: buffers of HugeCTR's kernels, which are unused here.
+/// extra tops, Body and Tail three extra bottoms. The extra tensors are buffers of HugeCTR's kernels and are unused
+/// here.
 enum class ChainPosition { none, head, body, tail, isolated };
 template <>
 const Words<ChainPosition>& EnumWords<ChainPosition>::table() {
@@ -27,7 +28,7 @@ const Words<ChainPosition>& EnumWords<ChainPosition>::table() {
 
 namespace {
 
-struct WidthParams {  // the object "fc_param"
+struct WidthParams {  // the config object "fc_param"
   int64_t num_output = 0;
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
 };
@@ -83,7 +84,7 @@ class Stack : public FusableLayer {
     spec.traits.finishes_relu_of = {0};
     if (stages_.size() == 1 && stages_[0].num_output == 1)
       spec.traits.weights_in_backward = LayerTraits::WeightsInBackward::with_gradient_of_input;
-    WeightProduct product;  // of one stage; the next stage reads its output
+    WeightProduct product;  // operands of one stage; the output is the input of the next stage
     int64_t width = inputs[0].shape[1];
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
@@ -145,12 +146,12 @@ class Stack : public FusableLayer {
     }
   }
 
-  /// Writes the wgrads of the first stage, whose input comes from another layer.
+  /// Writes the wgrads of the first stage. The input of that stage comes from another layer.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
-  /// Adds a ReLU to a last stage without activation, or dropout to a last stage that ends with ReLU.
+  /// Adds a ReLU to a last stage without activation, or adds dropout to a last stage that ends with ReLU.
   std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
     const bool is_relu = function.kind == ElementFunction::Kind::relu;
     const FullyConnected& last = stages_.back();
@@ -173,7 +174,7 @@ class Stack : public FusableLayer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
-      if (stage.fp8) stage.finished_by_reader = false;  // the pass that rounds the gradient also computes drelu
+      if (stage.fp8) stage.finished_by_reader = false;  // in FP8, the pass that rounds the gradient also computes drelu
       any = any || stage.fp8;
       width = stage.num_output;
     }

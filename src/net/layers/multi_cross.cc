@@ -1,4 +1,4 @@
-// MultiCross: the cross network of DCN, with a vector or a matrix per layer.
+// MultiCross: the cross network of DCN, with a weight vector or a weight matrix per layer.
 #include "ops/dense/multi_cross.h"
 
 #include "net/layers/layer_type.h"
@@ -42,7 +42,7 @@ class MultiCross : public Layer {
       spec.weights.push_back({cat("bias_", l), bias, initial_values(params_.bias_init, 0, static_cast<double>(dim))});
     }
     if (vectors()) {
-      // Such layers run no GEMMs, and so need no workspace. With more samples the kernels fill a GPU.
+      // Layers with weight vectors run no GEMMs and need no GEMM workspace. With more samples their kernels fill a GPU.
       constexpr int64_t kMostSamples = 2048;
       spec.traits.runs_aside = batch <= kMostSamples;
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
@@ -98,7 +98,7 @@ class MultiCross : public Layer {
       gates.t.push_back(of_layer(io, l, kProduct));
       gates.d_y.push_back(l + 1 < layers_ ? input_of(io, l + 1) : io.d_out[0]);
     }
-    bool gated = false;  // whether the GEMM of the layer above has already written d_product
+    bool gated = false;  // whether the GEMM of the layer above has already written d_product of this layer
     for (size_t l = layers_; l-- > 0;) {
       const Tensor &y = input_of(io, l), &sums = of_layer(io, l, kBiasSums), &d_bias = bias(io.d_weights, l);
       if (gated && l == 0 && d_x)
@@ -110,9 +110,9 @@ class MultiCross : public Layer {
       if (low_rank()) ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
       if (l > 0) gradients_of_matrices(ctx, io, l);
       const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
-      // y_l is not read after this point, so its gradient takes its memory. The memory of t_0 holds the remainder of
-      // the gradient of x. The GEMM's epilogue applies the gate of the layer below, unless the gradient of that gate's
-      // product would overwrite memory that this GEMM reads.
+      // y_l is not read any more, so the gradient of y_l overwrites y_l. The memory of t_0 holds the remainder of the
+      // gradient of x. The GEMM's epilogue applies the gate of the layer below, except where the gradient of that
+      // gate's product would overwrite an operand of this GEMM.
       gated = l > 0 && low_rank();
       if (gated)
         ops::cross_product_backward(ctx, d_of_y, weight(io.weights, l, 0), gates.d_y[l], x, y, d_product,
@@ -124,14 +124,14 @@ class MultiCross : public Layer {
     }
   }
 
-  /// Writes the wgrads of the first layer's matrices. They are separate, so that readers of the gradient of x, such as
-  /// tables, start earlier.
+  /// Writes the wgrads of the first layer's matrices. backward() omits these, so that readers of the gradient of x,
+  /// such as tables, start earlier.
   void backward_weights(Context& ctx, const LayerIo& io) const override {
     if (!vectors()) gradients_of_matrices(ctx, io, 0);
   }
 
  private:
-  /// Writes the wgrads of layer l, whose transient memory holds the gradients of its products.
+  /// Writes the wgrads of layer l. Transient memory holds the gradients of the layer's GEMM outputs.
   void gradients_of_matrices(Context& ctx, const LayerIo& io, size_t l) const {
     const Tensor &y = input_of(io, l), &d_product = io.transient[0], &d_narrow = io.transient[1];
     if (low_rank())
@@ -139,7 +139,7 @@ class MultiCross : public Layer {
     ops::matmul(ctx, y, Transpose::yes, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.d_weights, l, 0));
   }
 
-  /// Scratch of a layer in matrix form: its input y_l (for the first layer, x itself), W y + b, U^T y, and workspace
+  /// Scratch of one layer with weight matrices: its input y_l (x for the first layer), W y + b, U^T y, and workspace
   /// for the bias gradient. Transient memory holds the gradients of W y + b and of U^T y.
   enum LayerScratch : size_t { kInput, kProduct, kNarrow, kBiasSums, kOfLayer };
 

@@ -1,4 +1,4 @@
-// MultiCrossEntropyLoss: several labels per sample, each with a weight, any of which may be missing.
+// MultiCrossEntropyLoss: the weighted cross entropy of several labels per sample; any label may be missing.
 #include "net/layers/layer_type.h"
 #include "net/layers/loss_params.h"
 #include "net/layers/onnx_graph.h"

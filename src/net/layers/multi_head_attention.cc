@@ -1,5 +1,5 @@
-// MultiHeadAttention: for each query and head, the mean of the values, weighted by how well their keys match the query.
-// Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
+// MultiHeadAttention: for each query and head, the mean of the values, weighted by the softmax of the products of query
+// and keys. Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.2.
 #include <cmath>
 
 #include "net/layers/layer_type.h"

@@ -1,7 +1,6 @@
-// A graph of ONNX operators, to which layers add what they compute in evaluation. It contains no files and no weight
-// values.
+// A graph of ONNX operators. Layers add their evaluation operators. The graph contains no files and no weight values.
 //
-// Operators are those of opset kOnnxOpset, documented at https://github.com/onnx/onnx/blob/main/docs/Operators.md.
+// Operators have opset kOnnxOpset; see https://github.com/onnx/onnx/blob/main/docs/Operators.md.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +22,14 @@ struct OnnxAttribute {
 
 struct OnnxNode {
   std::string op;
-  std::vector<std::string> in, out;  ///< an empty name: an optional input that is absent
+  std::vector<std::string> in, out;  ///< an empty name marks an omitted optional input
   std::vector<OnnxAttribute> attributes;
 };
 
 /// Constants of the graph.
 struct OnnxConstant {
   std::string name;
-  std::vector<int64_t> dims;  ///< none: a scalar
+  std::vector<int64_t> dims;  ///< empty: a scalar
   std::variant<std::vector<float>, std::vector<int64_t>> values;
 };
 
@@ -38,14 +37,14 @@ class OnnxGraph {
  public:
   using Attributes = std::vector<OnnxAttribute>;
 
-  /// Sets the prefix of all names added from now on.
+  /// Sets the prefix for all names added after this call.
   void enter(std::string scope) { scope_ = std::move(scope); }
 
   /// A new, unique name.
   std::string name(const std::string& word) { return scope_ + "/" + word + "_" + std::to_string(names_++); }
   /// Adds a node and returns the name of its output.
   std::string add(const std::string& op, std::vector<std::string> in, Attributes attributes = {});
-  /// The same, with a given name for the output.
+  /// Adds a node whose output has the given name.
   void add_as(const std::string& out, const std::string& op, std::vector<std::string> in, Attributes attributes = {});
   /// Adds a scalar or a vector constant and returns its name.
   std::string number(float value) { return add_constant({}, std::vector<float>{value}); }
@@ -53,10 +52,10 @@ class OnnxGraph {
   std::string numbers(std::vector<int64_t> values);
   std::string add_constant(std::vector<int64_t> dims, std::variant<std::vector<float>, std::vector<int64_t>> values);
 
-  /// The dimensions of `shape` as an argument of Reshape: the number of rows follows from the elements, whatever the
-  /// batch.
+  /// The dimensions of `shape` as an argument of Reshape, with the number of rows inferred from the number of elements.
+  /// The graph therefore fits every batch size.
   std::string rows_of(const Shape& shape);
-  /// Elements [begin, end) along an axis.
+  /// Slices elements [begin, end) along an axis.
   std::string slice(const std::string& x, int64_t axis, int64_t begin, int64_t end);
   void slice_as(const std::string& out, const std::string& x, int64_t axis, int64_t begin, int64_t end);
 
@@ -70,8 +69,8 @@ class OnnxGraph {
   std::vector<OnnxConstant> constants_;
 };
 
-/// The tensors of a layer in the graph. The first dimension of a shape is the size of some batch; the graph must not
-/// depend on it.
+/// The tensors of a layer in the graph. Dimension 0 of each shape is some batch size, on which the graph must not
+/// depend.
 struct OnnxIo {
   struct Value {
     std::string name;

@@ -1,4 +1,4 @@
-// Parts of an ONNX graph that several layers use.
+// ONNX subgraphs that several layers use.
 #pragma once
 
 #include <optional>

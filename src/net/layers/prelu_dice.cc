@@ -1,4 +1,4 @@
-// PReLU_Dice: a leaky rectifier whose step depends on the mean and variance of the batch.
+// PReLU_Dice: a leaky rectifier; the position of its step depends on the batch mean and variance.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/dense/dice.h"

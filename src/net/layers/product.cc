@@ -1,4 +1,4 @@
-// DotProduct and ElementwiseMultiply: two names of the element-wise product.
+// DotProduct and ElementwiseMultiply: both are names of the element-wise product.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/dense/multiply.h"

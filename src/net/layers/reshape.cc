@@ -1,4 +1,4 @@
-// Reshape: the same elements in rows of another length, or selected slots concatenated.
+// Reshape: the same elements with another row length, or selected slots concatenated.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "ops/common/copy.h"

@@ -1,4 +1,4 @@
-// Scale: repeats elements or rows. The name is HugeCTR's.
+// Scale (HugeCTR's name): repeats elements or rows.
 #include "net/layers/layer_type.h"
 #include "net/layers/onnx_graph.h"
 #include "net/layers/sum_of.h"

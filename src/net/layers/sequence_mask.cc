@@ -1,4 +1,4 @@
-// SequenceMask: a mask of the valid positions of padded sequences, from their lengths.
+// SequenceMask: computes a mask of the valid positions of padded sequences from the sequence lengths.
 #include "ops/dense/sequence_mask.h"
 
 #include "net/layers/layer_type.h"
@@ -46,7 +46,7 @@ class SequenceMask : public Layer {
 
   void backward(Context& ctx, const LayerIo& io) const override {
     for (const auto& d_in : io.d_in)
-      if (d_in) ops::fill(ctx, 0, *d_in);  // a step function has gradient 0
+      if (d_in) ops::fill(ctx, 0, *d_in);  // the gradient of a step function is 0
   }
 
  private:

@@ -1,4 +1,4 @@
-// Slice: ranges of columns, or of the slots of 3-D tensors, which may overlap.
+// Slice: ranges of columns, or of the slots of 3-D tensors. Ranges may overlap.
 #include <algorithm>
 
 #include "net/layers/layer_type.h"
@@ -48,7 +48,7 @@ class Slice : public Layer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;
     const Tensor& d_x = *io.d_in[0];
-    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // all columns between two adjacent cuts are in the same ranges
+    std::vector<int64_t> cuts = {0, d_x.dim(1)};  // between two adjacent cuts, all columns belong to the same ranges
     for (size_t i = 0; i < ranges_.size(); ++i) cuts.insert(cuts.end(), {range(i).begin, range(i).end});
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -71,10 +71,10 @@ class Slice : public Layer {
   };
   Columns range(size_t i) const { return {ranges_[i][0], ranges_[i][1]}; }
 
-  /// The width of a slot, when slots are sliced.
+  /// The number of columns per slot for 3-D tensors; 1 for matrices.
   static int64_t width_of(const Shape& shape) { return shape.rank() == 3 ? shape[2] : 1; }
   static Tensor flat(const Tensor& t) { return t.reshaped({t.rows(), t.row_elements()}); }
-  /// The columns, or slots, [begin, end), as columns.
+  /// A view of the columns, or of the slots' columns, in [begin, end).
   static Tensor part(const Tensor& t, int64_t begin, int64_t end) {
     return flat(t).columns(begin * width_of(t.shape()), end * width_of(t.shape()));
   }

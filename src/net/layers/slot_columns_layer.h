@@ -1,5 +1,5 @@
-// A Slice of rows that are slots of samples, with the Reshapes after it. Fusion creates it in place of these layers; no
-// section of a config names it.
+// A Slice whose rows are slots of samples, and the Reshapes after it. Fusion creates the layer in place of these
+// layers; configs cannot name it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Softmax: every row of the last dimension becomes positive and sums to 1.
+// Softmax: normalizes every row of the last dimension to positive values with sum 1.
 #include "ops/dense/softmax.h"
 
 #include "net/layers/layer_type.h"

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// y = the sum of x, in order. Aliasing: y is none of them.
+/// y = the sum of x, in order. Aliasing: y must not be an element of x.
 inline void sum_of(Context& ctx, const std::vector<Tensor>& x, Tensor y) {
   if (x.size() == 1) return ops::copy(ctx, x[0], y);
   for (size_t done = 0; done < x.size();) {

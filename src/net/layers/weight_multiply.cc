@@ -1,4 +1,4 @@
-// WeightMultiply: each number of a row times a trainable vector. Multiply is its older name.
+// WeightMultiply: multiplies each element of a row by a trainable vector. Multiply is an older name of this layer.
 #include "ops/dense/weight_multiply.h"
 
 #include "net/layers/layer_type.h"

@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-/// Only for two ranks: with more, sums depend on the order of summation, which the communicator decides.
+/// Null except for two ranks: sums over more ranks depend on the order of summation, which the communicator chooses.
 std::unique_ptr<PeerExchange> between_two(const Weights& weights, Communicator& comm) {
   if (comm.size() != 2 || comm.several_hosts() || weights.gradient_ranges().empty()) return nullptr;
   return comm.make_peer_exchange({weights.all_gradients(), RankRanges::equal(2, 0)});
@@ -19,7 +19,7 @@ std::unique_ptr<PeerExchange> between_two(const Weights& weights, Communicator& 
 std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements) {
   std::vector<GradientExchange::Bucket> buckets;
-  bool open = false;                          // whether the last bucket is still open
+  bool open = false;                          // whether the last bucket accepts further ranges
   for (size_t i = ranges.size(); i-- > 0;) {  // the last layers finish their backward pass first
     const GradientRange& range = ranges[i];
     if (open && !(i + 1 < ranges.size() && ranges[i + 1].node == range.node) && buckets.back().count >= least_elements)
@@ -62,7 +62,8 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket, ops::OverflowSear
     const ProfiledPart profiled(own, "all-reduce", "weights", "gradients");
     if (peers_) {
       auto* const theirs = reinterpret_cast<float*>(peers_->destination(1 - comm_.rank())) + bucket.begin;
-      peers_->begin_write(own);  // the peer's gradients have arrived, and it may write sums from now on
+      // after this call both ranks' gradients are complete, and each rank may write sums to the other
+      peers_->begin_write(own);
       ops::sum_half(own, part, theirs, comm_.rank() == 1, peers_->aborted(), search);
       peers_->end_write_and_wait(own);
     } else {

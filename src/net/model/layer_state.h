@@ -1,4 +1,4 @@
-// State of one replica's layers other than weights (running statistics), and its file.
+// State of one replica's layers besides weights (running statistics), and the state file.
 #pragma once
 
 #include <filesystem>
@@ -15,25 +15,25 @@
 
 namespace hctr {
 
-/// Written by the training network, read by the evaluation network.
+/// The training network writes the state, the evaluation network reads it.
 class LayerState {
  public:
   LayerState(const Config&, const Graph&, Runtime&);
 
   std::vector<Tensor> of_node(size_t node) const;
-  /// "bn1/mean", ...: the numbers of all layers, in the order of the config.
+  /// All state tensors ("bn1/mean", ...), in the order of the config.
   std::vector<NamedTensor> values() const;
   /// Whether no layer has state.
   bool empty() const { return layers_.empty(); }
 
-  /// Writes {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
-  /// the order of the config, with every digit. Waits for the stream.
+  /// Writes {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers with state, in the
+  /// order of the config. Numbers have full precision. Waits for the stream.
   void save(FileSet&, const std::filesystem::path&, StreamRef) const;
-  /// If a list is twice as long as expected, as HugeCTR 3.0 writes it in mixed precision, reads the first half and logs
-  /// it. Errors: Error(data) when the file does not fit this model, Error(io).
+  /// Loads the state file. HugeCTR 3.0 writes lists of twice the expected length in mixed precision; of such a list,
+  /// reads the first half and logs this. Errors: Error(data) if the file does not fit this model; Error(io).
   void load(const std::filesystem::path&, StreamRef, const Log& = Log::silent());
-  /// Loads only these layers, found by name in the file of any network; the others keep their initial state. Logs the
-  /// layers that the file lacks.
+  /// Loads the state of the named layers from the file of any network. Layers that are not named keep their initial
+  /// state. Logs the named layers that the file lacks.
   void load_layers(const std::filesystem::path&, const std::vector<std::string>& layers, StreamRef, const Log&);
 
   /// For checkpoints.
@@ -58,7 +58,7 @@ class LayerState {
     for (const LayerItems& layer : layers_)
       for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
   }
-  /// The numbers of each item. Errors: Error(data) when the file's entry describes another layer.
+  /// The values of each state item. Errors: Error(data) if the file's entry describes another layer.
   static std::vector<std::vector<float>> read_layer(const Json& object, const LayerItems&, size_t number,
                                                     const std::filesystem::path&, const Log&);
   void set_values(const LayerItems&, const std::vector<std::vector<float>>&, StreamRef);

@@ -1,4 +1,4 @@
-// Loss scaling: the scale, the overflow check of all gradients, and the decision to skip a step.
+// Loss scaling: the scale factor, the overflow check of all gradients, and the decision to skip a step.
 #pragma once
 
 #include <vector>
@@ -16,13 +16,13 @@ class LossScaler {
  public:
   LossScaler(const Precision&, Runtime&);
 
-  /// begin() and end() enclose a step. Between them, check every gradient that this rank applies or sends to another
-  /// rank. Inf and NaN are an overflow, also when they arise in the exchange dtype.
+  /// begin() and end() enclose a step. Between the two calls, check every gradient that this rank applies or sends to
+  /// another rank. Inf and NaN count as overflow, also if they arise in the conversion to the exchange dtype.
   void begin(Context&, StepState*) const;
-  /// The overflow check of a gradient that is exchanged in this dtype.
+  /// The overflow check for a gradient that is exchanged in dtype `exchange`.
   ops::OverflowSearch search(DType exchange = DType::f32) const;
-  /// Checks all these tensors (wgrads or the operands that they are computed from), then ends the step. All ranks skip
-  /// it if one of them has found an overflow.
+  /// Checks `gradients` (wgrads, or the operands of wgrads), then ends the step. If any rank has found an overflow, all
+  /// ranks skip the step.
   void end(Context&, const std::vector<Tensor>& gradients, Communicator&, StepState*) const;
 
   /// The state, on the device.
@@ -40,7 +40,7 @@ class LossScaler {
 
   ops::LossScaleRule rule_;
   Buffer scale_;
-  Arena overflow_;  // the result of the checks, [1]; the number of blocks that have checked, [1]
+  Arena overflow_;  // the result of the checks, [1], and the number of blocks that have finished checking, [1]
 };
 
 }  // namespace hctr

@@ -39,8 +39,8 @@ std::string sparse_path(const ModelManifest& set, size_t table) {
   return formats::sparse_model_name(set.prefix, static_cast<int64_t>(table), set.iteration);
 }
 
-/// Calls sink(slot and key, vector) for each row of a table in a model, whose keys have `key_bytes`; 0: detected from
-/// the file.
+/// Calls sink(slot and key, vector) for each row of a table in a model. `key_bytes`: the width of keys in the file; 0:
+/// detected from the file.
 void read_rows(const ModelManifest& set, size_t table, int key_bytes,
                const std::function<void(SlotKey, std::span<const float>)>& sink) {
   const SavedTable& of = set.tables[table];
@@ -56,7 +56,7 @@ void read_rows(const ModelManifest& set, size_t table, int key_bytes,
 
 using Access = std::map<SlotKey, formats::RowAccess>;
 
-/// The access statistics of a table in a model; none if it has none.
+/// Reads the access statistics of a table in a model; none if the model has no statistics for this table.
 std::optional<AccessStatsHead> read_access(const ModelManifest& set, size_t table, Access& into) {
   const fs::path path = access_stats_path(sparse_path(set, table));
   if (!fs::exists(path)) return std::nullopt;
@@ -71,7 +71,8 @@ void verify_all(const ModelManifest& set) {
 
 std::string name_of_set(const ModelManifest& set) { return cat("'", set.path.string(), "'"); }
 
-/// The deltas in the order of their application. Checks that each is complete and builds on the model before it.
+/// The manifests of the deltas, in order of application. Checks that each delta is complete and builds on the preceding
+/// model.
 std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vector<fs::path>& folders) {
   std::vector<ModelManifest> deltas;
   for (const fs::path& folder : folders) {
@@ -90,7 +91,7 @@ std::vector<ModelManifest> read_chain(const ModelManifest& base, const std::vect
   return deltas;
 }
 
-/// One table of the new model.
+/// Merges the deltas of one table into the new model.
 class TableMerge {
  public:
   TableMerge(const ModelManifest& base, const std::vector<ModelManifest>& deltas, size_t table)
@@ -183,8 +184,8 @@ class TableMerge {
  private:
   const ModelManifest &base_, &last_;
   size_t table_;
-  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // nothing: the row was removed
-  Access access_;                                                 // for all rows of the new model
+  std::map<SlotKey, std::optional<std::vector<float>>> changes_;  // no value: the row was removed
+  Access access_;                                                 // access statistics of all rows of the new model
   std::optional<AccessStatsHead> head_;
   int64_t rows_ = 0;
 };
@@ -208,7 +209,7 @@ PendingDelta::~PendingDelta() {
   if (complete_) return;
   tables_.clear();
   files_.reset();
-  std::error_code ignored;  // the next run removes leftovers
+  std::error_code ignored;  // an error is ignored: the next run removes remaining files
   fs::remove_all(part_, ignored);
 }
 
@@ -273,7 +274,7 @@ void PendingDelta::write() {
   write_model_manifest(*files_, *to_manifest_, manifest_);
   files_->commit();
   sync_to_disk(part_);
-  fs::remove_all(folder_);  // a folder left by a run that resumed from an earlier iteration
+  fs::remove_all(folder_);  // removes the folder of an earlier run, which then resumed from before this iteration
   fs::rename(part_, folder_);
   complete_ = true;
   const fs::path parent = folder_.parent_path();

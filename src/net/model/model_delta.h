@@ -14,24 +14,25 @@
 
 namespace hctr {
 
-/// A delta being written. Its folder, formats::delta_name(), appears when the delta is complete. On one rank; call
-/// members in this order, write() from any thread. Errors: Error(io); Error(data) when a row is not finite.
+/// A delta while it is written. The folder formats::delta_name() appears when the delta is complete. Exists on one
+/// rank. Call members in the order of declaration; write() may run on any thread. Errors: Error(io); Error(data) if a
+/// row is not finite.
 class PendingDelta {
  public:
   PendingDelta(const std::string& prefix, int64_t iteration, SavedDelta, ModelFormat);
-  /// Removes an incomplete delta.
+  /// Removes the files of an incomplete delta.
   ~PendingDelta();
   PendingDelta(const PendingDelta&) = delete;
   PendingDelta& operator=(const PendingDelta&) = delete;
 
   FileSet& files() { return *files_; }
-  /// The prefix of the files until they are complete.
+  /// The path prefix of the files while the delta is incomplete.
   std::string prefix() const { return part_.string() + "/"; }
   fs::path dense_path() const;
   const fs::path& folder() const { return folder_; }
 
   void begin_table(const TableSpec&, int64_t counted_steps);
-  /// Rows in the order of (slot, key).
+  /// Adds rows. Rows must be sorted by (slot, key).
   void add(const RowBlock&);
   /// `rows`: the number of rows of the whole table.
   void end_table(const std::vector<SlotKey>& removed, int64_t rows);
@@ -43,7 +44,7 @@ class PendingDelta {
   struct Table {
     SparseWriter rows;
     std::optional<AccessStatsWriter> stats;
-    std::vector<RowCopies> kept{};  // rows not yet written
+    std::vector<RowCopies> kept{};  // rows to be written
     void write(const RowBlock&);
     void write_kept();
   };
@@ -59,26 +60,27 @@ class PendingDelta {
   bool complete_ = false;
 };
 
-/// Removes unfinished delta folders of killed runs. `prefix`: as snapshot_prefix. Errors: Error(io).
+/// Removes unfinished delta folders of killed runs. `prefix`: the solver's snapshot_prefix. Errors: Error(io).
 void remove_unfinished_deltas(const std::string& prefix);
 
 /// The result of apply_deltas().
 struct AppliedDeltas {
   int64_t iteration = 0;
-  std::vector<SavedDelta::Table> tables{};  ///< rows of the new model; rows changed and removed, summed over all deltas
+  /// rows of the new model; changed and removed rows, summed over all deltas
+  std::vector<SavedDelta::Table> tables{};
 };
 
-/// Applies deltas, given as folders in order, to the full model whose dense file is given, and saves the model of the
-/// last one at `prefix`: byte for byte the files that training would have saved as a full model at that iteration,
-/// without optimizer states. Memory: the rows of the deltas, and the access statistics of one table. Errors:
-/// Error(data) when a delta does not build on the model before it, or a file is damaged; Error(io).
+/// Applies the deltas in `deltas`, in order, to the full model with the given dense file, and saves the resulting model
+/// at `prefix`. The files are byte for byte those of a full model that training saves at that iteration, without
+/// optimizer states. Memory: the rows of the deltas, and the access statistics of one table. Errors: Error(data) if a
+/// delta does not build on the preceding model or a file is damaged; Error(io).
 AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::path>& deltas, const std::string& prefix);
 
-/// Keys of a table in a delta, for printing.
+/// The keys of a table in a delta, for printing.
 struct DeltaKeys {
   std::vector<SlotKey> changed, removed;
 };
-/// The keys of table `number` in the delta of this manifest. Errors: Error(io), Error(data).
+/// The keys of table `number` in the delta with this manifest. Errors: Error(io), Error(data).
 DeltaKeys keys_of_delta(const ModelManifest&, size_t number);
 
 }  // namespace hctr

@@ -15,7 +15,7 @@ std::string describe_set(const ModelManifest& set) {
   return cat("of iteration ", set.iteration, set.run.empty() ? "" : cat(" of run ", set.run));
 }
 
-/// Throws unless a file holds the table that the config has at that position.
+/// Throws if `file` does not contain the table at this position of the config.
 void expect_table(const ModelManifest& set, const std::string& file, const EmbeddingSection& section, bool combined) {
   const SavedTable* saved = set.table_of(set.name_of(file));
   if (!saved) return;
@@ -29,7 +29,7 @@ void expect_table(const ModelManifest& set, const std::string& file, const Embed
                                 "' says, and '", section.top(), "' has embedding_vec_size ", section.dim));
 }
 
-/// "60" of "..._60.model"; nothing for other names.
+/// The number before the extension: 60 for "..._60.model". None for other names.
 std::optional<int64_t> number_at_end(const std::string& file) {
   const std::string stem = fs::path(file).stem().string(), digits = stem.substr(stem.rfind('_') + 1);
   if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
@@ -40,7 +40,7 @@ bool counts_updates(const OptimizerSection& optimizer) {
   return optimizer.type == ops::Optimizer::Kind::adam || optimizer.type == ops::Optimizer::Kind::adamw;
 }
 
-/// Adam's step count t of the optimizer states that the config names.
+/// Adam's step count t for the optimizer state files that the config names.
 int64_t updates_of_states(const Config& config, const std::optional<ModelManifest>& set, const Log& log) {
   const SolverSection& solver = config.solver;
   const bool dense = !solver.dense_opt_states_file.empty(), sparse = !solver.sparse_opt_states_file.empty();
@@ -84,10 +84,10 @@ int64_t check_model_files(const Config& config, const Log& log) {
   const SolverSection& solver = config.solver;
   struct Named {
     std::string file;
-    const EmbeddingEntry* table;  // null: the dense weights
+    const EmbeddingEntry* table;  // null: the file holds dense weights
   };
   std::vector<Named> files;
-  // States first: their manifest holds Adam's t.
+  // Optimizer states come first: their manifest holds Adam's t.
   files.push_back({solver.dense_opt_states_file, nullptr});
   for (size_t e = 0; e < solver.sparse_opt_states_file.size(); ++e)
     files.push_back({solver.sparse_opt_states_file[e], &config.embeddings.at(e)});

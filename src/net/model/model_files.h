@@ -1,4 +1,4 @@
-// Checks the model files that a config names: that they belong together and are unchanged.
+// Checks that the model files that a config names belong together and are unchanged.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace hctr {
 
-/// Checks the initial model files that the solver names, before loading any of them. Files with a manifest must be one
-/// set, complete, unchanged, and assigned to the tables that they hold. For files without one, such as HugeCTR's, only
-/// sizes can be checked; the log says so, and states the assumed layout of their optimizer states. Returns Adam's step
-/// count t of the optimizer states; 0 without states. Errors: Error(io); Error(data) naming the file.
+/// Checks the initial model files that the solver names, before any file is loaded. Files with a manifest must be one
+/// complete, unchanged set, and each must be assigned to its own table. For files without a manifest, such as
+/// HugeCTR's, only sizes are checked; a log message says so and states the assumed layout of optimizer states. Returns
+/// Adam's step count t of the optimizer states; 0 without states. Errors: Error(io); Error(data) with the file name.
 int64_t check_model_files(const Config&, const Log&);
 
 }  // namespace hctr

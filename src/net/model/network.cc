@@ -28,16 +28,16 @@ std::vector<ops::TransposedWeights> transposed_weights_of(std::span<const LayerI
 
 void write_transposed_weights(Context& ctx, const std::vector<ops::TransposedWeights>& all) {
   if (all.empty()) return;
-  Work work;  // reads weights and writes their copies
+  Work work;  // bytes that are read and written: weights and their copies
   for (const auto& [w, copy] : all) work.bytes += static_cast<double>(w.spec().bytes() + copy.spec().bytes());
   const ProfiledPart part(ctx, "forward", "weights", "transposed copies", work);
   ops::transpose_weights(ctx, all);
 }
 
-/// The layer of a node for which a fusion has already checked the type.
+/// The layer of a node whose type a fusion has already checked.
 const FusableLayer& fusable(const Node& node) { return dynamic_cast<const FusableLayer&>(node.layer()); }
 
-/// The only reader of an embedding, if it checks the gradient that it writes for overflow.
+/// The only reader of an embedding, if that node checks the embedding's gradient for overflow while writing it.
 std::optional<size_t> searching_node(const Graph& graph, TensorId embedding) {
   const std::vector<size_t>& readers = graph.edges[embedding].readers;
   if (readers.size() != 1) return std::nullopt;

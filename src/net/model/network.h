@@ -17,68 +17,71 @@ namespace hctr {
 
 class Network {
  public:
-  /// The arguments must outlive it. `gradients` (may be null): the all-reduces that may be in progress on the
+  /// The arguments must outlive the network. `gradients` (may be null): the all-reduces that may be in progress on the
   /// communicator.
   Network(const Graph& graph, Phase, const Weights& weights, const LayerState& state, Runtime&, Communicator&,
           GradientExchange* gradients = nullptr);
 
-  /// The tensors of all layers' calls for a batch at fixed addresses. Several bindings share activations.
+  /// The tensors of all layer calls for a batch at fixed addresses. Bindings share activations.
   struct Binding {
-    std::vector<LayerIo> calls;      // one per node
-    std::optional<Tensor> dense;     // copied to the plan's memory; none if layers read the values in place
-    bool weights_are_fixed = false;  // forward() skips the transposed copies of weights
+    std::vector<LayerIo> calls;  // one per node
+    // dense values to copy to the plan's memory; none if layers read the values in place
+    std::optional<Tensor> dense;
+    bool weights_are_fixed = false;  // true: forward() skips the transposed copies of weights
   };
-  /// `search`: overflow check for layers that check the gradient of an embedding themselves. `of_operands`: also for
-  /// layers that check operands of deferred wgrads. `scales`: for layers with FP8 GEMMs; null if the graph has none.
+  /// `search`: overflow check for layers that check the gradient of an embedding. `of_operands`: whether layers also
+  /// check operands of deferred wgrads. `scales`: for layers with FP8 GEMMs; null if the graph has no FP8 GEMM.
   Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}, bool of_operands = false,
                const Fp8Scales* scales = nullptr) const;
-  /// Writes the transposed copies of weights that layers read. While weights stay fixed, forward() need not write them.
+  /// Writes the transposed copies of weights that layers read. If weights do not change, forward() can skip these
+  /// copies.
   void write_weight_copies(Context& ctx, const Binding& binding) const {
     write_weight_copies(ctx, binding, 0, graph_.nodes.size());
   }
-  /// Whether a layer checks the gradient of this embedding for overflow while it writes it, if bind() got a search.
+  /// Whether a layer checks the gradient of this embedding for overflow while writing it, provided bind() received a
+  /// `search`.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
-  /// The whole forward pass on one stream. Writes the transposed copies of weights first, since weights may have
+  /// The whole forward pass on one stream. First writes the transposed copies of weights, because weights may have
   /// changed.
   void forward(Context&, const Binding&) const;
   /// The whole backward pass, from the loss to weights and embeddings, on one stream. Needs Phase::train.
   void backward(Context&, const Binding&) const;
 
-  // The parts of forward() and backward() that the plan of a step calls (net/model/step_layers.h).
+  // The parts of forward() and backward() that the step plan calls (net/model/step_layers.h).
   void convert_dense(Context&, const Binding&) const;
-  /// For the nodes [begin, end).
+  /// Writes the copies for the nodes [begin, end).
   void write_weight_copies(Context&, const Binding&, size_t begin, size_t end) const;
   void forward_node(Context&, const Binding&, size_t node) const;
   void sum_losses(Context&) const;
   void backward_node(Context&, const Binding&, size_t node) const;
   /// Sums the contributions of all layers to the gradient of an embedding.
   void sum_contributions(Context&, size_t embedding) const;
-  /// Does nothing where backward_node() has written them. `bytes`: for a profile.
+  /// Does nothing if backward_node() has written the wgrads. `bytes`: for profiling.
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
   }
   Tensor embedding_gradient(size_t embedding) const { return memory_.gradient(graph_.embeddings[embedding]); }
-  /// The weighted sum of all losses, [1]. For a single loss of weight 1, that loss itself (the same memory).
+  /// The weighted sum of all losses, [1]. With a single loss of weight 1, the same memory as that loss.
   Tensor loss() const;
-  /// The prediction of the only or the first loss.
+  /// The prediction of the first loss.
   Tensor prediction() const { return predictions()[0]; }
-  /// Each loss, unweighted, and its prediction, in the order of the config.
+  /// The unweighted value and the prediction of each loss, in the order of the config.
   std::vector<Tensor> losses() const { return outputs_of_losses(0); }
   std::vector<Tensor> predictions() const { return outputs_of_losses(1); }
   /// The label of each loss in a bound batch.
   std::vector<Tensor> labels(const Binding&) const;
-  /// The regularizers of the losses; each is listed once.
+  /// The distinct regularizers of the losses.
   std::vector<LossLayer::Regularizer> regularizers() const;
-  /// Whether sum_losses() has work to do.
+  /// Whether the model needs sum_losses().
   bool sums_losses() const { return total_.has_value(); }
   size_t activation_bytes() const { return memory_.bytes(); }
 
  private:
   void sum_gradients(Context&, TensorId) const;
-  /// LayerIo::logit of a loss, when its nodes are bound.
+  /// LayerIo::logit for a loss that runs `nodes`, which are already bound.
   LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
   /// Whether a later loss does all the work of the node.
   bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }
@@ -92,9 +95,10 @@ class Network {
   Communicator& comm_;
   GradientExchange* gradients_;
   MemoryPlan memory_;
-  std::optional<Arena> total_;                      // the sum of losses; none if a single loss of weight 1 is the sum
-  std::vector<std::optional<size_t>> searched_by_;  // [embedding]: the node that checks its gradient for overflow
-  // [edge]: the summands of its gradient; empty if there is at most one
+  std::optional<Arena> total_;  // the sum of losses; none if there is a single loss of weight 1
+  // [embedding] the node that checks the embedding's gradient for overflow
+  std::vector<std::optional<size_t>> searched_by_;
+  // [edge] the summands of the tensor's gradient; empty for fewer than two summands
   std::vector<std::vector<Tensor>> contributions_;
 };
 

@@ -20,7 +20,7 @@ void Network::backward_node(Context& ctx, const Binding& binding, size_t n) cons
 
 void Network::backward(Context& ctx, const Binding& binding) const {
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
-    // neither the node nor anything before it is trained
+    // no trained weight or row precedes the output of this node
     if (!graph_.edges[graph_.nodes[n].out[0]].needs_gradient) continue;
     backward_node(ctx, binding, n);
     const LayerIo& io = binding.calls[n];

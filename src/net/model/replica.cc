@@ -10,15 +10,15 @@
 namespace hctr {
 namespace {
 
-/// For each slot, the maximum number of keys of a bag that a batch keeps.
+/// [slot] the maximum number of keys per bag that a batch keeps.
 std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   std::vector<int64_t> keys;
   for (int64_t s = 0; s < slots; ++s) keys.push_back(input.kept_nnz(s));
   return keys;
 }
 
-/// The number of rows that the config states, in all ranks' total or per rank; the same on every rank. 0: the data
-/// decide.
+/// The number of rows that the config states, in total or per rank; equal on every rank. 0 if the number depends on the
+/// data.
 double known_rows(const EmbeddingSection& section) {
   const std::vector<int64_t>& sizes = section.hparam.slot_size_array;
   if (sizes.empty()) return static_cast<double>(section.stated_rows(0, Placement{}));
@@ -55,7 +55,7 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
   struct Planned {
     Placement placement;
     TableSpec spec;
-    double bytes;  // of the rows on all ranks, if known
+    double bytes;  // size of the rows on all ranks; 0 if unknown
   };
   std::vector<Planned> planned;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -97,8 +97,8 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
     const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
     planned.push_back({placement, std::move(spec), bytes});
   }
-  // Small tables first: tables that share a budget fill the GPU in this order, and a byte of a small table serves more
-  // reads.
+  // Small tables first: tables that share a memory budget fill the GPU in this order, and each byte of a small table
+  // serves more reads.
   std::vector<size_t> order(planned.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -120,11 +120,11 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
   else if (exchanges_fp16)
     scaler_.emplace(Precision::scaled(), runtime);
   else if (config.solver.on_nan == OnNan::skip)
-    scaler_.emplace(Precision{}, runtime);  // checks gradients and skips steps, at a constant scale of 1
+    scaler_.emplace(Precision{}, runtime);  // constant scale 1: only checks gradients and skips steps
 }
 
 Replica::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
-  // Several ranks check wgrads where these are summed, instead of their operands.
+  // With several ranks, the all-reduce checks the summed wgrads, so layers do not check operands.
   const bool train = phase == Phase::train;
   Binding binding{network(phase).bind(batch.label, batch.dense,
                                       train && scaler_ ? scaler_->search() : ops::OverflowSearch{}, comm_.size() == 1,

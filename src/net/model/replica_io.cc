@@ -13,14 +13,15 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kBytesOfSmallFiles = 4 << 20;  // manifest, names, file buffers
+constexpr size_t kBytesOfSmallFiles = 4 << 20;  // for manifest, names and file buffers
 
-/// The key width that the config sets for model files; 0 if it sets none.
+/// The key width that the config sets for model files; 0 if not set.
 int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
 }
 
-/// Says what starts with initial values although a model is loaded. `tables`: how many the replica has.
+/// Logs the parts that start with initial values although a model is loaded. `tables`: the number of tables of the
+/// replica.
 void report_missing(const Config& config, size_t tables, const Log& log) {
   const SolverSection& solver = config.solver;
   if (solver.dense_model_file.empty() && solver.sparse_model_file.empty()) return;
@@ -68,13 +69,14 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
                                                  const ModelOrigin& origin, bool states_too) {
   const int key_bytes = key_bytes_of_files(data_key_bytes);
   const bool with_states = states_too || config_.solver.snapshot_opt_states;
-  comm_.barrier();  // ranks wait from here until writing is complete
+  comm_.barrier();  // ranks wait in collective calls until rank 0 has written all files
   std::vector<std::filesystem::path> files = {formats::dense_model_name(prefix, iteration)}, others;
   const std::filesystem::path manifest_path = formats::model_manifest_name(prefix, std::to_string(iteration));
   FileSet set;
   AtomicFile* to_manifest = nullptr;
   std::optional<Error> failed;
-  const auto on_writer = [&](const auto& body) {  // the other ranks wait for rank 0, so its error must not leave here
+  // keeps rank 0's error in `failed`: an exception here would leave the other ranks waiting
+  const auto on_writer = [&](const auto& body) {
     if (comm_.rank() != 0 || failed) return false;
     try {
       body();
@@ -83,9 +85,10 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
     }
     return true;
   };
-  // the set's first file is renamed into place last
+  // the first file of the set is renamed into place last
   on_writer([&] { to_manifest = &set.add(manifest_path); });
-  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });  // the same on all ranks
+  // dense weights are equal on all ranks, so rank 0 writes them
+  on_writer([&] { weights_.save(set, files[0], runtime_.compute_stream()); });
   others.push_back(Weights::layout_path(files[0]));
   if (with_states) {
     others.emplace_back(formats::dense_opt_states_name(prefix, iteration));
@@ -104,7 +107,7 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
       others.push_back(to.states);
     }
     if (!on_writer([&] { save_sparse(set, *tables_[e], to); }))
-      tables_[e]->export_rows(with_states, [](const RowBlock&) {});  // to rank 0
+      tables_[e]->export_rows(with_states, [](const RowBlock&) {});  // sends rows to rank 0
   }
   if (!state_.empty()) {
     others.push_back(LayerState::path_for(files[0]));
@@ -114,20 +117,20 @@ std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int6
   files.push_back(manifest_path);
   on_writer([&] { write_model_manifest(set, *to_manifest, manifest(prefix, iteration, origin)); });
   on_writer([&] { set.commit(); });
-  comm_.barrier();  // files are complete for every rank
+  comm_.barrier();  // from here on, files are complete for every rank
   throw_on_all_ranks(comm_, failed);
   return files;
 }
 
 size_t Replica::bytes_to_save() const {
-  int64_t most = 0;  // tables are saved sequentially
+  int64_t most = 0;  // maximum over tables, which are saved one after another
   for (const auto& table : tables_)
     most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states, comm_.size()));
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
 void Replica::hold_memory_to_save() {
-  int64_t most = 0;  // tables are saved sequentially
+  int64_t most = 0;  // maximum over tables, which are saved one after another
   for (const auto& table : tables_)
     most = std::max(most, table->device_bytes_to_export(config_.solver.snapshot_opt_states));
   runtime_.held_memory().hold(runtime_.device(), static_cast<size_t>(most));
@@ -140,7 +143,7 @@ void Replica::note_model() {
 
 std::unique_ptr<PendingDelta> Replica::save_delta(const std::string& prefix, int64_t iteration, int64_t base,
                                                   int data_key_bytes, const ModelOrigin& origin) {
-  comm_.barrier();  // from here on ranks wait for rank 0
+  comm_.barrier();  // until the end of this call, ranks wait for rank 0
   std::unique_ptr<PendingDelta> delta;
   std::optional<Error> failed;
   const auto on_writer = [&](const auto& body) {
@@ -178,7 +181,7 @@ void Replica::load(const Log& log) {
     if (comm_.rank() == 0) updates_before_ = check_model_files(config_, log);
   });
   updates_before_ = std::stoll(comm_.broadcast(std::to_string(updates_before_), 0));
-  // Rank 0 decides whether access statistics are loaded, since all ranks must load them.
+  // Rank 0 decides whether access statistics are loaded: either all ranks load them or none.
   const auto with_access_stats = [&](const std::string& file) {
     return comm_.broadcast(has_access_stats(file) ? "yes" : "", 0) == "yes";
   };
@@ -214,12 +217,13 @@ void Replica::load(const Log& log) {
 }
 
 void Replica::save_state(StateWriter to, const ModelParts& parts) {
-  if (to.rank() == 0) {  // the same on all ranks
+  if (to.rank() == 0) {  // this state is equal on all ranks, so rank 0 saves it
     if (parts.dense) weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
     if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));
   }
-  if (parts.dense) state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" the state differs between ranks
+  // with "batch_norm_per_gpu" the layer state differs between ranks
+  if (parts.dense) state_.save_state(to.in("layers"));
   to.number("wide_keys", wide_keys_loaded_);
   to.number("updates_before", updates_before_);
   for (size_t e = 0; e < tables_.size(); ++e)
@@ -230,7 +234,7 @@ void Replica::load_state(const StateReader& from, const ModelParts& parts) {
   const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
   Context ctx(runtime_, runtime_.compute_stream());
   if (parts.dense) weights_.load_state(first.in("weights"), ctx);
-  // otherwise the checkpoint has parts of several ranks
+  // the entry is missing if the run that wrote the checkpoint had no loss scaling
   if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));
   if (!fp8_scales_.empty()) fp8_scales_.load_state(first.in("fp8"));
   if (parts.dense) state_.load_state(own.in("layers"));

@@ -1,5 +1,4 @@
-// Preparation of a batch before its step: sends its keys to the owner ranks, fetches rows into memory, and looks them
-// up.
+// Prepares a batch before its step: sends keys to their owner ranks, fetches rows into memory, and looks them up.
 #include <algorithm>
 
 #include "core/device/profiler.h"

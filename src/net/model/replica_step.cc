@@ -1,4 +1,4 @@
-// Runs a training step of a model by its plan, and the evaluation of a batch.
+// Runs a training step of a model by its step plan, and evaluates batches.
 #include <algorithm>
 
 #include "core/device/profiler.h"
@@ -72,7 +72,7 @@ void Replica::run_of_table(Context& own, const PlannedCall& call, const StepOf& 
   const auto profiled = [&](Context& ctx, const char* part) {
     return ProfiledPart(ctx, part, kEmbedding, table.spec().name);
   };
-  // empty for replicated slots, and small
+  // On the compute stream, the call only zeroes vectors that are not received, which is too short to profile.
   if (call.part == StepPart::fill_vectors && call.stream == StepStream::compute) {
     table.fill_local_vectors(own, step.buffer, vectors);
   } else if (call.part == StepPart::fill_vectors) {
@@ -98,7 +98,7 @@ ops::OverflowSearch Replica::search_of_table(size_t e, const Tensor& gradient) c
   if (!scaler_) return {};
   const bool alone = comm_.size() == 1;
   const DType exchanged = alone ? DType::f32 : tables_[e]->spec().exchange;
-  // A gradient that is sent unchanged was checked when it was written; between hosts, sums are sent and checked.
+  // If the gradient is sent unchanged, its writer has checked it. Between hosts, ranks send sums, which need a check.
   const bool as_it_is = alone || (gradient.dtype() == exchanged && tables_[e]->fixed_sizes());
   return train_.searches_overflow(e) && as_it_is ? ops::OverflowSearch{} : scaler_->search(exchanged);
 }
@@ -166,7 +166,7 @@ void Replica::evaluate(Context& ctx, const BatchTensors& batch, const Network::B
   });
   write_lengths(ctx, batch, evaluation_);
   evaluation_.forward(ctx, binding);
-  // Evaluation adds the penalty to its loss too, with the factor of a training batch, as the weights were trained.
+  // The evaluation loss includes the penalty, with the factor of a training batch.
   add_penalties(ctx, evaluation_);
   comm_.all_reduce(ctx, evaluation_.loss(), Reduce::sum);
   if (eval_graph_.losses.size() > 1)

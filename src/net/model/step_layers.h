@@ -1,4 +1,4 @@
-// The layer calls of a planned step, and the wgrads that they defer to the end of the backward pass.
+// The layer calls of a planned step, and the wgrads deferred to the end of the backward pass.
 #pragma once
 
 #include <span>
@@ -10,14 +10,14 @@
 
 namespace hctr {
 
-/// One step. Its arguments must outlive it.
+/// Runs the layer calls of one step. The constructor's arguments must outlive this object.
 class StepLayers {
  public:
-  /// `caller`: a context of the compute stream.
+  /// `caller`: a context on the compute stream.
   StepLayers(const Network& network, const Network::Binding& binding, const Context& caller)
       : network_(network), binding_(binding), caller_(caller), last_(caller) {}
 
-  /// Queues a call with a context on its stream. Returns whether it is a call of layers.
+  /// Queues a call with `own`, a context on the call's stream. Returns whether it is a call of layers.
   bool run(const Context& own, const PlannedCall&);
   /// The wgrads that StepPart::grouped_products has started.
   std::span<const Lockstep::LateResult> grouped() const { return grouped_; }
@@ -33,7 +33,7 @@ class StepLayers {
   Context caller_;
   Lockstep last_;
   std::vector<Lockstep::LateResult> grouped_;
-  double bytes_at_the_end_ = 0;  // for a profile
+  double bytes_at_the_end_ = 0;  // bytes of deferred calls, for profiling
 };
 
 }  // namespace hctr

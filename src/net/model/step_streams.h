@@ -1,4 +1,4 @@
-// The streams and events of a rank's steps, as plans name them.
+// The streams and events of a rank's steps, by the names that plans use.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ class StepStreams {
     const StreamRef all[kStepStreams] = {compute, exchange_, elements_, weights_, layers_, signal_};
     return all[static_cast<size_t>(stream)];
   }
-  /// A context of a stream for the step of `caller`, a context of the compute stream. On the CPU all work runs on the
-  /// caller's.
+  /// A context on `stream` for the step of `caller`, a context on the compute stream. On the CPU all work runs on the
+  /// caller's stream.
   Context on(StepStream stream, const Context& caller) const {
     if (stream == StepStream::compute || !caller.device().is_cuda()) return caller;
     Context copy = caller;
@@ -47,7 +47,7 @@ class StepEvents {
   }
   CrossingEvent& operator[](size_t event) { return events_.at(event); }
 
-  /// Runs a call that records or waits for an event, on its stream. Returns whether it is such a call.
+  /// Runs a call that records or waits for an event, on the call's stream. Returns whether it is such a call.
   bool run(const Context& own, const PlannedCall& call) {
     if (call.part == StepPart::record_event)
       events_.at(call.index).record(own.stream());

@@ -1,4 +1,4 @@
-// Calls of several tables. Kernels of the same kind may be launched as one.
+// Calls of several tables. Kernels of the same kind may be merged into one launch.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace hctr {
 using Embeddings = std::vector<std::unique_ptr<Embedding>>;
 using TableCall = std::function<void(Context&, size_t table)>;
 
-/// body(context, e) for every table e of the group, as `part` of a profile.
+/// Runs body(context, e) for every table e of the group. `part`: the part's name in profiles.
 void run_tables(const Embeddings&, const TableGroup&, Context, const char* part, const TableCall& body);
-/// The same for several groups, sequentially.
+/// Runs several groups sequentially.
 void run_tables(const Embeddings&, const std::vector<TableGroup>&, Context, const char* part, const TableCall& body);
 
-/// The facts of tables that a plan depends on. The same on every rank.
+/// The facts of tables that a step plan depends on. Equal on every rank.
 std::vector<TableFacts> table_facts(const Embeddings&);
 
 }  // namespace hctr

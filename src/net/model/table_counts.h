@@ -3,7 +3,7 @@
 
 namespace hctr {
 
-/// The number of slots of the index, over all ranks. Unlike other counts, it depends on where a run began.
+/// The number of slots of the index over all ranks. After a restart this count may differ, unlike other counts.
 inline constexpr const char* kIndexPlaces = "index_places";
 
 }  // namespace hctr

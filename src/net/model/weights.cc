@@ -19,7 +19,8 @@ ops::Penalty penalty_of(LossLayer::Regularizer::Kind kind) {
   return kind == LossLayer::Regularizer::Kind::l1 ? ops::Penalty::l1 : ops::Penalty::l2;
 }
 
-/// lambda / (2 batch) sum w^2 for L2, lambda / batch sum |w| for L1.
+/// The factor of the penalty: lambda / (2 batch) for L2, where it multiplies sum w^2; lambda / batch for L1, where it
+/// multiplies sum |w|.
 float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) {
   const double half = regularizer.kind == LossLayer::Regularizer::Kind::l2 ? 0.5 : 1.0;
   return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
@@ -31,9 +32,9 @@ Tensor part_of(const Tensor& all, int64_t first, int64_t end) {
   return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
 }
 
-/// Pads matrices with rows of zeros to a multiple of eight, as activations are padded with columns of zeros: a GEMM
-/// over 429 columns runs as one over 432. The padding stays zero: its gradients are sums of products with zeros, and
-/// the optimizers do not change a zero without gradient.
+/// Pads matrices with zero rows to a multiple of eight, to match activations padded with zero columns: a GEMM over 429
+/// columns runs as a GEMM over 432. The padding stays zero: its gradients are sums of products with zeros, and
+/// optimizers do not change a zero that has no gradient.
 TensorSpec with_zero_rows(const Shape& shape) {
   TensorSpec spec(DType::f32, shape);
   if (shape.rank() == 2 && shape[0] >= 8) spec.zero_rows = (shape[0] + 7) / 8 * 8 - shape[0];
@@ -61,7 +62,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, Rep
     : use_(use),
       most_norm_(config.solver.clip_gradient_norm.value_or(0)),
       optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
-  // The running order may differ from the order of the config; the file uses the latter.
+  // The file has the order of the config, which may differ from the running order.
   std::vector<const WeightSpec*> specs;
   for (const LayerEntry& entry : config.layers)
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -219,7 +220,7 @@ void Weights::update(Context& ctx) const {
 }
 
 Work Weights::work_of_update() const {
-  // Reads gradients, reads and writes weights and states, writes copies.
+  // Reads gradients; reads and writes weights and states; writes copies.
   size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes();
   for (const Arena& state : states_) bytes += 2 * state.bytes();
   return {.bytes = static_cast<double>(bytes)};

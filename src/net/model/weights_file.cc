@@ -1,4 +1,4 @@
-// The files of dense weights and of their optimizer states.
+// The files of dense weights and of dense optimizer states.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// "fc1" of "fc1/weights".
+/// The layer part of a weight's name: "fc1" for "fc1/weights".
 std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('/')); }
 
 }  // namespace
@@ -70,7 +70,7 @@ void Weights::expect_layout(const std::filesystem::path& path) const {
 
 namespace {
 
-/// Reads the file, whose size was checked.
+/// Reads a dense file. The caller has checked the size.
 std::string read_dense(const std::filesystem::path& path, int64_t size) {
   std::string bytes = read_text(path, "dense model file", size);
   if (static_cast<int64_t>(bytes.size()) != size)
@@ -81,7 +81,7 @@ std::string read_dense(const std::filesystem::path& path, int64_t size) {
 }  // namespace
 
 void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
-  const int64_t size = size_of_file(path, "dense model file");  // checked before reading
+  const int64_t size = size_of_file(path, "dense model file");  // checks the size before reading
   const bool described = std::filesystem::exists(layout_path(path));
   if (!layers.empty() && described) {
     load_chosen(path, size, layers, ctx);
@@ -106,7 +106,7 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
   refresh_copies(ctx);
 }
 
-/// Loads the weights of some layers from the file of another network.
+/// Loads the weights of the chosen layers from the file of another network.
 void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const std::vector<std::string>& layers,
                           Context& ctx) {
   const std::vector<SavedWeight> parts = weights_in_layout(layout_path(path), static_cast<size_t>(size));
@@ -132,7 +132,7 @@ void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const
   }
 }
 
-/// Sets a weight from byte `at` of a file.
+/// Sets a weight from the bytes of a file at offset `at`.
 void Weights::set_value(const Item& item, const std::filesystem::path& path, const std::string& bytes, size_t at,
                         Context& ctx) const {
   const Tensor value = values_.get(item.value);

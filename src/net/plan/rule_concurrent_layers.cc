@@ -1,4 +1,4 @@
-// Layers that leave most of a GPU idle run on a separate stream, concurrently with the layers before their reader.
+// Runs layers that leave most of a GPU idle on a separate stream, concurrently with the layers before their reader.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,4 +1,4 @@
-// Look-ups run on the exchange stream, concurrently with the layers that need no vectors.
+// Runs look-ups on the exchange stream, concurrently with layers that need no vectors.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,4 +1,4 @@
-// The wgrads of small batches run as one kernel at the end of the backward pass, or on a separate stream.
+// Runs wgrads of small batches as one kernel at the end of the backward pass, or on a separate stream.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

@@ -1,4 +1,4 @@
-// Transposed copies of weights are written before the look-up begins.
+// Writes transposed copies of weights before the look-up begins.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,10 +1,11 @@
-// Tables whose vector size is not a multiple of four run on a separate stream.
+// Runs tables whose vector size is not a multiple of four on a separate stream.
 #include "net/plan/step_choices.h"
 
 namespace hctr {
 namespace {
 
-/// On several ranks, only if ranks write to each other's memory, and neither another stream nor the host takes part.
+/// Whether a table may run on the elements stream. With several ranks, kernels must write directly to other ranks'
+/// memory, and all-reduces of replicated rows and the host must not be involved.
 bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const TableFacts& table) {
   return table.by_element && (facts.alone() || (choices.tables_merged && !table.on_disk && !table.replicated_rows));
 }
@@ -12,7 +13,8 @@ bool may_be_apart(const StepFacts& facts, const StepChoices& choices, const Tabl
 bool move_element_tables(const StepFacts& facts, StepChoices& choices) {
   for (size_t e = 0; e < facts.tables.size(); ++e)
     if (may_be_apart(facts, choices, facts.tables[e])) choices.element_tables.push_back(e);
-  if (choices.element_tables.size() == facts.tables.size()) choices.element_tables.clear();  // no other tables
+  // every table qualifies: no separate stream is needed
+  if (choices.element_tables.size() == facts.tables.size()) choices.element_tables.clear();
   return !choices.element_tables.empty();
 }
 

@@ -1,4 +1,4 @@
-// Between hosts, exchanges are called between two recorded pieces of a step.
+// Moves exchanges between hosts out of the recording, between two recorded pieces of a step.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

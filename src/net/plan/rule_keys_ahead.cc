@@ -1,4 +1,4 @@
-// Keys are exchanged one batch ahead, on a separate stream.
+// Exchanges keys one batch ahead, on a separate stream.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"
@@ -6,7 +6,7 @@
 namespace hctr {
 namespace {
 
-/// Applies where neither the exchange nor the look-up of the previous batch waits for the host.
+/// Applies if neither the exchange of keys nor the look-up of the previous batch waits for the host.
 bool take_keys_ahead(const StepFacts& facts, StepChoices& choices) {
   return choices.keys_ahead = facts.recorded_whole && std::ranges::all_of(facts.tables, [&](const TableFacts& table) {
                                 return (facts.alone() || table.exchanges_by_kernels) && !table.on_disk;

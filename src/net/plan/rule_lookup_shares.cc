@@ -1,4 +1,4 @@
-// The look-up of a single table and the first layers each get a share of the multiprocessors.
+// Splits the multiprocessors between the look-up of a single table and the first layers.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

@@ -1,4 +1,4 @@
-// Kernels of one kind of several tables are launched as one (core/device/lockstep.h).
+// Merges kernels of one kind of several tables into one launch (core/device/lockstep.h).
 #include <algorithm>
 
 #include "net/plan/step_choices.h"
@@ -6,8 +6,8 @@
 namespace hctr {
 namespace {
 
-/// On several ranks the tables must make the same calls, since these wait for other ranks, and the host must not take
-/// part.
+/// With several ranks, the tables' calls wait for other ranks, so all tables must make the same calls, without the
+/// host.
 bool all_merge(const StepFacts& facts) {
   return facts.alone() || std::ranges::all_of(facts.tables, &TableFacts::exchanges_by_kernels);
 }

@@ -1,4 +1,4 @@
-// The next batch is looked up and sorted once the gradients of embeddings are complete.
+// Looks up and sorts the next batch once the gradients of embeddings are complete.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,4 +1,5 @@
-// At the end of the backward pass wgrad GEMMs are queued before bias gradients, if tables wait for neither.
+// At the end of the backward pass, queues wgrad GEMMs before bias gradients if layers run before the first reader of an
+// embedding.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

@@ -1,4 +1,4 @@
-// The embedding dgrad reduction starts after the last dgrad GEMM of the first layers, if that fills the GPU.
+// Starts the embedding dgrad reduction after the last dgrad GEMM of the first layers, if that GEMM fills the GPU.
 #include "net/plan/step_choices.h"
 
 namespace hctr {

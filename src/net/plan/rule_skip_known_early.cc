@@ -1,4 +1,4 @@
-// In f16 on one GPU, the overflow check finishes before the last wgrads and decides whether the step is skipped.
+// In f16 on one GPU, finishes the overflow check before the last wgrads; the check decides whether the step is skipped.
 #include <algorithm>
 
 #include "net/plan/step_choices.h"

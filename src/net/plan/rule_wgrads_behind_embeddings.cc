@@ -1,4 +1,4 @@
-// On several ranks the last wgrad GEMMs run after the gradients of embeddings.
+// With several ranks, runs the last wgrad GEMMs after the gradients of embeddings.
 #include <algorithm>
 #include <limits>
 
@@ -7,8 +7,9 @@
 namespace hctr {
 namespace {
 
-/// The first deferred layer. Defers at most the last `most` wgrad GEMMs, in the order of the backward pass, before the
-/// first reader of embeddings; fewer if earlier layers' wgrads read memory that other layers write meanwhile.
+/// The first layer, in backward order, whose wgrad is deferred; none if no wgrad is deferred. Defers up to `most` wgrad
+/// GEMMs: the last ones before the backward pass of the first reader of embeddings. If the wgrads of a layer read
+/// memory shared with other layers, only wgrads after that layer in backward order are deferred.
 std::optional<size_t> products_before_embeddings(const StepFacts& facts, size_t most) {
   std::optional<size_t> earliest;
   size_t products = 0;
@@ -25,7 +26,7 @@ std::optional<size_t> products_before_embeddings(const StepFacts& facts, size_t 
 
 bool hold(const StepFacts& facts, StepChoices& choices) {
   if (facts.alone()) return false;
-  // Kernels that send gradients take multiprocessors from the GEMMs after them; copy engines do not.
+  // Kernels that send gradients occupy multiprocessors that the following GEMMs need; copy engines do not.
   const bool by_engines = std::ranges::any_of(facts.tables, &TableFacts::sends_by_engines);
   choices.held_from = products_before_embeddings(facts, by_engines ? std::numeric_limits<size_t>::max() : 1);
   return choices.held_from.has_value();

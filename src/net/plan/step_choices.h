@@ -1,4 +1,4 @@
-// The decisions that rules make about a step, and the list of rules. Each rule is one file, which gives its reason and
+// The decisions that rules make about a step, and the list of rules. Each rule has its own file, with its reason and
 // its measured gain.
 #pragma once
 
@@ -10,30 +10,34 @@
 
 namespace hctr {
 
-/// The default: everything runs on the compute stream, in the order of the calls. Each field is set by one rule.
+/// By default everything runs on the compute stream in call order. Exactly one rule sets each field.
 struct StepChoices {
   bool lookups_aside = false;  ///< look-ups run on the exchange stream, concurrently with the first layers
-  std::optional<ops::MultiprocessorShares> shares{};  ///< for the first layers and the concurrent look-up
-  std::vector<size_t> element_tables{};               ///< tables that run on a separate stream
-  bool tables_merged = false;                         ///< kernels of one kind of several tables are launched as one
+  /// split of the multiprocessors between the first layers and the concurrent look-up
+  std::optional<ops::MultiprocessorShares> shares{};
+  std::vector<size_t> element_tables{};  ///< tables that run on a separate stream
+  /// kernels of one kind of several tables are merged into one launch
+  bool tables_merged = false;
   bool layers_aside = false;  ///< layers with LayerFacts::concurrent_until run on a separate stream
-  bool copies_early = false;  ///< transposed copies of weights are written before the look-up, or concurrently with it
-  bool wgrads_aside = false;  ///< WeightGradientRun::apart has a separate stream
-  /// [layer] its gradients and those of later layers are read here: none may be deferred
+  bool copies_early = false;  ///< transposed copies of weights are written before the look-up or concurrently with it
+  bool wgrads_aside = false;  ///< wgrads with WeightGradientRun::apart run on a separate stream
+  /// [layer] whether a penalty or an all-reduce reads this layer's wgrads during the backward pass. Wgrads of this
+  /// layer and later layers must then be complete
   std::vector<bool> reads_wgrads{};
-  std::optional<size_t> held_from{};  ///< wgrads from this layer on wait for the gradients of embeddings
-  /// the embedding dgrad reduction of the first reader starts after this layer's dgrad
+  /// wgrads wait for the gradients of embeddings, from this layer on in backward order
+  std::optional<size_t> held_from{};
+  /// the embedding dgrad reduction of the first reader starts after the dgrad of this layer
   size_t reduction_behind = 0;
-  /// deferred wgrad GEMMs run before bias gradients, which get the weights stream
+  /// deferred wgrad GEMMs run before bias gradients, which run on the weights stream
   bool products_first = false;
   /// the overflow check reads the operands of the last wgrads instead of the wgrads
   bool skip_known_early = false;
   bool prefetch_at_embeddings = false;  ///< the next batch is looked up once embedding gradients are complete
   bool keys_ahead = false;              ///< keys are exchanged one batch ahead, on a separate stream
-  bool outside = false;                 ///< exchanges are not part of the recording
+  bool outside = false;                 ///< exchanges run outside of the recording
 };
 
-/// `decide` sets its fields of the choices, which no earlier rule has set. Returns whether the rule applies.
+/// A rule. `decide` sets the rule's own fields of the choices and returns whether the rule applies.
 struct StepRule {
   const char* name;
   const char* reason;
@@ -41,7 +45,7 @@ struct StepRule {
   bool (*decide)(const StepFacts&, StepChoices&);
 };
 
-// In the order in which they decide.
+// The rules, in the order in which they decide.
 extern const StepRule kExchangesOutside, kMergedTables, kElementTables, kConcurrentLookup, kLookupShares,
     kConcurrentLayers, kEarlyWeightCopies, kDeferredWgrads, kWgradsBehindEmbeddings, kReductionBehindDgrad,
     kProductsFirst, kSkipKnownEarly, kPrefetchAtEmbeddings, kKeysAhead;

@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-/// The first node that reads an output of this one, if this node runs best concurrently with the nodes between them.
+/// The first node that reads an output of node `n`, if `n` runs best concurrently with the nodes between the two.
 std::optional<size_t> concurrent_until(const Graph& graph, size_t n) {
   const Node& node = graph.nodes[n];
   if (!graph.edges[node.out[0]].needs_gradient || !node.spec.traits.runs_aside) return std::nullopt;
@@ -15,7 +15,8 @@ std::optional<size_t> concurrent_until(const Graph& graph, size_t n) {
   return first > n + 1 && first < graph.nodes.size() ? std::optional(first) : std::nullopt;
 }
 
-/// False for a layer of several GEMMs: work that waits for its dgrad would wait for all of them.
+/// Whether the layer's dgrad is one GEMM that fills the GPU. False for several GEMMs: work queued after the dgrad would
+/// wait for all of them.
 bool one_dgrad_fills(const Node& node, const LayerIo& io, const std::optional<GpuTraits>& gpu) {
   if (node.spec.weights.empty() || node.spec.weights.size() > 2 || io.d_in.size() != 1 || !io.d_in[0]) return false;
   return ops::keeps_gpu_busy(gpu, io.d_in[0]->rows(), io.d_in[0]->row_elements());
@@ -84,7 +85,7 @@ std::vector<LayerFacts> layer_facts(const Graph& graph, std::span<const LayerIo>
   for (size_t e = 0; e < graph.embeddings.size(); ++e) {
     const auto reads = [&](const Node& node) { return std::ranges::count(node.in, graph.embeddings[e]) > 0; };
     const auto first = std::ranges::find_if(graph.nodes, reads);
-    // If no layer reads an embedding, its gradient is zeroed with the first loss, which always runs backward.
+    // If no layer reads an embedding, the first loss, which always runs backward, zeroes the embedding's gradient.
     all[first == graph.nodes.end() ? graph.losses[0] : static_cast<size_t>(first - graph.nodes.begin())]
         .first_reads.push_back(e);
   }

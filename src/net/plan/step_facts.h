@@ -1,5 +1,5 @@
-// The inputs of a step's plan: facts about the device, the ranks, and the layers and tables of a model. Plain data, so
-// that a plan can be made for a GPU that this machine does not have.
+// The inputs of a step plan: facts about the device, the ranks, and the model's layers and tables. All are plain data,
+// so that a plan can also be made for a GPU that is not in this machine.
 #pragma once
 
 #include <cstddef>
@@ -17,61 +17,61 @@
 
 namespace hctr {
 
-/// A node of the graph.
+/// Facts about a node of the graph.
 struct LayerFacts {
   std::string name;
   bool loss = false;
-  bool trained = false;          ///< the layer, or one before it, has trained weights
-  bool own_memory = true;        ///< its outputs share no memory with its inputs
-  bool run_by_loss = false;      ///< a loss does all of its work
+  bool trained = false;          ///< the layer, or a preceding layer, has trained weights
+  bool own_memory = true;        ///< the layer's outputs share no memory with its inputs
+  bool run_by_loss = false;      ///< a loss does all work of this layer
   bool fused_relu = false;       ///< ends with a ReLU whose backward pass the reader computes
-  bool dgrad_fills_gpu = false;  ///< one GEMM, whose dgrad ops::keeps_gpu_busy()
+  bool dgrad_fills_gpu = false;  ///< the dgrad is one GEMM that fills the GPU (ops::keeps_gpu_busy)
   bool weight_copies = false;    ///< reads transposed copies of weights (ops::gains_by_transposed_weights)
   bool weights = false, weight_gradients = false;
   bool weights_in_backward = false;  ///< backward() writes all wgrads
-  bool matrix_gradient = false;      ///< one of its wgrads is a matrix
-  bool transient = false;            ///< uses memory that other layers use
-  bool sums_over_ranks = false;      ///< an all-reduce of gradients starts once its gradients are complete
-  ops::WeightGradientRun wgrad = ops::WeightGradientRun::in_order;  ///< when backward_weights() runs
-  bool finite_products = true;     ///< wgrads are finite if their operands, in f16, are
-  size_t grouped_in_backward = 0;  ///< GEMMs of backward() that are deferred to the end of the backward pass
-  /// if it runs best concurrently with the layers up to this one, its reader
+  bool matrix_gradient = false;      ///< at least one of the wgrads is a matrix
+  bool transient = false;            ///< uses memory that other layers also use
+  bool sums_over_ranks = false;      ///< an all-reduce starts once the wgrads of this layer are complete
+  ops::WeightGradientRun wgrad = ops::WeightGradientRun::in_order;  ///< how backward_weights() is scheduled
+  bool finite_products = true;     ///< wgrads are finite if their f16 operands are finite
+  size_t grouped_in_backward = 0;  ///< number of GEMMs in backward() that are deferred to the end of the backward pass
+  /// the layer's reader, if the layer runs best concurrently with the layers before that reader
   std::optional<size_t> concurrent_until{};
-  std::vector<size_t> first_reads{};  ///< tables that no earlier layer reads
+  std::vector<size_t> first_reads{};  ///< tables whose first reader is this layer
 };
 
 struct TableFacts {
   std::string name;
-  bool by_element = false;  ///< vector size is not a multiple of four: other kernels pool and update them
-  bool on_disk = false;     ///< rows may be on disk: the host takes part in look-ups
-  // On several ranks, as in engine/exchange/rank_embedding.h:
+  bool by_element = false;  ///< vector size is not a multiple of four: separate kernels pool and update such vectors
+  bool on_disk = false;     ///< rows may be on disk, so the host takes part in look-ups
+  // For several ranks; see engine/exchange/rank_embedding.h:
   bool replicated_rows = false, exchanges_by_kernels = false, sends_by_engines = false;
 };
 
 struct StepFacts {
-  std::optional<GpuTraits> gpu{};  ///< none: a CPU
+  std::optional<GpuTraits> gpu{};  ///< none on a CPU
   int ranks = 1;
-  bool recorded_whole = true;   ///< false: the sizes of exchanges between hosts depend on the batch
+  bool recorded_whole = true;   ///< false if the sizes of exchanges between hosts depend on the batch
   bool tensor_cores = false;    ///< GEMMs use 16-bit types or TF32
-  bool may_skip = false;        ///< a step is skipped when one of its gradients is infinite or NaN
-  bool penalty = false;         ///< a regularizer reads wgrads and adds to them
+  bool may_skip = false;        ///< a step with an inf or NaN gradient is skipped
+  bool penalty = false;         ///< a regularizer reads and changes wgrads
   bool copies_dense = false;    ///< dense values are converted to the dtype of activations
-  bool bag_lengths = false;     ///< layers read the number of keys in a bag
-  bool several_losses = false;  ///< the loss is a sum of several
+  bool bag_lengths = false;     ///< layers read the number of keys of each bag
+  bool several_losses = false;  ///< the loss is a sum of several losses
   bool fp8 = false;
   std::optional<ops::MultiprocessorShares> lookup_shares{};  ///< from ops::shares_beside_lookup()
   std::vector<LayerFacts> layers{};                          ///< in running order
   std::vector<TableFacts> tables{};
 
   bool alone() const { return ranks == 1; }
-  /// The first layer that reads an embedding; the number of layers if none does.
+  /// The first layer that reads an embedding; the number of layers if no layer does.
   size_t first_reader() const;
-  /// Whether a layer with weights, and no loss, runs before the first reader of an embedding.
+  /// Whether a layer with weights, other than a loss, runs before the first reader of an embedding.
   bool computes_before_embeddings() const;
   bool any_weight_copies() const;
 };
 
-/// The facts of a graph's nodes, bound to tensors in training. Uses only the descriptions of the tensors, not their
+/// The facts of a graph's nodes. `LayerIo`: tensors bound for training, of which only specs and addresses are used, not
 /// data.
 std::vector<LayerFacts> layer_facts(const Graph&, std::span<const LayerIo>, const std::optional<GpuTraits>&,
                                     const RuntimeOptions&);

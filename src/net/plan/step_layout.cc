@@ -88,11 +88,11 @@ std::vector<TableGroup> evaluation_groups(const StepFacts& facts) {
   std::vector<TableGroup> groups;
   std::vector<size_t> merged;
   for (size_t e = 0; e < facts.tables.size(); ++e) {
-    // In evaluations the host reads the results of kernels of a table on disk, so they start at once.
+    // A table with rows on disk is not merged with others: the host reads results of its kernels during evaluation.
     if (facts.alone() && !facts.tables[e].on_disk)
       merged.push_back(e);
     else
-      groups.push_back({{e}, false});  // in a fixed order, so that every rank runs collectives in the same order
+      groups.push_back({{e}, false});  // in table order: every rank runs collectives in the same order
   }
   if (!merged.empty()) groups.push_back({merged, true});
   return groups;

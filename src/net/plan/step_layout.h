@@ -1,4 +1,4 @@
-// Lists the calls of a step in the order in which they are queued, according to the choices.
+// Lists the calls of a step in queue order, according to the choices.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace hctr {
 class StepLayout {
  public:
   explicit StepLayout(StepPlan& plan) : plan_(plan), facts_(plan.facts), choices_(plan.choices) {}
-  /// All calls of the step.
+  /// Adds all calls of the step to the plan.
   void lay_out();
 
  private:
@@ -22,14 +22,15 @@ class StepLayout {
 
   // Adding calls.
   PlannedCall& add(Part, On = kCompute, size_t index = 0);
-  PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);  // outside of the recording, if exchanges are
+  // the call is outside of the recording if exchanges are
+  PlannedCall& add_exchange(Part, On = kExchange, size_t index = 0);
   size_t record(On, bool outside = false);
   void wait(On, size_t event, bool outside = false);
   /// Makes `to` wait for all work queued on `from`.
   void order(On from, On to, bool outside = false) { wait(to, record(from, outside), outside); }
   void end_piece();
   size_t group(std::vector<size_t> tables, bool merged);
-  /// A call for all tables; those in choices_.element_tables run on their own stream.
+  /// Adds a call for all tables. Tables in choices_.element_tables run on the elements stream.
   void add_tables(Part);
   bool is_apart(size_t table) const;
 
@@ -64,28 +65,28 @@ class StepLayout {
   StepPlan& plan_;
   const StepFacts& facts_;
   const StepChoices& choices_;
-  std::vector<std::optional<size_t>> summed_;  // [table] the event after its sum_replicated
+  std::vector<std::optional<size_t>> summed_;  // [table] the event recorded after the table's sum_replicated
   struct Recorded {
     bool outside;
     size_t piece;
   };
   std::vector<Recorded> recorded_;  // [event]
   size_t piece_ = 0;
-  std::vector<size_t> all_, main_;    // tables; main_: those without a stream of their own
+  std::vector<size_t> all_, main_;    // all tables; main_: tables that are not on the elements stream
   std::vector<size_t> vectors_sent_;  // [table] event
   size_t loss_known_ = 0;             // event
-  std::optional<size_t> skip_known_;  // event at which the skip decision is known; none: once all gradients are
-  // layers that wait for the layers stream; layers whose backward pass runs there
+  std::optional<size_t> skip_known_;  // event after the skip decision; none: the decision follows the last gradient
+  // forward_joins_: layers that wait for the layers stream; started_: layers whose backward pass runs on that stream
   std::set<size_t> forward_joins_, started_;
-  // wgrads that are not queued yet.
+  // Layers whose wgrads are not queued yet.
   struct Waiting {
     size_t node;
     bool grouped;
   };
   std::vector<Waiting> waiting_;
-  std::vector<size_t> apart_;  // on the weights stream, which already waits for their operands
+  std::vector<size_t> apart_;  // layers whose wgrads run on the weights stream, which already waits for the operands
   bool holds_ = false, uses_weights_stream_ = false;
-  size_t grouped_ = 0;  // GEMMs deferred to the end
+  size_t grouped_ = 0;  // number of GEMMs deferred to the end
 };
 
 }  // namespace hctr

@@ -30,7 +30,7 @@ void StepLayout::backward() {
   finish_wgrads();
 }
 
-/// Also queues the concurrent layers whose readers have all run backward by now.
+/// Also queues the backward passes of concurrent layers whose reader is `node`.
 void StepLayout::backward_layer(size_t node) {
   if (started_.contains(node)) {
     order(On::layers, kCompute);
@@ -48,7 +48,7 @@ void StepLayout::backward_layer(size_t node) {
   }
 }
 
-/// For the tables that this layer is the first to read: sends the gradients to the owner ranks.
+/// For tables whose first reader is `node`: sends the gradients to the owner ranks.
 void StepLayout::reduce_embeddings(size_t node) {
   if (node >= facts_.layers.size()) return;
   const std::vector<size_t>& complete = facts_.layers[node].first_reads;
@@ -107,7 +107,7 @@ void StepLayout::start_grouped() {
   grouped_ = 0;
 }
 
-/// Called once the next backward pass is queued, so that the GPU starts that one first.
+/// Called after the next layer's backward pass is queued, so that the GPU starts the backward pass first.
 void StepLayout::flush_apart() {
   for (const size_t node : apart_) add(Part::weight_gradients, On::weights, node);
   uses_weights_stream_ = uses_weights_stream_ || !apart_.empty();
@@ -155,11 +155,11 @@ void StepLayout::update_tables() {
   if (!facts_.may_skip) {
     add_tables(Part::receive_gradients);
     update_rows(false, kCompute);
-    wait_all_reduces();  // only here: the all-reduce of the first layers' gradients overlaps the table updates
+    wait_all_reduces();  // must come here: the all-reduce of the first layers' gradients overlaps the table updates
     return end_piece();
   }
   wait_all_reduces();
-  // The check of sent gradients; received ones are not checked.
+  // Waits for the overflow check of sent gradients. Received gradients are not checked.
   if (!facts_.alone() && !choices_.element_tables.empty()) order(kElements, kCompute);
   order(kExchange, kCompute, choices_.outside);
   end_piece();
@@ -168,7 +168,7 @@ void StepLayout::update_tables() {
   update_rows(true, kCompute);
 }
 
-/// `decided_on`: the stream on which the skip decision is made, if the step may be skipped.
+/// `decided_on`: the stream of the skip decision, if the step may be skipped.
 void StepLayout::update_rows(bool may_skip, On decided_on) {
   const bool elements = !choices_.element_tables.empty();
   if (!facts_.alone()) {

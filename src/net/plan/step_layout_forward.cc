@@ -32,7 +32,7 @@ void StepLayout::begin_on_ranks() {
   order(kCompute, kExchange, choices_.outside);
   if (!choices_.element_tables.empty()) order(kCompute, kElements, choices_.outside);
   send_vectors();
-  add_tables(Part::expect_gradients);  // posts the receives early, so that no rank waits for them later
+  add_tables(Part::expect_gradients);  // posts receives early, so that no rank waits for them later
   end_piece();
 }
 
@@ -46,7 +46,7 @@ void StepLayout::send_vectors() {
     if (!facts_.tables[e].replicated_rows)
       vectors_sent_[e] = record(is_apart(e) ? kElements : kExchange, choices_.outside);
   }
-  for (const size_t e : all_) {  // last, since no other rank waits for it
+  for (const size_t e : all_) {  // replicated rows come last: other ranks do not wait for them
     if (!facts_.tables[e].replicated_rows) continue;
     add_exchange(Part::fill_vectors, kExchange, e);
     vectors_sent_[e] = record(kExchange, choices_.outside);
@@ -64,7 +64,8 @@ void StepLayout::forward() {
   }
 }
 
-/// Writes the copies that early_weight_copies() has not written, and makes the first layer wait for the others.
+/// Queues the weight copies that early_weight_copies() has not queued. Layers that read copies from the layers stream
+/// wait for that stream.
 void StepLayout::weight_copies() {
   if (!choices_.copies_early) {
     add(Part::copy_weights).end = facts_.layers.size();
@@ -78,7 +79,7 @@ void StepLayout::weight_copies() {
   }
 }
 
-/// From here on, the vectors that this layer is the first to read are complete.
+/// Makes the vectors whose first reader is `node` complete on the compute stream.
 void StepLayout::before_forward(size_t node) {
   const std::vector<size_t>& needed = facts_.layers[node].first_reads;
   if (needed.empty()) return;
@@ -88,7 +89,7 @@ void StepLayout::before_forward(size_t node) {
     return;
   }
   for (const size_t e : needed)
-    // empty for replicated slots, and small
+    // queues a short call, which zeroes the vectors that are not received
     if (!facts_.tables[e].replicated_rows) add(Part::fill_vectors, kCompute, e);
   for (const size_t e : needed) {
     wait(kCompute, vectors_sent_[e]);
@@ -113,7 +114,7 @@ void StepLayout::end_forward() {
   if (facts_.penalty) add(Part::penalty);
   wait(kExchange, record(kCompute), choices_.outside);
   if (!facts_.alone()) add_exchange(Part::all_reduce_loss);
-  add_exchange(Part::report_loss);  // before the table updates, which run on this stream or after it
+  add_exchange(Part::report_loss);  // queued before the table updates, which run on this stream or later
   loss_known_ = record(kExchange, choices_.outside);
 }
 

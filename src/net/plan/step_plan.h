@@ -1,5 +1,5 @@
-// The plan of a training step: the queued calls, their order, their streams, and the events that they wait for.
-// plan_step() makes it when a model is bound; it does not change. Replica::train_step() queues its calls in order.
+// The plan of a training step: the queued calls in order, with their streams and the events that they wait for.
+// plan_step() makes the plan once, when a model is bound. Replica::train_step() queues the calls in order.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,27 @@
 
 namespace hctr {
 
-/// Streams of a step. On the CPU all are the caller's. The all-reduces of GradientExchange have a separate one.
+/// The streams of a step. On the CPU, all are the caller's stream. All-reduces of GradientExchange have their own
+/// stream.
 enum class StepStream {
   compute,
-  exchange,  ///< of tables: exchanges between ranks, gradient sums, row updates
-  elements,  ///< the same, for StepChoices::element_tables
+  exchange,  ///< for tables: exchanges between ranks, gradient sums, row updates
+  elements,  ///< like `exchange`, for StepChoices::element_tables
   weights,   ///< wgrads
-  layers,    ///< layers that run concurrently with others
-  signal     ///< only the prefetch point
+  layers,    ///< for layers that run concurrently with others
+  signal     ///< for the prefetch point only
 };
 inline constexpr size_t kStepStreams = 6;
 const char* name_of(StepStream);
 
-/// The work of a call. `index` of a call is a layer, a table, a group of tables or an event.
+/// The work of a call. The `index` of a call is a layer, a table, a group of tables or an event.
 enum class StepPart {
   record_event,
   wait_event,
-  end_piece,  ///< ends a recorded piece: later calls are queued after the calls outside of it so far
+  end_piece,  ///< ends a recorded piece: later calls are queued after all preceding calls outside of the recording
   begin_scale,
-  copy_weights,  ///< transposed copies, for the layers [index, end)
-  // Calls of tables, by group:
+  copy_weights,  ///< writes transposed copies for the layers [index, end)
+  // Calls of tables, where `index` is a group:
   look_up,
   send_vectors,
   expect_gradients,
@@ -40,7 +41,7 @@ enum class StepPart {
   fill_vectors,
   combine_vectors,
   sum_contributions,
-  sum_replicated,  ///< on the stream of all-reduces; records the event `end` there
+  sum_replicated,  ///< runs on the stream of all-reduces, and records the event `end` on that stream
   send_gradients,
   // By layer:
   forward,
@@ -56,11 +57,11 @@ enum class StepPart {
   all_reduce_loss,
   report_loss,     ///< StepCallbacks::loss_known
   prefetch_point,  ///< StepCallbacks::prefetch_point
-  grouped_all,     ///< launches deferred to the end of the backward pass: bias gradients and GEMMs
+  grouped_all,     ///< runs all launches deferred to the end of the backward pass: bias gradients and GEMMs
   grouped_sums,
   grouped_products,
   wait_all_reduces,
-  search_operands,  ///< checks grouped operands for inf/NaN; then the skip decision is known
+  search_operands,  ///< checks the operands of deferred GEMMs for inf/NaN, and so decides whether the step is skipped
   search_gradients,
   update_fp8_scales,
   update_weights
@@ -72,12 +73,12 @@ struct PlannedCall {
   StepPart part;
   StepStream stream = StepStream::compute;
   size_t index = 0, end = 0;
-  bool outside = false;     ///< outside of the recording
-  bool grouped = false;     ///< weight_gradients: its GEMM is deferred to grouped_products
-  int multiprocessors = 0;  ///< maximum number of multiprocessors; 0: all
+  bool outside = false;     ///< whether the call is outside of the recording
+  bool grouped = false;     ///< for StepPart::weight_gradients: whether the GEMM is deferred to grouped_products
+  int multiprocessors = 0;  ///< maximum number of multiprocessors for the call; 0: all
 };
 
-/// Tables that a call is for. `merged`: their kernels of one kind are launched as one.
+/// The tables of a call. `merged`: their kernels of one kind are merged into one launch.
 struct TableGroup {
   std::vector<size_t> tables;
   bool merged = false;
@@ -89,13 +90,14 @@ struct StepPlan {
   std::vector<const StepRule*> rules;  ///< that apply
   std::vector<PlannedCall> calls;
   std::vector<TableGroup> groups;
-  std::vector<bool> event_crosses;  ///< [event] between the recording and calls outside of it, or between two pieces
+  /// [event] whether the event connects two recorded pieces, or the recording and a call outside of it
+  std::vector<bool> event_crosses;
   bool has_prefetch_point = false;  ///< whether one of the calls is the prefetch point
 };
 
 StepPlan plan_step(const StepFacts&);
 
-/// The groups of calls in which all tables run on one stream: evaluations, and the preparation of a batch.
+/// The table groups for evaluations and for the preparation of a batch, where all tables run on one stream.
 std::vector<TableGroup> evaluation_groups(const StepFacts&);
 std::vector<TableGroup> preparation_groups(const StepFacts&);
 

@@ -159,11 +159,11 @@ class TableOfCalls {
 
   const StepPlan& plan_;
   std::vector<Row> rows_ = {{"stream", "call", "waits for, in addition to earlier calls on its stream"}};
-  std::vector<std::string> recorded_;  // [event] the call before it
+  std::vector<std::string> recorded_;  // [event] the name of the call before the event
   std::map<StepStream, std::string> waits_, last_;
 };
 
-/// Wraps the text in lines that begin with four spaces.
+/// Wraps the text into lines that begin with four spaces.
 std::string wrapped(std::string_view text) {
   constexpr size_t kWidth = 106;
   std::string lines;

@@ -1,4 +1,4 @@
-// The reference: one thread, which looks up and changes as kernels do.
+// CPU reference of the row cache: one thread runs the same lookups and changes as the kernels.
 #include "ops/cache/row_cache.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ uint64_t* entry_of(const CachePool& pool, int64_t key, int32_t space) {
   return nullptr;
 }
 
-/// The entry that a new key takes; null: there is none.
+/// Returns the entry for a new key, or null if every way is occupied.
 uint64_t* entry_for_new(const CachePool& pool, const CacheHash& hash, uint32_t era) {
   for (uint32_t set = hash.set, visited = 0; visited < pool.sets; set = next_set(pool, set), ++visited) {
     uint64_t* const ways = pool.entries + int64_t{set} * kCacheWays;
@@ -78,7 +78,8 @@ uint64_t* entry_for_new(const CachePool& pool, const CacheHash& hash, uint32_t e
   return nullptr;
 }
 
-/// Adds the row of a place, or the default, to the vector; or copies it, if the vector is not of a bag.
+/// Adds one row to the pooled vector `to`, or copies the row if the part has one vector per key. `place` selects a pool
+/// row, an answer of `fill`, or the default value.
 void add_row(const CachePool& pool, const CachePart& part, int32_t place, const CacheFill* fill, float* to) {
   const CacheHead* const head = place >= 0 ? &pool.heads[place] : nullptr;
   const int64_t first = place <= kPlaceFilled ? fill->found[kPlaceFilled - place].first : -1;
@@ -92,7 +93,7 @@ void add_row(const CachePool& pool, const CachePart& part, int32_t place, const 
   }
 }
 
-/// Writes the vector of a bag whose keys have these places.
+/// Writes the vector of one bag. places[i] is the row of the bag's key i.
 void write_bag(const CacheLookup& lookup, const CachePart& part, const CacheBag& bag, int64_t item,
                const int32_t* places, const CacheFill* fill) {
   const CachePool& pool = lookup.pools[part.pool];

@@ -1,4 +1,4 @@
-// Changes of a cache of rows: half a warp writes a row, finds the set of its key and sets the entry.
+// Kernels that change a row cache: half a warp writes a row, finds the set of its key and sets the entry.
 #include "core/device/copy_bytes.h"
 #include "ops/cache/row_cache_search.cuh"
 
@@ -10,7 +10,7 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// Takes a free row; 0: there is none, else its number + 1.
+/// Pops a row from the free stack. Returns the row's number + 1, or 0 if the stack is empty.
 __device__ uint32_t take_free_row(const CachePool& pool) {
   for (uint32_t left = volatile_load(&pool.counts->free_rows); left > 0;) {
     const uint32_t seen = atomicCAS(&pool.counts->free_rows, left, left - 1);
@@ -46,7 +46,7 @@ __global__ void cache_write_kernel(CachePool pool, CacheChange change) {
   }
 }
 
-/// Only one thread at a time holds the lock of a set.
+/// Acquires the spin lock of a set for the 16 lanes.
 __device__ void lock_set(const CachePool& pool, uint32_t set, const CacheLanes& lanes) {
   if (lanes.lane == 0) {
     while (atomicCAS(pool.locks + set, 0u, 1u) != 0u) __nanosleep(50);
@@ -67,7 +67,8 @@ __device__ void retire(const CachePool& pool, uint32_t row) {
   pool.retired[atomicAdd(&pool.counts->retired, 1u)] = row;
 }
 
-/// The way of a set that a new key takes: an unused one, or that used longest ago; -1: none of a pool that is whole.
+/// Returns the way of a set for a new key: an unused way, or the least recently used one. Returns -1 for a full set of
+/// a pool with `whole`.
 __device__ int way_for_new(const CachePool& pool, uint32_t set, uint64_t entry, uint8_t era, const CacheLanes& lanes) {
   if (const uint32_t unused = lanes.ballot(!holds_key(entry)); unused != 0) return __ffs(static_cast<int>(unused)) - 1;
   if (pool.whole) return -1;
@@ -78,7 +79,8 @@ __device__ int way_for_new(const CachePool& pool, uint32_t set, uint64_t entry, 
   return kCacheWays - 1 - static_cast<int>(best & 0xffu);
 }
 
-/// Sets an entry of a locked set. Called by all lanes; `entry`: that of this lane.
+/// Sets an entry of a locked set and retires the entry's old row. Call from all 16 lanes; `entry` is the lane's own
+/// entry.
 __device__ void set_way(const CachePool& pool, uint32_t set, int way, uint64_t entry, uint64_t value, bool is_new,
                         uint8_t era, const CacheLanes& lanes) {
   if (lanes.lane == way) {
@@ -103,7 +105,7 @@ __global__ void cache_set_kernel(CachePool pool, const CacheState* state, CacheC
     const int32_t space = change.spaces[n];
     const CacheHash hash(pool, key, space);
     const uint64_t value = cache_entry(hash.tag, taken - 1);
-    // In a pool that is whole the key may be in a later set, where nobody else changes its entry.
+    // In a pool with `whole`, the key may be in a later set. No other half-warp changes the entry of this key.
     bool done = false;
     if (pool.whole)
       if (const FoundEntry found = find_key(pool, lanes, key, space); found.way >= 0) {
@@ -156,7 +158,7 @@ __global__ void cache_end_update_kernel(CacheState* state) {
 __global__ void cache_next_epoch_kernel(CacheState* state) {
   full_fence();
   *static_cast<volatile unsigned long long*>(&state->epoch) = state->epoch + 1;
-  full_fence();  // whoever reads sessions after this kernel sees those of look-ups that may have the entries of before
+  full_fence();  // makes visible to later kernels: the session of every lookup that may read old entries
 }
 
 __global__ void cache_reclaim_kernel(CachePool pool) {

@@ -1,9 +1,9 @@
-// Look-ups in a cache of rows. Half a warp looks up a key: its 16 lanes read the 16 entries of a set, and then the row
-// together. It works on kAtOnce keys at a time, so that their entries, heads and rows are in flight together.
+// Row cache lookups. Half a warp looks up a key: its 16 lanes read the 16 entries of a set, then the row. A half-warp
+// processes kAtOnce keys at a time, so that loads of entries, heads and rows overlap.
 //
-// Rows and heads are read through L2 alone: a line in an L1 cache could be of a row that has retired and come back
-// while the kernel ran. A row is read at the address that its entry gives, so after the entry; writers order the
-// other way by a fence.
+// Rows and heads are read from L2 and bypass L1. An L1 line could still contain the old values of a row that was
+// retired and reused while the kernel ran. The address of a row depends on the entry, so the entry is loaded before the
+// row. Writers order their stores with a fence.
 #include "ops/cache/row_cache_search.cuh"
 
 namespace hctr::ops {
@@ -15,7 +15,7 @@ using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
 constexpr int kThreads = 256, kAtOnce = 4;
-constexpr int kElements = 4;  // of a lane in one pass over a row
+constexpr int kElements = 4;  // elements per lane and pass over a row
 constexpr int kPassElements = kCacheWays * kElements;
 
 __device__ float4 four_elements(CachedType type, const std::byte* from) {
@@ -23,7 +23,7 @@ __device__ float4 four_elements(CachedType type, const std::byte* from) {
           cached_element(type, from, 3, 1.0f)};
 }
 
-/// Elements [i, i + 4) of a row; those past its dim are padding.
+/// Loads elements [i, i + 4) of a row. Elements beyond `dim` are padding.
 template <bool kOnlyF32>
 __device__ float4 load_elements(const CachePool& pool, uint32_t row, int64_t i, float scale) {
   const std::byte* const at = pool.rows + int64_t{row} * pool.row_bytes + i * (kOnlyF32 ? 4 : bytes_of(pool.type));
@@ -39,7 +39,7 @@ __device__ float4 load_elements(const CachePool& pool, uint32_t row, int64_t i, 
     default: {
       const uint32_t word = __ldcg(reinterpret_cast<const uint32_t*>(at));
       const float4 codes = four_elements(pool.type, reinterpret_cast<const std::byte*>(&word));
-      // Not fused with a sum: the CPU rounds the product.
+      // Prevents an FMA with the following sum: the CPU rounds this product.
       return {__fmul_rn(codes.x, scale), __fmul_rn(codes.y, scale), __fmul_rn(codes.z, scale),
               __fmul_rn(codes.w, scale)};
     }
@@ -61,18 +61,19 @@ __device__ void add(float4& sum, float4 value) {
 __device__ float4 scaled(float4 value, float by) { return {value.x * by, value.y * by, value.z * by, value.w * by}; }
 __device__ float4 all_equal(float value) { return {value, value, value, value}; }
 
-/// What the thread's block has counted, and who lists misses.
+/// A thread's counts of misses and defaults.
 struct LookupCounts {
   uint32_t misses = 0, defaults = 0;
 };
 
-/// Where the row of a key is.
+/// Returns the row of a key, or kPlaceDefault or kPlaceMissing.
 __device__ int32_t place_of(const CacheLookup& lookup, const CachePool& pool, const FoundEntry& found) {
   if (found.way >= 0) return found.scale == found.scale ? static_cast<int32_t>(found.row) : kPlaceDefault;
   return pool.whole || !lookup.lists_misses ? kPlaceDefault : kPlaceMissing;
 }
 
-/// Marks the entry of a key as used, counts it, and lists it if it is missing. By one lane.
+/// Marks the entry of a key as used, updates `counts`, and lists the key if its place is kPlaceMissing. Call from one
+/// lane.
 __device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32_t p, int64_t item, int64_t at,
                          const FoundEntry& found, int32_t place, uint8_t era, LookupCounts& counts) {
   if (found.way >= 0) {
@@ -87,7 +88,7 @@ __device__ void note_key(const CacheLookup& lookup, const CachePool& pool, int32
                                                                                   p, static_cast<int32_t>(at)};
 }
 
-/// The keys [at, at + count) of a part, at most kAtOnce.
+/// Finds the entries of keys[0, count) of a part. count <= kAtOnce.
 __device__ void find_some(const CachePool& pool, const CachePart& part, const int64_t* keys, int count,
                           const CacheLanes& lanes, FoundEntry (&found)[kAtOnce]) {
   uint64_t entries[kAtOnce];
@@ -107,14 +108,14 @@ __device__ void find_some(const CachePool& pool, const CachePart& part, const in
   }
 }
 
-/// Elements [i, i + 4) of the row at a place.
+/// Returns elements [i, i + 4) of row `place`, or the default if `place` is negative.
 template <bool kOnlyF32 = false>
 __device__ float4 elements_at(const CachePool& pool, const CachePart& part, int32_t place, float scale, int64_t i) {
   return place >= 0 ? load_elements<kOnlyF32>(pool, static_cast<uint32_t>(place), i, scale)
                     : all_equal(part.default_value);
 }
 
-/// A vector for each key: up to kAtOnce vectors of one part.
+/// Writes `count` vectors of a part that has one vector per key. count <= kAtOnce.
 template <bool kOnlyF32>
 __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, int count, uint8_t era,
                            const CacheLanes& lanes, LookupCounts& counts) {
@@ -141,7 +142,8 @@ __device__ void write_rows(const CacheLookup& lookup, int32_t p, int64_t item, i
   }
 }
 
-/// A vector of a bag, elements in `kPasses` passes at once: more need the keys looked up again.
+/// Writes the vector of one bag. A sweep over the keys accumulates kPasses * kPassElements elements; a wider vector
+/// needs more sweeps, each with new key lookups.
 template <int kPasses, bool kOnlyF32>
 __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, uint8_t era, const CacheLanes& lanes,
                           LookupCounts& counts) {
@@ -188,13 +190,13 @@ __device__ void write_bag(const CacheLookup& lookup, int32_t p, int64_t item, ui
   }
 }
 
-/// Called by a block before it reads entries.
+/// Opens the session. Each block calls begin_session() before its first read of an entry.
 __device__ void begin_session(const CacheLookup& lookup) {
   if (threadIdx.x == 0) {
     CacheState& state = *lookup.state;
     CacheSession& session = state.sessions[lookup.session];
     atomicCAS(&session.epoch, 0ull, volatile_load(&state.epoch));
-    full_fence();  // an update that does not see the epoch has set its entries before they are read here
+    full_fence();  // an update that misses this epoch has set its entries before this block reads them
     const uint32_t generation = volatile_load(&state.generation);
     const uint32_t seen = atomicCAS(&session.generation, 0u, generation + 1);
     if (generation % 2 != 0 || (seen != 0 && seen != generation + 1)) session.mixed = 1;
@@ -202,14 +204,14 @@ __device__ void begin_session(const CacheLookup& lookup) {
   __syncthreads();
 }
 
-/// Called by a block after its last read. The last one writes the answer.
+/// Closes the session. Each block calls end_session() after its last read; the last block writes the answer.
 __device__ void end_session(const CacheLookup& lookup, LookupCounts counts) {
   __shared__ uint32_t misses, defaults;
   if (threadIdx.x == 0) misses = defaults = 0;
   __syncthreads();
   if (counts.misses) atomicAdd(&misses, counts.misses);
   if (counts.defaults) atomicAdd(&defaults, counts.defaults);
-  __threadfence();  // the vectors, and what is listed
+  __threadfence();  // publishes the vectors and the listed misses
   __syncthreads();
   if (threadIdx.x != 0) return;
   CacheState& state = *lookup.state;
@@ -256,7 +258,7 @@ __global__ void __launch_bounds__(kThreads) cache_lookup_kernel(const __grid_con
   end_session(lookup, counts);
 }
 
-/// Elements [i, i + 4) of an answer of the host.
+/// Returns elements [i, i + 4) of the row fill.found[number], or the default.
 __device__ float4 answered(const CacheFill& fill, const CachePart& part, int64_t number, int64_t i, int64_t dim) {
   const int64_t first = fill.found[number].first;
   if (first < 0) return all_equal(part.default_value);

@@ -1,4 +1,4 @@
-// What kernels and the CPU share of a cache: entries, the search for a set, and elements in each type of storage.
+// Row cache code shared by the kernels and the CPU: entries, set selection, and element conversion per storage type.
 #pragma once
 
 #include <bit>
@@ -13,12 +13,13 @@
 
 namespace hctr::ops {
 
-/// An entry of a removed key in a pool that is whole: searches go on past it.
+/// Tombstone: the entry of a removed key in a pool with `whole`. Searches continue past tombstones.
 inline constexpr uint64_t kCacheGone = 0xffffffffu;
-/// Places of keys that have no row in the cache: given the default, missing, and the answer of number p - kFilled.
+/// Values of `places` for keys without a cached row. kPlaceDefault: the key gets the default. kPlaceMissing: the key is
+/// a miss. kPlaceFilled - i: the key gets the answer fill.found[i].
 inline constexpr int32_t kPlaceDefault = -1, kPlaceMissing = -2, kPlaceFilled = -3;
 
-/// Where the entry of a key is looked for, and what its upper half is.
+/// The hash of a key: the first set to search, and the tag in the entry's upper 32 bits.
 struct CacheHash {
   uint32_t set, tag;
   HCTR_HD CacheHash(const CachePool& pool, int64_t key, int32_t space) {
@@ -41,7 +42,7 @@ HCTR_HD inline int bytes_of(CachedType type) {
   return type == CachedType::f32 ? 4 : type == CachedType::f16 || type == CachedType::bf16 ? 2 : 1;
 }
 
-/// The scale of a row whose largest magnitude this is. Scaled rows of zeros have the scale 1.
+/// Returns the scale of a row from its largest magnitude. Types without a scale, and rows of zeros, have scale 1.
 HCTR_HD inline float cache_scale(CachedType type, float largest) {
   const float most = type == CachedType::int8 ? 127.0f : type == CachedType::fp8 ? Fp8E4M3::kLargest : 0.0f;
   if (most == 0 || !(largest > 0) || largest > kLargest<float>) return 1;
@@ -65,7 +66,7 @@ HCTR_HD inline float cached_element(CachedType type, const std::byte* row, int64
   return 0;
 }
 
-/// Rounds to the nearest number of the type.
+/// Stores element i, rounded to the nearest value of the type.
 HCTR_HD inline void store_cached(CachedType type, std::byte* row, int64_t i, float value, float scale) {
   switch (type) {
     case CachedType::f32:
@@ -91,7 +92,7 @@ HCTR_HD inline void store_cached(CachedType type, std::byte* row, int64_t i, flo
   }
 }
 
-/// The part that a vector belongs to.
+/// Returns the part that contains vector `item`.
 HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
   int32_t low = 0, high = lookup.part_count - 1;
   while (low < high) {
@@ -104,7 +105,7 @@ HCTR_HD inline int32_t part_of_item(const CacheLookup& lookup, int64_t item) {
   return low;
 }
 
-/// The keys of vector `item`: their places among those of all parts.
+/// The keys of vector `item`, as a range [begin, end) of indices among the keys of all parts.
 struct CacheBag {
   int64_t begin, end;
   HCTR_HD CacheBag(const CachePart& part, int64_t item) {
@@ -120,7 +121,7 @@ HCTR_HD inline float weight_of_bag(Combiner combiner, int64_t keys) {
   return 1.0f / (combiner == Combiner::mean ? static_cast<float>(keys) : sqrtf(static_cast<float>(keys)));
 }
 
-/// How many eras ago an entry was used; eras wrap around.
+/// Returns the number of eras since the entry's last lookup, modulo 256.
 HCTR_HD inline uint32_t age_of(uint32_t era, uint8_t used) { return (era - used) & 0xffu; }
 
 }  // namespace hctr::ops

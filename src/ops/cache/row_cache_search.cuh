@@ -1,4 +1,4 @@
-// How kernels find a key in a pool of cached rows: half a warp reads the 16 entries of a set in one access.
+// Device functions that find a key in a pool of cached rows: half a warp reads the 16 entries of a set in one access.
 #pragma once
 
 #include "core/device/launch.cuh"
@@ -13,7 +13,7 @@ __device__ T volatile_load(const T* at) {
   return *static_cast<const volatile T*>(at);
 }
 
-/// The lanes that share a key.
+/// The 16 lanes that process one key together.
 struct CacheLanes {
   unsigned mask;
   int lane;
@@ -43,14 +43,15 @@ __device__ inline CacheHead load_head(const CachePool& pool, uint32_t row) {
   return head;
 }
 
-/// Where a key was found. `way` < 0: nowhere.
+/// The entry of a key. way < 0: the key was not found.
 struct FoundEntry {
   uint32_t set = 0, row = 0;
   int way = -1;
   float scale = 1;
 };
 
-/// Compares the heads of the entries of a set that have the tag. `entry`: that of this lane.
+/// Finds the key in one set: compares the row heads of all entries with a matching tag. `entry` is the lane's own
+/// entry.
 __device__ inline FoundEntry match_in_set(const CachePool& pool, const CacheLanes& lanes, uint64_t entry, uint32_t set,
                                           uint32_t tag, int64_t key, int32_t space) {
   FoundEntry found{.set = set};
@@ -67,7 +68,7 @@ __device__ inline FoundEntry match_in_set(const CachePool& pool, const CacheLane
   return found;
 }
 
-/// Looks in the sets after the first, which is full of other keys.
+/// Searches the following sets. Stops at the first set that has an empty entry.
 __device__ inline FoundEntry find_further(const CachePool& pool, const CacheLanes& lanes, const CacheHash& hash,
                                           uint64_t entry, int64_t key, int32_t space) {
   for (uint32_t set = hash.set, visited = 1; visited < pool.sets && lanes.ballot(entry == 0) == 0; ++visited) {

@@ -1,4 +1,4 @@
-// Activations are element-wise maps with the functors that the CPU uses too.
+// Activation kernels: element-wise maps with the functors of ops/common/activation_rules.h, which the CPU uses too.
 #include "ops/common/activation.h"
 
 #include "ops/common/activation_rules.h"

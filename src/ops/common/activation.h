@@ -5,7 +5,7 @@
 
 namespace hctr::ops {
 
-/// Which function, with its parameter where it has one.
+/// An activation function and its parameter `alpha`:
 ///   relu        max(x, 0); no gradient at 0
 ///   elu         x < 0 ? alpha * (exp(x) - 1) : x          Clevert et al., ICLR 2016
 ///   leaky_relu  x < 0 ? alpha * x : x                     Maas et al., ICML 2013
@@ -19,7 +19,7 @@ struct Activation {
   float alpha = 0;
 };
 
-/// y = f(x), element by element. Shapes: x and y alike. Dtypes: f32 f16 bf16. y may be x.
+/// y = f(x), element by element. Shapes: x and y equal. Dtypes: f32 f16 bf16. y may be x.
 HCTR_OP(void activate(Context&, Activation, Tensor x, Tensor y))
 /// dx = f'(x) * dy. Overwrites dx; dx may be dy.
 HCTR_OP(void activate_backward(Context&, Activation, Tensor x, Tensor dy, Tensor dx))

@@ -13,7 +13,7 @@ struct Relu {
   template <class A>
   HCTR_HD A forward(A x) const {
     return x < 0 ? A(0) : x;
-  }  // keeps NaN
+  }  // a NaN input stays NaN
   template <class A>
   HCTR_HD A backward(A x, A dy) const {
     return x > 0 ? dy : A(0);
@@ -56,7 +56,7 @@ struct Sigmoid {
   }
   template <class A>
   HCTR_HD A backward(A x, A dy) const {
-    const A e = std::exp(x < 0 ? x : -x);  // y (1 - y), without the cancellation of 1 - y
+    const A e = std::exp(x < 0 ? x : -x);  // y (1 - y) in a form without the cancellation of 1 - y
     return e / ((1 + e) * (1 + e)) * dy;
   }
 };
@@ -69,7 +69,7 @@ struct Tanh {
   }
   template <class A>
   HCTR_HD A backward(A x, A dy) const {
-    const A e = std::exp(2 * (x < 0 ? x : -x));  // 1 - y^2, without its cancellation
+    const A e = std::exp(2 * (x < 0 ? x : -x));  // 1 - y^2 in a form without cancellation
     return 4 * e / ((1 + e) * (1 + e)) * dy;
   }
 };
@@ -103,7 +103,7 @@ struct Silu {
   }
 };
 
-/// A rule as functors of its values, for loops over elements.
+/// Wraps Rule::forward as a functor for element-wise loops.
 template <class Rule>
 struct ForwardOf {
   Rule rule;
@@ -121,7 +121,7 @@ struct BackwardOf {
   }
 };
 
-/// Calls body.operator()<Rule>().
+/// Calls body.operator()<Rule>() with the rule of `kind`.
 template <class Body>
 void dispatch_activation(Activation::Kind kind, Body&& body) {
   switch (kind) {

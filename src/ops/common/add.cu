@@ -1,4 +1,5 @@
-// The addresses of the addends are kernel arguments; each thread sums its elements over them in order.
+// Addition kernels. The addresses of the addends are kernel arguments; each thread adds its elements in the order of
+// the addends.
 #include "ops/common/add.h"
 
 #include "ops/common/element_loops.cuh"

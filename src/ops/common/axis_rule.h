@@ -1,4 +1,4 @@
-// Maps an element of a tensor to the element of its sum along an axis, for both devices.
+// Maps each element of a tensor to its element of the sum along an axis, for both devices.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Column c of a row of the tensor is summed into column c / divide % modulo of the same row of the sum, or of row 0
-/// when the sum is over rows.
+/// Column c of the input is summed into column c / divide % modulo of the output, in the same row, or in row 0 if
+/// over_rows.
 struct AxisRule {
   int64_t divide = 1, modulo = 1;
   bool over_rows = false;

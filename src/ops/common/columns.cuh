@@ -1,5 +1,5 @@
-// The kernels of ops/common/columns.h. Sums take two steps, over each part of the rows and then over the parts in
-// order, so that a few columns of many rows occupy the whole GPU.
+// The kernels of ops/common/columns.h. A sum over rows takes two kernels: the first kernel sums each part of the rows,
+// the second kernel adds the parts in order. With many parts, even a tensor with few columns occupies the whole GPU.
 #pragma once
 
 #include "ops/common/columns.h"
@@ -8,8 +8,8 @@
 
 namespace hctr::ops::cuda {
 
-/// A block of 256 threads sums kColumns adjacent columns of one part of the rows: each thread every kLanes-th row
-/// of one column, then a tree over the lanes. With a state, only rows that hold samples count.
+/// A block of 256 threads sums kColumns adjacent columns over one part of the rows. Each thread sums every kLanes-th
+/// row of one column; a tree sums the lanes. If `state` is given, rows without a sample are excluded.
 template <int kColumns, class F>
 __global__ void column_parts_kernel(const StepState* state, int64_t rows, int64_t columns, F f, float* parts) {
   constexpr int kLanes = 256 / kColumns;
@@ -55,7 +55,7 @@ __global__ void column_totals_kernel(const float* parts, int64_t columns, Out* f
   }
 }
 
-/// first[j], second[j] = the sums of f(b, j) over the rows; T is what f reads.
+/// Writes the sums of f(b, j) over the rows b to first[j] and second[j]. T is the element type that f reads.
 template <class T, class F>
 void sum_columns(Context& ctx, const char* name, const StepState* state, int64_t rows, int64_t columns, const F& f,
                  Tensor scratch, float* first, float* second) {
@@ -86,7 +86,8 @@ __global__ void map_columns_kernel(F f, Inputs<T, N> x, View<T, 2> y) {
   }
 }
 
-/// y(b, j) = f(b, j, x_0(b, j), ...). If f has prepare(), each thread calls it once; it may read device memory.
+/// y(b, j) = f(b, j, x_0(b, j), ...). If f has prepare(), each thread calls prepare() once; prepare() may read device
+/// memory.
 template <class F, class T, int N>
 void map_columns(Context& ctx, const char* name, const F& f, const Inputs<T, N>& x, View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);

@@ -7,23 +7,24 @@
 
 namespace hctr::ops {
 
-/// Two values that are summed in one pass.
+/// Two values that one pass sums together.
 template <class A>
 struct Pair {
   A first, second;
 };
 
-/// CUDA sums this many parts of the rows first.
+/// Number of parts of the rows that the CUDA kernels sum separately.
 inline constexpr int64_t kRowParts = 32;
-/// Scratch memory for the sums of the parts of `columns` columns.
+/// Scratch memory for the partial sums of `columns` columns.
 inline TensorSpec column_sums_scratch(int64_t columns) { return TensorSpec(DType::f32, {kRowParts, 2 * columns}); }
 
 namespace cpu {
 
-/// first[j], second[j] = the sums of f(b, j) over b in [0, rows).
+/// Writes the sums of f(b, j) over b in [0, rows) to first[j] and second[j].
 template <class A, class F>
 void sum_columns(Context& ctx, int64_t rows, int64_t columns, const F& f, A* first, A* second) {
-  constexpr int64_t kColumns = 32, kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
+  // sums 128 rows, then adds that sum to the total: less rounding error, fixed order
+  constexpr int64_t kColumns = 32, kRows = 128;
   ctx.threads().parallel_for(columns, kColumns, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) first[j] = second[j] = 0;
     for (int64_t from = 0; from < rows; from += kRows) {

@@ -1,5 +1,5 @@
-// A copy between dense tensors of one dtype is a memory copy. Long rows of one dtype that begin between multiples of 16
-// bytes, as columns of a Concat do, are stored 16 bytes at a time all the same. Any other copy is an element-wise map.
+// Copy kernels. Dense tensors of one dtype are copied as bytes. Long rows of one dtype that do not start at a multiple
+// of 16 bytes, like the columns of a Concat, are stored 16 bytes at a time. Every other copy is an element-wise map.
 #include "ops/common/copy.h"
 
 #include "core/device/copy_bytes.h"
@@ -17,14 +17,15 @@ struct ByteRows {
   int64_t stride;
 };
 
-constexpr int64_t kLeastShiftedBytes = 128;  // shorter rows would be mostly ends
+constexpr int64_t kLeastShiftedBytes = 128;  // in a shorter row, most bytes would be in the partial packs at its ends
 
-/// A thread stores 16 bytes that begin at a multiple of 16: loaded as words, the first and last of which hold bytes of
-/// neighbours if x begins between words. Ends of rows are copied element by element, of type Element.
+/// A thread stores 16 aligned bytes of y. The thread loads aligned 4-byte words of x and shifts them; the first and
+/// last word may include bytes next to the pack. The partial packs at the ends of a row are copied one Element at a
+/// time.
 template <class Element>
 __global__ void copy_shifted_kernel(ByteRows x, int64_t rows, int64_t row_bytes, ByteRows y) {
   constexpr uintptr_t kPack = 16;
-  const int64_t per_row = (row_bytes + 15) / 16 + 1;  // one more if the row begins inside a pack
+  const int64_t per_row = (row_bytes + 15) / 16 + 1;  // one pack more if the row starts inside a pack
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const auto row = reinterpret_cast<uintptr_t>(y.data + at.row * y.stride), row_end = row + row_bytes;
@@ -52,7 +53,7 @@ bool takes_packs_of_bytes(const ByteRows& rows) {
   return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.stride % 16 == 0;
 }
 
-/// Copies long rows of which some begin between multiples of 16 bytes. False for others.
+/// Copies long rows if some are not aligned to 16 bytes, and returns true. Returns false if the kernel does not apply.
 bool copy_shifted(Context& ctx, const Tensor& x, const Tensor& y, const Extent& extent) {
   const auto bytes = static_cast<int64_t>(size_of(x.dtype()));
   const ByteRows from{x.bytes(), x.row_stride() * bytes}, to{y.bytes(), y.row_stride() * bytes};

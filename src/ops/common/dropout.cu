@@ -1,4 +1,5 @@
-// Four threads have the 32 elements of four draws: each makes one draw, and decides eight adjacent elements.
+// The dropout kernel. Four threads process 32 adjacent elements with four Philox draws: each thread makes one draw, and
+// applies the mask to eight adjacent elements.
 #include "ops/common/dropout.h"
 
 #include "ops/common/dropout_rule.h"
@@ -7,10 +8,10 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kDropoutLanes = 4, kDropoutEach = 8;  // threads that share their draws, and elements of each
-constexpr int kDropoutUnits = 2;                    // eights of a thread at a time
+constexpr int kDropoutLanes = 4, kDropoutEach = 8;  // threads that exchange draws, and elements per thread
+constexpr int kDropoutUnits = 2;                    // groups of eight elements that a thread loads together
 
-/// Four adjacent lanes exchange their draws, so that lane k has value k of each: draws.v[q] becomes that of lane q.
+/// Transposes the draws of four adjacent lanes: in lane k, draws.v[q] becomes value k of the draw of lane q.
 __device__ void transpose(Random4& draws, unsigned four, int k) {
   const auto swap = [&](uint32_t& low, uint32_t& high, int distance) {
     const bool upper = (k & distance) != 0;
@@ -23,7 +24,8 @@ __device__ void transpose(Random4& draws, unsigned four, int k) {
   swap(draws.v[1], draws.v[3], 2);
 }
 
-/// Eight adjacent elements, in packs of 16 bytes or one by one. Those past the end of a row stay as they are.
+/// Eight adjacent elements, loaded and stored as 16-byte packs or one by one. Elements past the end of a row are
+/// skipped.
 template <class T>
 struct Eight {
   static constexpr int kV = 16 / sizeof(T);
@@ -69,8 +71,8 @@ __device__ void drop(const DropoutRule& rule, const Random4& draws, Eight<T>& x)
   }
 }
 
-/// kPacks: rows begin at multiples of 16 bytes. A thread has several units of work at a time, whose loads are under way
-/// together, before the draws, which do not need them.
+/// kPacks: rows are aligned to 16 bytes. A thread starts the loads of kDropoutUnits units before the draws of these
+/// units, so that loads and draws overlap.
 template <bool kPacks, class T>
 __global__ void dropout_kernel(DropoutRule rule, const StepState* state, View<const T, 2> x, View<T, 2> y) {
   const StepState& s = *state;
@@ -79,7 +81,7 @@ __global__ void dropout_kernel(DropoutRule rule, const StepState* state, View<co
              units = static_cast<uint32_t>(rows) * per_row * kDropoutLanes, threads = gridDim.x * blockDim.x;
   const int lane = static_cast<int>(threadIdx.x) % 32, k = lane % kDropoutLanes;
   const unsigned four = 0xfu << (lane - k);
-  // Draws are numbered in the order of chunks, and these row by row: those of a tensor follow each other.
+  // Draws are numbered by row, then by chunk: the draws of a tensor are contiguous.
   const uint64_t first_draw = dropout_draw(s, rows, 0, columns, 0), step = static_cast<uint64_t>(s.step);
   for (uint32_t begin = blockIdx.x * blockDim.x + threadIdx.x; begin < units; begin += kDropoutUnits * threads) {
     Eight<T> elements[kDropoutUnits];
@@ -114,7 +116,7 @@ void cuda::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y
     const View<T, 2> to = y.matrix<T>();
     const bool packs = takes_packs<V>(from) && takes_packs<V>(to);
     const int64_t units = x.rows() * chunks_per_row(x.row_elements(), kDropoutLanes * kDropoutEach) * kDropoutLanes;
-    HCTR_EXPECT(units < int64_t{1} << 31, "dropout of ", x.elements(), " elements");  // more than 16 G
+    HCTR_EXPECT(units < int64_t{1} << 31, "dropout of ", x.elements(), " elements");  // more than 16 G elements
     launch(ctx, "dropout", grid_for(units / kDropoutUnits + 1, 256, hctr::cuda::blocks_of_device(16)),
            packs ? dropout_kernel<true, T> : dropout_kernel<false, T>, rule, ctx.state(), from, to);
   });

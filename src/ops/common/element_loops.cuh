@@ -1,5 +1,6 @@
-// Element-wise kernels. A thread processes V adjacent elements of a row at a time: 16 bytes where every row begins at a
-// multiple of 16 bytes, else one element. A dense tensor is treated as one long row, which needs no division.
+// Element-wise kernels. A thread processes V adjacent elements of a row per iteration: 16 bytes if every row is aligned
+// to 16 bytes, else one element. A dense tensor is treated as one long row, which avoids the division by the row
+// length.
 #pragma once
 
 #include "core/device/launch.cuh"
@@ -20,7 +21,7 @@ struct alignas(sizeof(T) * V) Pack {
   T at[V];
 };
 
-/// Whether packs of V elements can be read and written at every multiple of V in every row.
+/// Whether every row can be loaded and stored in aligned packs of V elements.
 template <int V, class T>
 bool takes_packs(View<T, 2> view) {
   constexpr int64_t kBytes = sizeof(T) * V;
@@ -28,14 +29,14 @@ bool takes_packs(View<T, 2> view) {
          (view.size(0) <= 1 || view.row_stride * static_cast<int64_t>(sizeof(T)) % kBytes == 0);
 }
 
-/// Up to V adjacent elements of a row.
+/// Position of up to V adjacent elements of a row.
 struct Chunk {
   int64_t row, column;
 };
 
 inline __host__ __device__ int64_t chunks_per_row(int64_t columns, int width) { return (columns + width - 1) / width; }
 
-/// Chunk number i of `width` elements, counted row by row.
+/// Position of chunk i of `width` elements, counted row by row.
 __device__ inline Chunk chunk_at(int64_t i, int64_t rows, int64_t per_row, int width) {
   if (rows == 1) return {0, i * width};
   if (((i | per_row) >> 32) == 0) {  // 32-bit division is several times faster than 64-bit
@@ -45,7 +46,7 @@ __device__ inline Chunk chunk_at(int64_t i, int64_t rows, int64_t per_row, int w
   return {i / per_row, i % per_row * width};
 }
 
-/// Reads V elements, or `left` when that is less. Other elements of `to` are unchanged.
+/// Reads min(V, left) elements. The remaining elements of `to` are unchanged.
 template <int V, class T>
 __device__ inline void read(const T* from, int64_t left, float (&to)[V]) {
   if (left >= V) {
@@ -73,8 +74,8 @@ __device__ inline void write(T* to, int64_t left, const float (&from)[V]) {
   }
 }
 
-/// V elements as they are, or `left` and then zeros when that is less. To have several loads under way at the same
-/// time, test once for all of them whether `left` is enough.
+/// load_pack() returns V elements. load_part_of_pack() returns min(V, left) elements, then zeros. To overlap several
+/// loads, test `left` >= V once for all loads.
 template <int V, class T>
 __device__ inline Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
@@ -92,7 +93,7 @@ struct Inputs {
   View<const T, 2> at[N];
 };
 
-/// y = f(x_0) or f(x_0, x_1). If f has prepare(), each thread calls it once; it may read device memory.
+/// y = f(x_0) or f(x_0, x_1). If f has prepare(), each thread calls prepare() once; prepare() may read device memory.
 template <int V, class F, class In, class Out, int N>
 __global__ void map_kernel(F f, Inputs<In, N> x, View<Out, 2> y) {
   start_early();

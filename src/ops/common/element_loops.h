@@ -1,4 +1,4 @@
-// How element-wise operators walk tensors: as one long row when all of them are dense, else row by row.
+// Element-wise CPU loops: tensors are treated as one long row if all are dense, else they are processed row by row.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Extent {
   int64_t rows = 0, columns = 0;
 };
 
-/// The extent of tensors with equal rows and equal elements per row, or equal elements when all are dense.
+/// The common extent of tensors with equal rows and equal elements per row. Dense tensors become one row.
 inline Extent extent_of(std::initializer_list<Tensor> tensors) {
   const bool dense = std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dense(); });
   const Tensor& first = *tensors.begin();
@@ -22,7 +22,7 @@ inline Extent extent_of(std::initializer_list<Tensor> tensors) {
   return {first.rows(), first.row_elements()};
 }
 
-/// The tensor as rows of that extent.
+/// A view of the tensor with this extent.
 template <class T>
 View<T, 2> rows_of(const Tensor& tensor, Extent extent) {
   return {tensor.data<T>(), {extent.rows, extent.columns}, extent.rows == 1 ? extent.columns : tensor.row_stride()};
@@ -30,7 +30,8 @@ View<T, 2> rows_of(const Tensor& tensor, Extent extent) {
 
 namespace cpu {
 
-/// Calls body(row, begin, end) in parallel for pieces that cover the extent. The pieces depend on the extent alone.
+/// Calls body(row, begin, end) in parallel for pieces that cover the extent. Piece boundaries depend on the extent
+/// only.
 template <class Body>
 void for_pieces(Context& ctx, Extent extent, const Body& body, int64_t most_columns = 1 << 14) {
   if (extent.rows == 0 || extent.columns == 0) return;
@@ -44,7 +45,7 @@ void for_pieces(Context& ctx, Extent extent, const Body& body, int64_t most_colu
   });
 }
 
-/// y = f(x...), element by element, in the accumulator type. y may be one of the x.
+/// y = f(x...), element by element, in the accumulator type. y may alias an x.
 template <class F, class Out, class... In>
 void map(Context& ctx, const F& f, View<Out, 2> y, View<const In, 2>... x) {
   for_pieces(ctx, {y.size(0), y.size(1)}, [&](int64_t row, int64_t begin, int64_t end) {

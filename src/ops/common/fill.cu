@@ -1,4 +1,4 @@
-// One store per thread and iteration.
+// Fill kernels: one store per thread and iteration.
 #include "ops/common/fill.h"
 
 #include "ops/common/element_loops.cuh"

@@ -1,4 +1,4 @@
-// Setting every element of a tensor.
+// Sets every element of a tensor.
 #pragma once
 
 #include "core/device/op.h"

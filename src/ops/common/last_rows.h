@@ -1,11 +1,11 @@
-// A tensor seen as rows of its last dimension.
+// A view of a tensor as rows of its last dimension.
 #pragma once
 
 #include "core/device/tensor.h"
 
 namespace hctr::ops {
 
-/// Each of the count / inner rows of the tensor holds `inner` such rows without gaps.
+/// `count` rows of `width` elements. Each row of the tensor contains `inner` of these rows without gaps.
 template <class T>
 struct LastRows {
   T* data;
@@ -15,7 +15,7 @@ struct LastRows {
   }
 };
 
-/// For a tensor of two dimensions or more.
+/// Returns the view of a tensor with at least two dimensions.
 template <class T>
 LastRows<T> last_rows(const Tensor& t) {
   HCTR_EXPECT(t.rank() >= 2, "the last dimension of a tensor of shape ", to_string(t.shape()));

@@ -53,7 +53,7 @@ void cpu::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
       bool all_fit = true;
       for (int64_t i = begin; i < end; ++i)
         all_fit = all_fit && std::abs(static_cast<Acc<T>>(rows.row(row)[i])) <= static_cast<Acc<T>>(search.largest);
-      if (!all_fit) found = true;  // false for NaN
+      if (!all_fit) found = true;  // the comparisons are false for NaN
     });
   });
   if (found) *search.found = 1;

@@ -1,4 +1,5 @@
-// One thread updates the scale. The search reads gradients once; only threads that found an overflow write.
+// Loss scaling kernels. One thread updates the scale. The overflow check reads each gradient once; only threads that
+// found an overflow write the flag.
 #include "ops/common/loss_scale.h"
 
 #include "ops/common/element_loops.cuh"
@@ -18,13 +19,13 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
   rule.finish(*overflow > 0, *scale, *state);
 }
 
-/// Searches the elements of this thread.
+/// Checks this thread's elements of g for overflow.
 template <int V, class T>
 __device__ void search_overflow(int64_t thread, int64_t threads, const View<const T, 2>& g,
                                 const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
-#pragma unroll 4  // this many loads overlap
+#pragma unroll 4  // overlaps four loads
   for (int64_t i = thread; i < rows * per_row; i += threads) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
@@ -32,7 +33,7 @@ __device__ void search_overflow(int64_t thread, int64_t threads, const View<cons
 #pragma unroll
     for (int j = 0; j < V; ++j) all_fit = all_fit && fabsf(values[j]) <= search.largest;  // false for NaN
   }
-  if (!all_fit) *search.found = 1;  // all threads that write, write the same value
+  if (!all_fit) *search.found = 1;  // a benign race: every thread writes the same value
 }
 
 template <int V, class T>
@@ -40,11 +41,11 @@ __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) 
   search_overflow<V>(cuda::thread_index(), cuda::thread_count(), g, search);
 }
 
-/// A tensor whose dtype is looked up at run time: one kernel searches some of each.
+/// A tensor whose dtype is dispatched in the kernel, since one kernel checks tensors of several dtypes.
 struct SearchedTensor {
-  View<const std::byte, 2> rows;  ///< its row stride counts elements
+  View<const std::byte, 2> rows;  ///< row_stride counts elements of `dtype`
   DType dtype;
-  bool packs;  ///< whether it can be read 16 bytes at a time (cuda::takes_packs())
+  bool packs;  ///< whether 16-byte loads are aligned (cuda::takes_packs())
 
   template <class T>
   __device__ void search_as(int64_t thread, int64_t threads, const OverflowSearch& search) const {
@@ -71,7 +72,7 @@ struct SearchedTensors {
   SearchedTensor of[kMost];
 };
 
-/// The last block to be done with the search ends the step.
+/// Checks all tensors for overflow. The last block to finish updates the scale.
 __global__ void end_after_search_kernel(const __grid_constant__ SearchedTensors all, OverflowSearch search,
                                         LossScaleRule rule, int32_t* blocks_done, LossScale* scale, StepState* state) {
   cuda::start_early();
@@ -112,7 +113,8 @@ void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>&
                                         LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
                                         StepState* state) {
   constexpr int kThreads = 1024,
-                kBlocksEach = 1;  // few blocks: all add to one counter, and other kernels run concurrently
+                // few blocks: each increments one shared counter, and the kernel overlaps other kernels
+      kBlocksEach = 1;
   SearchedTensors list;
   for (const Tensor& g : all) {
     if (list.count == SearchedTensors::kMost) {

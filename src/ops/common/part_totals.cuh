@@ -1,4 +1,4 @@
-// The last step of sums over all rows, as those of a bias's gradient: sums of parts of the rows become one.
+// The second stage of sums over rows, for example of a bias gradient: adds the partial sums.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace hctr::ops::cuda {
 
-/// out[j step] = the sum over parts of sums[part stride + j], in an order that depends on the number of parts alone.
+/// out[j * step] = the sum over p of sums[p * stride + j], for p in [0, parts). The order depends on `parts` only.
 template <class Out>
 struct PartTotals {
   const float* sums;
@@ -19,7 +19,7 @@ struct PartTotals {
 
 inline constexpr int kTotalsThreads = 1024;
 
-/// 32 columns a block, whose 32 warps each sum every 32nd part first.
+/// A block sums 32 columns. Each of its 32 warps first sums every 32nd part.
 template <class Out>
 __device__ void total_parts(hctr::cuda::BlockRange range, PartTotals<Out> own) {
   __shared__ float shared[32][33];
@@ -31,7 +31,7 @@ __device__ void total_parts(hctr::cuda::BlockRange range, PartTotals<Out> own) {
     for (int64_t part = warp; part < own.parts; part += 32) sum += own.sums[part * own.stride + j];
   shared[warp][lane] = sum;
   __syncthreads();
-  const float total = warp_sum(shared[lane][warp]);  // of column `warp`
+  const float total = warp_sum(shared[lane][warp]);  // total of column `warp`
   const int64_t column = first + warp;
   if (lane == 0 && column < own.columns) own.out[column * own.step] = static_cast<Out>(total);
 }
@@ -41,8 +41,9 @@ void launch_totals(Context& ctx, const char* name, const PartTotals<Out>& one) {
   hctr::cuda::launch_lockstep<total_parts<Out>, kTotalsThreads>(ctx, name, (one.columns + 31) / 32, one);
 }
 
-/// Calls start(launches) for launches whose results are not read before the backward pass ends. They run at once, or
-/// later with those of other layers (Context::last_launches()); until then their inputs must not change.
+/// Calls start(launches). The launches run now, or together with deferred launches of other layers
+/// (Context::last_launches()). Until the backward pass ends, the results of the launches must not be read, and their
+/// inputs must not change.
 template <class Start>
 void start_last(Context& ctx, const Start& start) {
   Lockstep now(ctx);
@@ -50,7 +51,7 @@ void start_last(Context& ctx, const Start& start) {
   now.run();
 }
 
-/// All totals of a list in one launch, or in one with those of other layers.
+/// Computes all totals of a list in one launch, which may be deferred and merged with launches of other layers.
 template <class Out>
 void add_parts(Context& ctx, const char* name, std::span<const PartTotals<Out>> list) {
   start_last(ctx, [&](Lockstep& launches) {
@@ -61,7 +62,7 @@ void add_parts(Context& ctx, const char* name, std::span<const PartTotals<Out>> 
   });
 }
 
-/// d_bias from `sums` [parts, columns].
+/// d_bias = the sum over parts of `sums` [parts, columns].
 template <class Out>
 void add_bias_parts(Context& ctx, const float* sums, int64_t parts, const Tensor& d_bias) {
   const int64_t columns = d_bias.elements();

@@ -1,11 +1,12 @@
-// Sums over the threads of a block or a warp, always in the same order.
+// Sums over the threads of a block or a warp, in a fixed order.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace hctr::ops::cuda {
 
-/// The sum of every thread's value, valid in thread 0 alone. A tree over kThreads, a power of two.
+/// Returns the sum of all threads' values; only thread 0's result is valid. A tree reduction over kThreads, a power of
+/// two.
 template <int kThreads, class A>
 __device__ inline A block_sum(A value) {
   __shared__ A values[kThreads];
@@ -19,7 +20,8 @@ __device__ inline A block_sum(A value) {
   return values[0];
 }
 
-/// The sum (or maximum) of every lane's value, the same in all lanes. All lanes of the warp call it.
+/// warp_sum() and warp_max(): the sum or maximum of all lanes' values, returned in every lane. Call from all lanes of
+/// the warp.
 template <class A>
 __device__ inline A warp_sum(A value) {
 #pragma unroll

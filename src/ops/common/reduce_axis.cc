@@ -27,7 +27,7 @@ void cpu::sum_axis(Context& ctx, Tensor x, int axis, float factor, Tensor y) {
   const int64_t n = x.dim(axis), last = x.dim(x.rank() - 1);
   const int64_t item_stride = axis == 0              ? x.row_stride()
                               : axis == x.rank() - 1 ? 1
-                                                     : last;  // from one term to the next
+                                                     : last;  // elements between two summands
   dispatch_real(x.dtype(), [&]<class T>() {
     const auto from = x.matrix<const T>();
     const auto to = y.matrix<T>();
@@ -79,7 +79,7 @@ void cpu::sum_rows(Context& ctx, Tensor x, Tensor sums) {
     const auto rows = x.view<const T, 2>();
     Out* to = sums.data<Out>();
     constexpr int64_t kColumns = 64,
-                      kRows = 128;  // sums of 128 rows first, then of these: less rounding, the same order
+                      kRows = 128;  // sums 128 rows, then adds that sum to the total: less rounding error, fixed order
     ctx.threads().parallel_for(rows.size(1), kColumns, [&](int64_t begin, int64_t end) {
       Acc<T> total[kColumns] = {};
       for (int64_t first = 0; first < rows.size(0); first += kRows) {

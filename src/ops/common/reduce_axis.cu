@@ -1,5 +1,5 @@
-// Three memory layouts, three kernels: blocks that own a few columns sum rows, one thread per column sums slots, and a
-// warp sums the elements of a row.
+// Kernels of sums along one axis. Axis 0: a block sums a few columns over all rows. Middle axis: a thread sums the
+// slots of one column. Last axis: a warp sums the elements of a row.
 #include "ops/common/reduce_axis.h"
 
 #include "ops/common/axis_rule.h"
@@ -9,12 +9,12 @@
 namespace hctr::ops {
 namespace {
 
-/// 32 bytes of a row, the smallest memory transaction.
+/// Columns per block: 32 bytes of a row, the smallest memory transaction.
 template <class T>
 inline constexpr int kSumColumns = 32 / sizeof(T);
 
-/// A block of 1024 threads sums kColumns adjacent columns over all rows: each thread every kLanes-th row of one
-/// column, then a tree over the lanes.
+/// A block of 1024 threads sums kColumns adjacent columns over all rows. Each thread sums every kLanes-th row of one
+/// column; a tree sums the lanes.
 template <class T, class Out>
 __global__ void sum_rows_kernel(View<const T, 2> x, float factor, Out* y) {
   constexpr int kColumns = kSumColumns<T>, kLanes = 1024 / kColumns;
@@ -42,7 +42,7 @@ void launch_sum_rows(Context& ctx, const char* name, View<const T, 2> x, float f
                sum_rows_kernel<T, Out>, x, factor, y);
 }
 
-/// x [b, n, v] to y [b, v].
+/// Sums x [b, n, v] over n into y [b, v].
 template <int V, class T>
 __global__ void sum_slots_kernel(View<const T, 2> x, int64_t slots, float factor, View<T, 2> y) {
   const int64_t rows = y.size(0), width = y.size(1), per_row = cuda::chunks_per_row(width, V);
@@ -63,7 +63,7 @@ __global__ void sum_slots_kernel(View<const T, 2> x, int64_t slots, float factor
   }
 }
 
-/// x [b, n, v] to y [b, n]: one warp per element of y.
+/// Sums x [b, n, v] over v into y [b, n], with one warp per element of y.
 template <class T>
 __global__ void sum_within_kernel(View<const T, 2> x, int64_t width, float factor, View<T, 2> y) {
   const int64_t count = y.size(0) * y.size(1), warps = cuda::thread_count() / 32;

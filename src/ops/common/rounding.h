@@ -1,7 +1,7 @@
-// Rounding of a float to the dtype that a table stores: to the nearest value, or stochastically to one of the two
-// adjacent values so that the expectation is exact. Adjacent values of a two-byte weight are at least 2^-8 (bf16) or
-// 2^-11 (fp16) of it apart; most updates are less than half of that and rounding to the nearest would lose them.
-// Source: S. Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
+// Rounding of a float to the storage dtype of a table: to nearest, or stochastically to one of the two adjacent values
+// with an exact expectation. Adjacent bf16 (fp16) values differ by at least 2^-8 (2^-11) of their magnitude. Most
+// weight updates are smaller than half of this difference, and rounding to nearest would lose such updates. Source: S.
+// Gupta et al., "Deep learning with limited numerical precision", ICML 2015.
 #pragma once
 
 #include <cmath>
@@ -19,8 +19,8 @@ inline constexpr float kLargest<Half> = 65504.0f;
 template <>
 inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
 
-/// The nearest T. A finite number beyond the largest becomes the largest, so that one large step does not make a row
-/// infinite. Infinities and NaN are kept, so that divergence is visible.
+/// Rounds to the nearest T. A finite value beyond the range becomes the largest finite T, so that one large step does
+/// not make a row infinite. Infinities and NaN are kept, so that divergence stays visible.
 template <class T>
 HCTR_HD T rounded_to_nearest(float x) {
   const float largest = kLargest<T>;
@@ -28,8 +28,9 @@ HCTR_HD T rounded_to_nearest(float x) {
   return T(beyond ? copysignf(largest, x) : x);
 }
 
-/// One of the two T around x, with probabilities whose expectation is x (exact; for subnormal fp16 within 2^-16 of a
-/// step). x itself if T represents it; beyond the largest as above. `bits`: 16 random bits.
+/// Rounds x stochastically to one of the two adjacent T. The expectation is x; for subnormal fp16, its error is at most
+/// 2^-16 of the difference of the two T. Returns x itself if T represents x. Values beyond the range are rounded as in
+/// rounded_to_nearest(). `bits`: 16 random bits.
 template <class T>
 HCTR_HD T rounded_at_random(float x, uint32_t bits);
 
@@ -51,9 +52,9 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
   const float magnitude = fabsf(x);
   if (!(magnitude < kLargest<Half>)) return rounded_to_nearest<Half>(x);
   uint32_t number;
-  if (magnitude >= 0x1p-14f) {  // the float has 13 bits more; the exponent biases differ by 112
+  if (magnitude >= 0x1p-14f) {  // normal fp16: a float has 13 more mantissa bits; the exponent biases differ by 112
     number = (std::bit_cast<uint32_t>(magnitude) + (bits & 0x1fffu) - 0x38000000u) >> 13;
-  } else {  // whole steps of 2^-24
+  } else {  // subnormal fp16: multiples of 2^-24
     const float steps = magnitude * 0x1p24f, whole = floorf(steps);
     number = static_cast<uint32_t>(whole) + (static_cast<float>(bits) < (steps - whole) * 65536.0f ? 1u : 0u);
   }
@@ -63,20 +64,20 @@ HCTR_HD inline Half rounded_at_random<Half>(float x, uint32_t bits) {
 }
 
 /// The random bits that round one row in one update: a pure function of (seed, table, key, slot, update, array of the
-/// row, element), independent of the row number of the key and of the order in which rows are updated.
+/// row, element). The bits do not depend on the key's row number or on the order of row updates.
 struct RowRounding {
   uint64_t key = 0;  ///< random_key(random_key(seed, "rounding of the table"), update)
   int64_t row_key = 0;
   int32_t slot = 0;
 
-  /// One draw, for elements e to e + 7 of array `which` (0 the vector, then the states), e a multiple of 8. bits_of()
-  /// extracts the bits of an element.
+  /// One draw: the random bits for elements e to e + 7 of array `which` (0: the vector, then the optimizer states). e
+  /// is a multiple of 8. bits_of() extracts the bits of one element.
   HCTR_HD Random4 eight(int which, int64_t e) const {
     return philox(key, static_cast<uint64_t>(row_key), counter(which, e));
   }
-  /// The 16 bits of element i of a draw: the lower halves of the four words, then the upper halves.
+  /// Extracts the 16 bits of element i from word i % 4 of a draw: the lower half for i < 4, else the upper half.
   HCTR_HD static uint32_t bits_of(uint32_t word, int i) { return i < 4 ? word & 0xffffu : word >> 16; }
-  /// The bits of elements [e, e + n), many times faster. Host only.
+  /// Writes the bits of elements [e, e + n), vectorized over draws. Host only.
   void draw(int which, int64_t e, int64_t n, uint32_t* bits) const;
 
  private:
@@ -87,7 +88,7 @@ struct RowRounding {
 };
 
 inline void RowRounding::draw(int which, int64_t e, int64_t n, uint32_t* bits) const {
-  constexpr int64_t kDraws = 8;  // at a time
+  constexpr int64_t kDraws = 8;  // draws per iteration
   uint32_t words[4 * kDraws];
   for (int64_t begin = 0; begin < n; begin += 8 * kDraws) {
     const int64_t some = n - begin < 8 * kDraws ? n - begin : 8 * kDraws;

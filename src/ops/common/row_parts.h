@@ -1,4 +1,4 @@
-// How the rows of a batch are split for the sums of weight gradients: each part is summed alone, then the parts in
+// How the rows of a batch are split for wgrad sums: each part is summed separately; then the partial sums are added in
 // order.
 #pragma once
 
@@ -9,11 +9,12 @@
 
 namespace hctr::ops {
 
-/// Enough parts to occupy a GPU, few enough that their sums are small compared to a large batch; of a small one few
-/// rows each, since a part takes as long as its rows after each other. Depends on `rows` alone.
+/// Number of parts for a batch; a function of `rows` only. Up to 512 parts occupy a GPU, and their partial sums stay
+/// small compared to a large batch. A part of a small batch has about 8 rows, because rows of a part are summed
+/// sequentially.
 inline int64_t row_parts(int64_t rows) { return std::clamp<int64_t>(rows / 8, 1, 512); }
 
-/// f32 memory for this many numbers, in one row.
+/// Scratch of `numbers` f32 elements in one row.
 inline TensorSpec flat_scratch(int64_t numbers) { return TensorSpec(DType::f32, {1, numbers}); }
 
 }  // namespace hctr::ops

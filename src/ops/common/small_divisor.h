@@ -1,4 +1,4 @@
-// Division by a number that a kernel is given, by multiplication: an integer division takes about twenty instructions.
+// Division by a kernel argument, done as a multiplication: an integer division takes about twenty instructions.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hctr::ops {
 
-/// Divides numbers below 2^16 by one of at most 2^16.
+/// Divides integers below 2^16 by a fixed divisor of at most 2^16.
 class SmallDivisor {
  public:
   SmallDivisor() = default;
@@ -17,7 +17,7 @@ class SmallDivisor {
   }
 
  private:
-  uint32_t magic_ = 0;  // 2^32 / by, rounded up; 0 for 1
+  uint32_t magic_ = 0;  // ceil(2^32 / by); 0 for by = 1
 };
 
 }  // namespace hctr::ops

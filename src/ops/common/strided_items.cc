@@ -22,7 +22,7 @@ T* item(const StridedItems& b, int64_t o, int64_t i) {
   return reinterpret_cast<T*>(b.data) + o * b.outer_stride + i * b.item_stride;
 }
 
-/// Calls body(outer, item) for all of both, in parallel.
+/// Calls body(outer, item) in parallel for all pairs of indices.
 template <class Body>
 void for_items(Context& ctx, int64_t outer, int64_t items, int64_t width, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(1, width));

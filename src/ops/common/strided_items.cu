@@ -1,5 +1,6 @@
-// A thread moves V adjacent columns of one item. Indices are kernel arguments, a few hundred per launch: they come from
-// the config, so they are constants of a recorded step.
+// Kernels that copy, gather and sum strided items. A thread processes V adjacent columns of one item. The indices come
+// from the config and are passed as kernel arguments, a few hundred per launch. A recorded CUDA graph therefore
+// contains the indices as constants.
 #include "ops/common/strided_items.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kIndicesPerLaunch = 480;  // all arguments stay below 4 KiB, the limit of any kernel
+constexpr int kIndicesPerLaunch = 480;  // keeps kernel arguments below the limit of 4 KiB
 
 template <class T>
 struct Cells {
@@ -26,7 +27,7 @@ struct Cells {
   __device__ T* at(int64_t o, int64_t i, int64_t c) const { return data + o * outer_stride + i * item_stride + c; }
 };
 
-/// Whether every item begins at a multiple of the size of V elements.
+/// Whether every item is aligned to V elements.
 bool packs(const StridedItems& b, int V) {
   const auto bytes = static_cast<int64_t>(size_of(b.dtype)) * V;
   return reinterpret_cast<uintptr_t>(b.data) % static_cast<uintptr_t>(bytes) == 0 &&
@@ -37,7 +38,7 @@ struct Cell {
   int64_t outer, item, column;
 };
 
-/// Chunk number n of V columns, counted along the columns, then the items, then outer.
+/// Position of chunk n of `width` columns, counted along the columns, then the items, then the outer index.
 __device__ inline Cell cell(int64_t n, int64_t outer, int64_t items, int64_t per_item, int width) {
   const cuda::Chunk row = cuda::chunk_at(n, outer * items, per_item, width);
   const cuda::Chunk item = cuda::chunk_at(row.row, outer, items, 1);
@@ -75,8 +76,8 @@ __global__ void gather_kernel(Cells<const T> x, const __grid_constant__ Indices 
   }
 }
 
-/// Some items of dx and the items of dy to sum: dx item[k] is the sum of dy sources[begin[k]], ..., sources[begin[k +
-/// 1] - 1].
+/// The sums of one launch: item item[k] of dx is the sum of the items sources[begin[k]] to sources[begin[k + 1] - 1] of
+/// dy.
 struct Sums {
   int count;
   int item[kIndicesPerLaunch / 2], begin[kIndicesPerLaunch / 2 + 1], sources[kIndicesPerLaunch];
@@ -113,7 +114,7 @@ __global__ void zero_items_kernel(Cells<T> y) {
   }
 }
 
-/// Calls body.operator()<T, V>() with the widest V that fits.
+/// Calls body.operator()<T, V>() with V = 16 bytes of elements if both tensors are aligned, else V = 1.
 template <class Body>
 void dispatch(const StridedItems& x, const StridedItems& y, const Body& body) {
   dispatch_float(y.dtype, [&]<class T>() {
@@ -160,8 +161,8 @@ void cuda::gather_backward(Context& ctx, StridedItems dy, const std::vector<int6
       launch(ctx, "gather_backward", grid(dx, V), zero_items_kernel<V, T>, Cells<T>(dx));
     });
 
-  // A launch sums whole runs of equal indices. A run that does not fit into one launch is summed by several, which add
-  // to dx.
+  // A launch sums whole runs of equal indices. A longer run is split over several launches; all but the first add to
+  // dx.
   size_t n = 0;
   bool onto = false;
   while (n < order.size()) {
@@ -171,12 +172,12 @@ void cuda::gather_backward(Context& ctx, StridedItems dy, const std::vector<int6
       size_t end = n;
       while (end < order.size() && indices[static_cast<size_t>(order[end])] == index) ++end;
       const size_t capacity = static_cast<size_t>(kIndicesPerLaunch - sums.used);
-      if (end - n > capacity && sums.count > 0) break;  // it starts the next launch
+      if (end - n > capacity && sums.count > 0) break;  // the run starts in the next launch
       sums.item[sums.count] = static_cast<int>(index);
       const size_t last = std::min(end, n + capacity);
       for (; n < last; ++n) sums.sources[sums.used++] = static_cast<int>(order[n]);
       sums.begin[++sums.count] = sums.used;
-      if (onto) break;  // other items of dx must be overwritten
+      if (onto) break;  // other items of dx must be overwritten, not added to
     }
     StridedItems touched = dx;
     touched.items = sums.count;

@@ -1,12 +1,12 @@
-// Four keys a thread: 16 bytes of packed keys become 32; and 16 bytes of a row of dense values. The counts are read on
-// the device, so that a recorded step takes any batch.
+// The kernel that unpacks an uploaded batch. A thread widens four 32-bit keys (16 to 32 bytes) or writes 16 bytes of a
+// row of dense values. The kernel reads the key counts on the device, so a recorded CUDA graph works for any batch.
 #include "ops/common/element_loops.cuh"
 #include "ops/common/unpack_batch.h"
 
 namespace hctr::ops {
 namespace {
 
-constexpr int kMostInputs = 32;  // of one launch
+constexpr int kMostInputs = 32;  // sparse inputs per launch
 constexpr int kUnpackThreads = 256;
 
 struct UnpackInput {
@@ -22,7 +22,7 @@ struct UnpackInputs {
 struct PaddedRows {
   const float* from;
   int64_t width;
-  View<uint4, 2> to;  // 16 bytes each; no rows: nothing to copy
+  View<uint4, 2> to;  // packs of 16 bytes; 0 rows: no dense values
 };
 
 __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t thread, int64_t threads) {
@@ -36,7 +36,8 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
   if (thread < count % 4) to[4 * fours + thread] = from[4 * fours + thread];
 }
 
-/// Keys stored by sample are transposed in squares through shared memory, so that reads and writes are coalesced.
+/// Side of the tiles that transpose keys from sample order to slot order in shared memory, with coalesced loads and
+/// stores.
 constexpr int kSquareSide = 32;
 using Square = int64_t[kSquareSide][kSquareSide + 1];
 template <class Key>
@@ -71,7 +72,7 @@ __device__ void widen_keys(const PackedKeys& packed, const std::byte* batch, int
 template <class T>
 __device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads) {
   constexpr uint32_t kEach = 16 / sizeof(T);
-  const auto per_row = static_cast<uint32_t>(rows.to.size(1));  // a batch has fewer than 2^32 times 16 bytes
+  const auto per_row = static_cast<uint32_t>(rows.to.size(1));  // fits 32 bits: a batch has fewer than 2^32 packs
   for (int64_t i = thread; i < rows.to.size(0) * per_row; i += threads) {
     const auto pack = static_cast<uint32_t>(i), row = pack / per_row, first = (pack - row * per_row) * kEach;
     const float* const from = rows.from + row * rows.width;
@@ -121,7 +122,7 @@ void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Un
     rows = {dense->from, dense->rows.dim(1), {reinterpret_cast<uint4*>(dense->rows.bytes()), {samples, packs}, packs}};
   }
   size_t first = 0;
-  do {  // the rows with the first inputs, of which there may be none
+  do {  // the first launch also unpacks the dense rows; there may be no sparse inputs
     UnpackInputs some;
     int64_t most = rows.to.size(0) * rows.to.size(1);
     for (const UnpackedKeys& input : inputs.subspan(first, std::min<size_t>(kMostInputs, inputs.size() - first))) {

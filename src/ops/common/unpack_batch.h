@@ -1,4 +1,4 @@
-// From the form in which a batch was uploaded to that in which operators take it.
+// Unpacks an uploaded batch into the tensors that operators read.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,22 @@
 
 namespace hctr::ops {
 
-/// One sparse input of an uploaded batch, and where it goes.
+/// One sparse input of an uploaded batch, and its output tensors.
 struct UnpackedKeys {
-  const PackedKeys* packed;  ///< on the device, as all of the batch
-  Tensor keys;               ///< i64 [capacity]: written up to packed->count
+  const PackedKeys* packed;  ///< on the device, like the whole batch
+  Tensor keys;               ///< i64 [capacity]; keys[0, packed->count) are written
   Tensor offsets;            ///< i32 [slots * samples + 1]
 };
 
-/// Dense values of an uploaded batch, and where they go.
+/// The dense values of an uploaded batch, and their output tensor.
 struct UnpackedRows {
-  const float* from;  ///< one row after the other
-  Tensor rows;        ///< f32 f16 bf16 [samples, any], at multiples of 16 bytes; zeros are written behind each row
+  const float* from;  ///< contiguous rows
+  Tensor rows;        ///< f32 f16 bf16 [samples, any]; rows aligned to 16 bytes; padding gets zeros
 };
 
-/// Widens keys and puts them in slot order, writes omitted offsets, and copies or rounds rows of dense values, all in
-/// one kernel. `batch`: the base of offsets in PackedKeys; both are aligned to 16 bytes.
-/// Errors: Error(bug) if shapes, dtypes or devices disagree.
+/// Widens keys and reorders them by slot, writes omitted offsets, and copies or rounds rows of dense values, in one
+/// kernel. `batch` is the base address of the offsets in PackedKeys; base and offsets are aligned to 16 bytes. Errors:
+/// Error(bug) if shapes, dtypes or devices disagree.
 HCTR_OP(void unpack_batch(Context&, const std::byte* batch, std::span<const UnpackedKeys> inputs,
                           const std::optional<UnpackedRows>& dense, int64_t samples))
 

@@ -1,4 +1,5 @@
-// Sums and maps over columns use ops/common/columns.cuh; one block computes the statistics of the few thousand columns.
+// Batch normalization kernels. Sums and maps over columns use ops/common/columns.cuh; one block computes the
+// statistics, because there are at most a few thousand columns.
 #include "ops/dense/batch_norm.h"
 
 #include "ops/common/columns.cuh"
@@ -18,7 +19,7 @@ __global__ void batch_norm_statistics_kernel(const float* sums, int64_t n, float
   const float before = *weight;
   for (int64_t j = threadIdx.x; j < n; j += kStatisticsThreads)
     update_statistics(sums, n, j, factor, eps, before, mean, var, batch);
-  __syncthreads();  // every thread has read the weight
+  __syncthreads();  // every thread has read *weight
   if (threadIdx.x == 0 && sums[2 * n] > 0) *weight = (1 - factor) * before + factor;
 }
 

@@ -5,7 +5,7 @@
 
 namespace hctr::ops {
 
-/// One column of batch_norm_statistics. `weight` is that before this batch.
+/// batch_norm_statistics() for column j. `weight` is the running weight before this batch.
 template <class A>
 HCTR_HD void update_statistics(const A* sums, int64_t n, int64_t j, A factor, A eps, A weight, A* mean, A* var,
                                A* batch) {
@@ -28,7 +28,7 @@ struct Normalize {
   }
 };
 
-/// The gradient at xhat as GradientSums asks for it, without gamma.
+/// The gradient functor of GradientSums: the gradient of xhat without the factor gamma.
 struct OutputGradient {
   template <class A>
   HCTR_HD A operator()(int64_t, A, A dy) const {
@@ -48,7 +48,7 @@ struct NormalizeBackward {
   }
 };
 
-/// The functors of both devices from their tensors.
+/// The following functions build the functors from tensors, for both devices.
 template <class T>
 GradientSums<T, OutputGradient> batch_norm_gradient_sums(const Tensor& x, const Tensor& dy, const Tensor& batch) {
   return {statistics_of<Acc<T>>(batch), {}, x.matrix<const T>(), dy.matrix<const T>()};

@@ -1,5 +1,5 @@
-// Mean and variance of columns over a batch, and gradients through them: the formulas that batch normalization and Dice
-// share, on every device.
+// Mean and variance of columns over a batch, and their gradients: formulas shared by batch normalization and Dice, on
+// every device.
 #pragma once
 
 #include <cmath>
@@ -10,13 +10,13 @@
 
 namespace hctr::ops {
 
-/// A running average without its bias to the start; `otherwise` before any batch.
+/// Removes the start-up bias of a running average; returns `otherwise` before the first batch.
 template <class A>
 HCTR_HD A unbiased(A average, A weight, A otherwise) {
   return weight > 0 ? average / weight : otherwise;
 }
 
-/// One summand of a column's sums of x - shift and of its square, shift = mean[j] / weight.
+/// The functor of a column's sums of x - shift and (x - shift)^2, with shift = mean[j] / weight.
 template <class T>
 struct ShiftedSums {
   View<const T, 2> x;
@@ -27,7 +27,7 @@ struct ShiftedSums {
   }
 };
 
-/// Mean and biased variance from sums of x - shift and its squares over `count` rows.
+/// Mean and biased variance of `count` rows from the sums of x - shift and (x - shift)^2.
 template <class A>
 HCTR_HD Pair<A> mean_and_variance(A sum, A squares, A count, A shift) {
   if (!(count > 0)) return {shift, A(0)};
@@ -44,14 +44,14 @@ struct ColumnStatistics {
   HCTR_HD A normalized(int64_t j, A x) const { return (x - values[j]) * values[n + j]; }
 };
 
-/// `batch`: [2, n].
+/// Reads the statistics from `batch` [2, n].
 template <class A>
 ColumnStatistics<A> statistics_of(const Tensor& batch) {
   return {batch.data<const A>(), batch.dim(1)};
 }
 
-/// One summand of a column's sums of g and of g * xhat. xhat = normalized(x); gradient(j, x, dy) gives g, the gradient
-/// at xhat.
+/// The functor of a column's sums of g and g * xhat. xhat = normalized(x); gradient(j, x, dy) returns g, the gradient
+/// of xhat.
 template <class T, class Gradient>
 struct GradientSums {
   ColumnStatistics<Acc<T>> statistics;
@@ -64,9 +64,9 @@ struct GradientSums {
   }
 };
 
-/// The gradient at x from the gradient g at xhat, when mean and variance depend on x too:
+/// The gradient of x from the gradient g of xhat, including the gradients through mean and variance, is
 ///   inverse_deviation * (g - (d_sums[0] + xhat * d_sums[1]) / count)
-/// with the sums of GradientSums over `count` rows. This is the factor in parentheses.
+/// with the sums of GradientSums over `count` rows. The functor returns the factor in parentheses.
 template <class A>
 struct CentredGradient {
   ColumnStatistics<A> statistics;
@@ -78,7 +78,7 @@ struct CentredGradient {
     valid = valid_rows(*state, rows);
     inverse_count = *count > 0 ? 1 / *count : A(0);
   }
-  /// Whether row b holds a sample; the gradient is 0 in the others.
+  /// Whether row b contains a sample; dx is 0 in other rows.
   HCTR_HD bool counts(int64_t b) const { return b < valid; }
   HCTR_HD A operator()(int64_t j, A x, A g) const {
     return g - (d_sums[j] + statistics.normalized(j, x) * d_sums[statistics.n + j]) * inverse_count;

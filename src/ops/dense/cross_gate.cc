@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Calls body(row, begin, end) over pieces of rows.
+/// Calls body(row, begin, end) in parallel for pieces of the rows of `like`.
 template <class Body>
 void over(Context& ctx, const Tensor& like, const Body& body) {
   cpu::for_pieces(ctx, {like.rows(), like.row_elements()}, body);

@@ -9,8 +9,8 @@
 namespace hctr::ops {
 namespace {
 
-/// From the last row to the first: the cache still holds the last rows of t, and then holds the first rows of y for the
-/// GEMM that reads them next.
+/// Processes rows from last to first. The last rows of t are still in L2 from the preceding GEMM. The first rows of y
+/// are then in L2 for the next GEMM.
 template <int V, class T>
 __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> skip, View<T, 2> y) {
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
@@ -32,10 +32,10 @@ struct CrossRule {
   __device__ float operator()(float x, float d_y) const { return x * d_y; }
 };
 
-/// The rule of the first layer, and the sum of all layers' contributions to the gradient of x.
+/// Computes the first layer's gate gradient, and the gradient of x summed over all layers.
 template <class T>
 struct FirstCrossRule : CrossRule {
-  static constexpr int kAtOnce = 2;  // layers whose loads are in flight together
+  static constexpr int kAtOnce = 2;  // layers whose loads overlap
   const T *t[kMostCrossLayers], *d_y[kMostCrossLayers];
   int64_t t_stride[kMostCrossLayers], d_y_stride[kMostCrossLayers];
   int layers;
@@ -48,7 +48,7 @@ struct FirstCrossRule : CrossRule {
     cuda::write<V>(d_x.row(row) + column, left, sum);
   }
 
-  /// Gradient that all layers add to elements of a row.
+  /// Adds the contributions of all layers to the gradient of x, for up to V elements of a row.
   template <int V>
   __device__ void add_all(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first,
                           float (&sum)[V]) const {
@@ -77,7 +77,7 @@ struct FirstCrossRule : CrossRule {
   }
 };
 
-/// From the last row to the first, like the gates.
+/// Processes rows from last to first, like cross_gate_kernel.
 template <int V, class T>
 __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRule<T> rule) {
   const int64_t rows = rule.d_x.size(0), columns = rule.d_x.size(1), per_row = cuda::chunks_per_row(columns, V);
@@ -95,7 +95,7 @@ __global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRu
   }
 }
 
-/// The rule, and whether all its inputs and outputs allow packs of 16 bytes.
+/// Returns the rule, and whether all its tensors are aligned for 16-byte packs.
 template <class T>
 std::pair<FirstCrossRule<T>, bool> first_cross_rule(const CrossGates& gates, const Tensor& d_x) {
   FirstCrossRule<T> rule{};

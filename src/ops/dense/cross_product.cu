@@ -1,4 +1,4 @@
-// Chooses: one kernel on Hopper for types of two bytes, else separate operators.
+// Dispatches the GEMMs of cross layers: one fused kernel on Hopper for two-byte types, else separate operators.
 #include "ops/dense/cross_product.h"
 
 #include "core/device/profiler.h"
@@ -10,10 +10,9 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kDeepestGated = 1024;  // deeper GEMMs take longer than the saved passes
+constexpr int64_t kDeepestGated = 1024;  // for a larger k, the gated GEMM loses more time than the fused passes save
 
-/// Whether one kernel computes the GEMM with the gate in its epilogue. `a`: its first operand; all others have the form
-/// of its result.
+/// Whether the fused kernel supports these tensors: GEMM operand `a`, and `others` with the shape of `result`.
 bool takes_gated_product(Context& ctx, const Tensor& a, std::initializer_list<Tensor> others, const Tensor& result) {
   return size_of(result.dtype()) == 2 && result.dim(1) % 8 == 0 && a.dim(1) <= kDeepestGated &&
          hopper::takes_fused_product(ctx, {a}, result) && hopper::takes_fused_product(ctx, others, result);

@@ -1,4 +1,4 @@
-// The GEMMs of a cross layer in matrix form (DCN v2) with gates in the epilogue, if the device can:
+// The GEMMs of a cross layer in matrix form (DCN v2), with the gate in the epilogue if the device supports it.
 // ops/dense/cross_gate.h has the formulas.
 #pragma once
 
@@ -6,26 +6,26 @@
 
 namespace hctr::ops {
 
-/// t = a w + bias, rounded to its dtype, and y = x * t + skip: linear() and cross_gate().
-/// Shapes: a [batch, in], w [in, n], bias [n] and dense, x, skip, t, y [batch, n]; any row strides. Dtypes: f32 f16
-/// bf16, all alike. Aliasing: t and y are none of the others; x may be skip.
+/// t = a w + bias, rounded to its dtype, and y = x * t + skip: linear() followed by cross_gate(). Shapes: a [batch,
+/// in], w [in, n], bias [n] and dense, x, skip, t, y [batch, n]; any row strides. Dtypes: f32 f16 bf16, all equal.
+/// Aliasing: t and y must not alias an input or each other; x may be skip.
 HCTR_OP(void cross_product(Context&, Tensor a, Tensor w, Tensor bias, Tensor x, Tensor skip, Tensor t, Tensor y))
 
-/// d_y = d_a w^T + addend and, for the layer before, d_t = d_y * x, both rounded to their dtype, and d_bias = the sums
-/// of the columns of d_t in a fixed order: matmul_plus() and cross_gate_backward().
-/// Shapes: d_a [batch, in], w [n, in], addend, x, d_y, d_t [batch, n], any row strides; d_bias [n]; scratch as
-/// cross_product_scratch(). Dtypes: f32 f16 bf16, all alike; d_bias as they, or f32. Aliasing: d_y and d_t are none of
-/// the others.
+/// d_y = d_a w^T + addend. For the layer before: d_t = d_y * x, and d_bias = the column sums of d_t in a fixed order.
+/// d_y and d_t are rounded to their dtype. Equals matmul_plus() followed by cross_gate_backward(). Shapes: d_a [batch,
+/// in], w [n, in], addend, x, d_y, d_t [batch, n], any row strides; d_bias [n]; scratch as cross_product_scratch().
+/// Dtypes: f32 f16 bf16, all equal; d_bias the same, or f32. Aliasing: d_y and d_t must not alias an input or each
+/// other.
 HCTR_OP(void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor addend, Tensor x, Tensor d_y, Tensor d_t,
                                     Tensor d_bias, Tensor scratch))
-/// For this many samples and columns.
+/// Scratch of cross_product_backward() for `batch` samples and `columns` columns.
 TensorSpec cross_product_scratch(int64_t batch, int64_t columns);
 
 namespace hopper {
-/// The same in one kernel, in two-byte types, for tensors that satisfy takes_fused_product() and columns in whole 16
-/// bytes.
+/// ops::cross_product() as one kernel, for two-byte types. The tensors must satisfy takes_fused_product(), and rows
+/// must be multiples of 16 bytes.
 void cross_product(Context&, Tensor a, Tensor w, Tensor bias, Tensor x, Tensor skip, Tensor t, Tensor y);
-/// `sums`: those of the columns of d_t for 64 rows each, [ceil(batch / 64), n].
+/// ops::cross_product_backward() as one kernel. `sums` [ceil(batch / 64), n] gets the column sums of d_t per 64 rows.
 void cross_product_backward(Context&, Tensor d_a, Tensor w, Tensor addend, Tensor x, Tensor d_y, Tensor d_t,
                             float* sums);
 }  // namespace hopper

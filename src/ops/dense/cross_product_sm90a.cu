@@ -1,9 +1,9 @@
-// A GEMM with a gate in its epilogue for GPUs of compute capability 9.0: the main loop of ops/gemm/fused_product.cuh,
-// and an epilogue that reads two matrices of the shape of the result and writes two.
+// A GEMM with a gate in its epilogue, for compute capability 9.0. The main loop is that of ops/gemm/fused_product.cuh.
+// The epilogue reads two matrices of the result's shape and writes two matrices of this shape.
 //
-// Both matrices lie in shared memory before a tile is finished: one thread for each group of 64 rows starts their TMA
-// copies while the tile is multiplied. The multiplying threads overwrite them with both results, which that thread
-// stores by TMA while the next tile is multiplied.
+// One thread per group of 64 rows loads both input matrices of a tile to shared memory by TMA while the tile's GEMM
+// runs. The consumer threads overwrite the matrices with both results. The same thread stores the results by TMA while
+// the GEMM of the next tile runs.
 #include <array>
 
 #include "ops/dense/cross_product.h"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace hopper;
 
-/// Tiles of 128 x 192. Wider tiles leave no shared memory for two matrices in addition to three pipeline stages.
+/// Tiles of 128 x 192. With wider tiles, shared memory has no space for two matrices and three pipeline stages.
 template <class T_, bool kTransposedB_>
 struct GatedTiling {
   using T = T_;
@@ -22,7 +22,8 @@ struct GatedTiling {
   static constexpr bool kTransposedB = kTransposedB_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
   static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
-  static constexpr int kFullBoxes = kN / kColumns, kLast = 0;  // boxes of a group's 64 rows of a result
+  // TMA boxes that cover a group's 64 rows of a result tile
+  static constexpr int kFullBoxes = kN / kColumns, kLast = 0;
   static constexpr int kBytesA = kM * kBoxRowBytes;
   static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
@@ -35,11 +36,11 @@ struct GatedTiling {
                 kSharedBytes <= kMostSharedBytes);
 };
 
-/// Shared memory of a block. `mask_used` counts the readers of a tile's number, as load_tiles() needs it.
+/// Shared memory of a block. load_tiles() requires `mask_used`: a barrier that counts the readers of `tile`.
 template <class Tiles>
 struct GatedMemory {
-  std::byte* ring;      ///< [kStages]: operands
-  std::byte* matrices;  ///< [kGroups][2]: boxes of 64 rows
+  std::byte* ring;      ///< [kStages]: pipeline stages of the operands
+  std::byte* matrices;  ///< [kGroups][2]: boxes of 64 rows of the two matrices
   uint64_t *full, *empty, *told, *mask_used;
   uint64_t *fetched, *finished, *summed;  ///< [kGroups]
   int* tile;                              ///< [2]
@@ -77,13 +78,13 @@ struct GatedMemory {
   }
 };
 
-/// TMA maps of the operands, of the two matrices read, and of the two that replace them.
+/// TMA maps of the GEMM operands, of the two input matrices, and of the two results.
 struct GatedMaps {
   OperandMaps operands;
   CUtensorMap in[2], out[2];
 };
 
-/// Runs in one thread for each group: fetches both matrices of its 64 rows of a tile and stores both results.
+/// Loads both matrices of a group's 64 rows of each tile, and stores both results. Called by one thread per group.
 template <class Tiles, bool kSums>
 __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
                               const GatedMemory<Tiles>& shared) {
@@ -114,18 +115,18 @@ __device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int
   }
 }
 
-/// The biases of a thread's columns of a tile, loaded before the GEMM so that it need not wait for them.
+/// The biases of a thread's columns of a tile, loaded before the GEMM to hide the load latency.
 template <class Tiles, class End>
 struct ColumnBiases {
   uint32_t two[End::kBias ? Tiles::kN / 8 : 1];
 
-  /// `column`: the first of the tile. `thread`: index in the group.
+  /// `column`: the tile's first column. `thread`: index in the group.
   __device__ ColumnBiases(const End& end, int column, int thread) {
     if constexpr (End::kBias)
 #pragma unroll
       for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = end.biases(column + 8 * j + 2 * (thread % 4));
   }
-  /// A result of the pair of columns j, `which` of it, and its bias.
+  /// Adds the bias to element `which` (0 or 1) of column pair j.
   __device__ float add(int j, float product, int which) const {
     if constexpr (End::kBias)
       return product + unpack<typename Tiles::T>(two[j], which);
@@ -134,20 +135,20 @@ struct ColumnBiases {
   }
 };
 
-/// Epilogue of the results d that a thread holds of its group's 64 rows, with both matrices in shared memory, which it
-/// overwrites with the results. `thread`: index in the group.
+/// Epilogue for a thread's accumulators d of its group's 64 rows. Overwrites both matrices in shared memory with the
+/// results. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
                                              const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
                                              int group) {
-  constexpr int kAtOnce = 4;  // pairs of columns whose loads are in flight together
+  constexpr int kAtOnce = 4;  // pairs of columns whose loads overlap
   const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
   std::byte* const first = shared.matrix(group, 0) + row * kBoxRowBytes + 4 * (lane % 4);
   std::byte* const second = shared.matrix(group, 1) + row * kBoxRowBytes + 4 * (lane % 4);
 #pragma unroll
   for (int begin = 0; begin < Tiles::kN / 8; begin += kAtOnce) {
     uint32_t a[kAtOnce][2], b[kAtOnce][2];
-    const auto at = [&](int j, int r) {  // units of 16 bytes are exchanged within a row of a box
+    const auto at = [&](int j, int r) {  // applies the swizzle of 16-byte units within a box row
       return (begin + j) / 8 * kBoxBytes + 8 * r * kBoxRowBytes + (((begin + j) % 8) ^ (row % 8)) * 16;
     };
 #pragma unroll
@@ -216,12 +217,12 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
 }
 
-/// Epilogue inputs x and the skip connection: t = p + bias and x * t + skip for a GEMM result p.
+/// Forward epilogue with the inputs x and skip: for a GEMM result p, computes t = p + bias and x * t + skip.
 template <class T>
 struct ForwardGate {
   static constexpr bool kBias = true, kSums = false;
   const T* bias;
-  int last_pair;  // the first column of it
+  int last_pair;  // first column of the last pair
 
   __device__ uint32_t biases(int column) const {
     return *reinterpret_cast<const uint32_t*>(bias + min(column, last_pair));
@@ -234,7 +235,8 @@ struct ForwardGate {
   }
 };
 
-/// Epilogue inputs: the gradient that bypasses the layer, and x. d_y = p + addend and d_t = d_y * x.
+/// Backward epilogue with the inputs `addend`, the gradient that bypasses the layer, and x: for a GEMM result p,
+/// computes d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {
   static constexpr bool kBias = false, kSums = true;
@@ -248,7 +250,7 @@ struct BackwardGate {
   }
 };
 
-/// The result of end(a b), or end(a b^T) unless kTransposedB.
+/// Launches the GEMM a b (or a b^T unless kTransposedB) with epilogue `end`.
 template <class T, bool kTransposedB, class End>
 void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
                          const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {

@@ -1,4 +1,4 @@
-// Sums and maps over columns use ops/common/columns.cuh.
+// Dice kernels. Sums and maps over columns use ops/common/columns.cuh.
 #include "ops/dense/dice.h"
 
 #include "ops/common/columns.cuh"

@@ -6,14 +6,14 @@
 
 namespace hctr::ops {
 
-/// One element of dice_start.
+/// dice_start() for element j.
 template <class T>
 HCTR_HD Acc<T> start_of(const View<const T, 2>& x, int64_t rows, int64_t j) {
   if (j == x.size(1)) return static_cast<Acc<T>>(rows);
   return rows > 0 ? static_cast<Acc<T>>(rows) * static_cast<Acc<T>>(x.data[j]) : Acc<T>(0);
 }
 
-/// From the sums of a column in `batch` to its statistics.
+/// Replaces the sums of column j in `batch` with the statistics.
 template <class A>
 HCTR_HD void column_statistics(const A* start, int64_t n, int64_t j, A eps, A* batch) {
   const Pair<A> moments = mean_and_variance(batch[j], batch[n + j], start[n], unbiased(start[j], start[n], A(0)));
@@ -34,7 +34,7 @@ struct Dice {
   HCTR_HD A operator()(int64_t, int64_t j, A x) const { return slope(j, x) * x; }
 };
 
-/// The gradient at xhat as GradientSums asks for it.
+/// The gradient functor of GradientSums: the gradient of hat.
 template <class T>
 struct DiceGradient {
   using A = Acc<T>;
@@ -58,7 +58,7 @@ struct DiceBackward {
   }
 };
 
-/// The functors of both devices from their tensors.
+/// The following functions build the functors from tensors, for both devices.
 template <class T>
 Dice<T> dice_of(float alpha, const Tensor& batch) {
   return {static_cast<Acc<T>>(alpha), statistics_of<Acc<T>>(batch)};

@@ -3,7 +3,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kFmSamples = 16;  // per task
+constexpr int64_t kFmSamples = 16;  // samples per task
 
 void expect_machine(const char* what, Context& ctx, int64_t dim, const Tensor& y, const Tensor& second,
                     const Tensor& first) {

@@ -1,7 +1,7 @@
-// A block has a few samples in shared memory. Their slots are one contiguous piece of x, read and written with wide
-// loads and stores, as rows of the other tensors are; only shared memory sees single elements. For vectors of at most
-// 32 elements factorization_machine_lanes.cuh has faster kernels, and factorization_machine_words.cuh where elements
-// can be taken two at a time.
+// Kernels of the factorization machine. A block stages a few samples in shared memory. Global memory is accessed with
+// wide loads and stores, and only shared memory is accessed element by element. Two files have faster kernels for
+// vectors of at most 32 elements: factorization_machine_words.cuh for pairs of two-byte elements,
+// factorization_machine_lanes.cuh for the rest.
 #include "ops/dense/factorization_machine.h"
 
 #include "ops/dense/factorization_machine_lanes.cuh"
@@ -11,13 +11,13 @@
 namespace hctr::ops {
 namespace {
 
-/// Samples in shared memory: with these, slots of any length end at a multiple of 16 bytes.
+/// Samples staged per block. With this count, slots of any length end at a multiple of 16 bytes.
 template <class T>
 constexpr int kFmSamples = 16 / sizeof(T);
-constexpr int kFmLanes = 4, kFmThreads = 256;  // threads of one sum, and of a block
+constexpr int kFmLanes = 4, kFmThreads = 256;  // threads per sum, threads per block
 
-/// Calls f(sample, k, lane, valid) for each of `pairs` = samples * per_sample with kFmLanes threads, all threads of a
-/// warp equally often.
+/// Calls f(sample, k, lane, valid) for each of `pairs` = samples * per_sample, with kFmLanes threads per pair. All
+/// threads of a warp make the same number of calls.
 template <class F>
 __device__ void for_sums(int pairs, int per_sample, const F& f) {
   constexpr int kGroups = kFmThreads / kFmLanes;
@@ -35,8 +35,7 @@ __device__ float lanes_sum(float value) {
   return value;
 }
 
-/// Writes `rows` rows of memory. elements(row, column) returns a function that returns the elements from there on, one
-/// a call.
+/// Writes `rows` rows of `memory`. elements(row, column) returns a generator: each call returns the next element.
 template <class T, class F>
 __device__ void write_rows(View<T, 2> memory, int64_t first, int rows, bool packs, const F& elements) {
   constexpr int V = 16 / sizeof(T);
@@ -56,7 +55,7 @@ __device__ void write_rows(View<T, 2> memory, int64_t first, int rows, bool pack
   }
 }
 
-/// Which tensors have rows at multiples of 16 bytes; x: whether its rows also follow each other without gaps.
+/// Whether the rows of each tensor are aligned to 16 bytes. `x` also requires that the rows are contiguous.
 struct FmPacks {
   bool x, vectors, y, d_y;
 };
@@ -110,7 +109,7 @@ __global__ void __launch_bounds__(kFmThreads)
     __syncthreads();
     write_rows(y, begin, here, packs.y, [&](int sample, int column) {
       const int slot = shape.by_dim.divide(column);
-      // In slots_at, the position of a vector's element is shifted by the number of weights before it.
+      // In slots_at, an element of a vector is shifted by the number of weights before it.
       return [=, at = sample * of_slots + column + slot, k = column - slot * dim, left = slots * dim - column,
               other = others_at + sample * others + column - slots * dim]() mutable {
         const T value = left > 0 ? slots_at[at] : *other;
@@ -134,15 +133,15 @@ __global__ void __launch_bounds__(kFmThreads)
   }
 }
 
-/// Iterates over the elements of x's gradient: those of a sample's slots, then of the next sample.
+/// Generates the elements of x's gradient in memory order: all slots of a sample, then the next sample.
 template <class T>
 struct SlotGradients {
   const T* gradients;          // gradients of vectors, in shared memory: [sample, columns]
   View<const T, 2> d_first;    // gradients of weights
   int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements of a sample in `gradients`, of a vector, of a sample in x
-  int sample, element, k;      // the next element: its sample, its place among the sample's and in its slot
-  const T* vectors;            // where the next element of a vector is
+  int columns, dim, of_slots;  // elements per sample in `gradients`, per vector, per sample in x
+  int sample, element, k;      // the next element: its sample, its index in the sample, its index in the slot
+  const T* vectors;            // the next element of a vector
   __device__ T operator()() {
     T value;
     if (k == dim) {
@@ -196,7 +195,7 @@ __global__ void __launch_bounds__(kFmThreads)
       *reinterpret_cast<uint4*>(gradient) = reinterpret_cast<const uint4*>(gradients_at)[i];
       int k = column - shape.by_dim.divide(column) * dim;
 #pragma unroll
-      for (int v = 0; v < V; ++v) {  // elements after the last column are never read
+      for (int v = 0; v < V; ++v) {  // elements past the last column are never read
         gradient[v] = static_cast<T>(static_cast<float>(gradient[v]) + of_pairs * (sum[k] - static_cast<float>(e[v])));
         if (++k == dim) k = 0;
       }

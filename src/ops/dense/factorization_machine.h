@@ -1,4 +1,4 @@
-// A factorization machine whose vectors and weights are the slots of a table and additional tensors.
+// A factorization machine whose vectors and weights come from the slots of a table and from additional tensors.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,12 @@
 
 namespace hctr::ops {
 
-/// Maximum width of y and length of a vector for which a GPU keeps a few samples in shared memory.
+/// Limits on the width of y and on the vector length: a GPU block must fit a few samples in shared memory.
 inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 
-/// Both orders in one pass. The vectors e_j of sample b are the first dim columns of x's rows b * slots to
-/// b * slots + slots - 1, then those of `vectors`; the weights w_j are the last column of these rows, then `weights`.
+/// The first and the second order of a factorization machine in one pass. Sample b has the rows b * slots to
+/// b * slots + slots - 1 of x. The sample's vectors e_j are the first dim columns of these rows, then the vectors in
+/// `vectors`. The sample's weights w_j are the last column of these rows, then `weights`.
 ///   y[b] = [e_0 | e_1 | ...]
 ///   second[b] = sum_k 1/2 * ((sum_j e_j[k])^2 - sum_j e_j[k]^2)
 ///   first[b] = sum_j w_j
@@ -21,13 +22,14 @@ inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
 HCTR_OP(void factorization_machine(Context&, Tensor x, Tensor vectors, Tensor weights, Tensor y, Tensor second,
                                    Tensor first))
 
-/// The gradients of factorization_machine(); absent ones are not requested.
+/// The gradients to compute; an absent tensor is not requested.
 struct FmGradients {
   std::optional<Tensor> x, vectors, weights;
 };
 
-/// From the y that factorization_machine() wrote: the gradient of e_j[k] is d_y of it + d_second * (sum_i e_i[k] -
-/// e_j[k]), the gradient of w_j is d_first. `slots` and `dim` as in factorization_machine(). Overwrites the gradients.
+/// The gradient of e_j[k] is the element of d_y for e_j[k], plus d_second * (sum_i e_i[k] - e_j[k]). The gradient of
+/// w_j is d_first. y is the output of factorization_machine(), with the same `slots` and `dim`. Overwrites the
+/// gradients.
 HCTR_OP(void factorization_machine_backward(Context&, int64_t slots, int64_t dim, Tensor y, Tensor d_y, Tensor d_second,
                                             Tensor d_first, const FmGradients& gradients))
 

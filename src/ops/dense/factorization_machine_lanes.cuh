@@ -1,6 +1,6 @@
-// The kernels of a factorization machine for vectors of at most 32 elements, of any type and at any address: a warp has
-// a sample, a lane one column of every few vectors. A lane's loads are all in flight together; the loads of a warp
-// together cover whole lines of memory.
+// Factorization machine kernels for vectors of at most 32 elements, of any dtype and alignment. A warp processes one
+// sample. A lane processes one column of every few vectors. The loads of a lane overlap; the loads of a warp cover
+// whole cache lines.
 #pragma once
 
 #include "ops/dense/factorization_machine_shape.cuh"
@@ -8,8 +8,8 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kFmLoads = 8;          // elements that a lane loads together
-constexpr int kFmKeptElements = 14;  // elements of y and of its gradient that a lane keeps in registers
+constexpr int kFmLoads = 8;          // elements that a lane loads in one group
+constexpr int kFmKeptElements = 14;  // elements of y and d_y that a lane keeps in registers
 
 bool takes_lanes(const FmShape& shape) { return shape.dim <= 32; }
 
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kFmWarpThreads)
   warp.write_sums(b, warp.lane < shape.dim ? sum_of_pairs(all, all_squares) : 0, weight, second, first);
 }
 
-/// A warp has the gradients of its sample's slots in shared memory, so that whole lines are written.
+/// A warp stages the gradients of its sample's slots in shared memory, and then writes whole cache lines.
 template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads, 4)
     factorization_machine_backward_lanes_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,

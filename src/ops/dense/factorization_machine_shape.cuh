@@ -1,4 +1,4 @@
-// Arguments of the factorization machine's kernels: sizes, and how a warp traverses a row of vectors.
+// Arguments of the factorization machine kernels: sizes, and the order in which a warp traverses a row of vectors.
 #pragma once
 
 #include "ops/common/element_loops.cuh"
@@ -20,25 +20,25 @@ struct FmShape {
   SmallDivisor by_dim, by_width, by_of_slots;
   __host__ __device__ int slot_width() const { return dim + 1; }
   __host__ __device__ int of_slots() const { return slots * slot_width(); }
-  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y after those of slots
+  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y after the slots' columns
 };
 
-/// Views without data where a gradient is not requested.
+/// Views of the gradients; a null view is not requested.
 template <class T>
 struct FmGradientViews {
   View<T, 2> x, vectors, weights;
 };
 
-constexpr int kFmWarpThreads = 256, kFmWarps = kFmWarpThreads / 32;  // block size of kernels with one sample a warp
+constexpr int kFmWarpThreads = 256, kFmWarps = kFmWarpThreads / 32;  // block size of kernels with one sample per warp
 
-/// `shared`: words of shared memory that each warp needs.
+/// The grid for one sample per warp. `shared`: words of shared memory per warp.
 template <class Word>
 cuda::Grid fm_warps_grid(int64_t samples, int shared) {
   return {(samples + kFmWarps - 1) / kFmWarps, kFmWarpThreads, kFmWarps * static_cast<size_t>(shared) * sizeof(Word)};
 }
 
-/// How a warp traverses y's row in words of kElements elements: lane l has the words l, l + lanes, ..., which are the
-/// same elements of vectors `at_once` apart, of `per_vector` words each.
+/// How a warp traverses a row of y in words of kElements elements. Lane l processes the words l, l + lanes, l + 2
+/// lanes, ...: the same elements of every at_once-th vector. A vector has per_vector words.
 template <int kElements>
 struct FmWarp {
   int lane = static_cast<int>(threadIdx.x) % 32, per_vector, at_once, lanes;
@@ -46,24 +46,26 @@ struct FmWarp {
       : per_vector(shape.dim / kElements), at_once(shape.by_dim.divide(32 * kElements)), lanes(at_once * per_vector) {}
 
   __device__ bool works() const { return lane < lanes; }
-  /// Position of the lane's first word among a sample's slots, and the distance to its next word.
+  /// first_element(): offset of the lane's first word in a sample's slots of x. step(): offset from a word to the
+  /// lane's next word.
   __device__ int first_element(const FmShape& shape) const {
     return kElements * lane + shape.by_dim.divide(kElements * lane);
   }
   __device__ int step() const { return kElements * lanes + at_once; }
-  /// The lane's first word from number `least` on.
+  /// Index of the lane's first word that is not below `least`.
   __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
-  /// In lane l < per_vector: the sum over the lanes with the same elements, in order.
+  /// Sums `value` over all lanes that process the same elements of a vector, in a fixed order. The sum is returned in
+  /// the lanes l < per_vector.
   __device__ float sum(float value) const {
     float total = value;
     for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * per_vector);
     return total;
   }
-  /// That sum in all lanes with these elements.
+  /// Like sum(), but returns in every lane the sum for the elements of that lane.
   __device__ float sum_for_all(float value, const FmShape& shape) const {
     return __shfl_sync(0xffffffffu, sum(value), lane - shape.by_dim.divide(kElements * lane) * per_vector);
   }
-  /// Writes sample b's sums over lanes: of pairs, and of weights.
+  /// Sums `pairs` and `weight` over lanes, and writes them to `second` and `first` of sample b.
   template <class T>
   __device__ void write_sums(int64_t b, float pairs, float weight, const View<T, 2>& second,
                              const View<T, 2>& first) const {
@@ -75,8 +77,7 @@ struct FmWarp {
   }
 };
 
-/// Half the difference of the squared sum and the sum of squares. Without a fused multiply-add a single vector gives
-/// exactly 0.
+/// (sum^2 - squares) / 2. Without a fused multiply-add, the result for a single vector is exactly 0.
 __device__ float sum_of_pairs(float sum, float squares) { return __fsub_rn(__fmul_rn(sum, sum), squares) / 2; }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The kernels of a factorization machine for elements of two bytes, vectors of an even length and an even number of
-// slots: a warp has a sample, a lane two columns of every few vectors. Lanes read and write words of two adjacent
-// elements. If a slot's vector begins in the middle of a word, a lane joins halves of two words.
+// Factorization machine kernels for two-byte elements, even vector lengths and an even number of slots. A warp
+// processes one sample; a lane processes two columns of every few vectors. Lanes load and store words of two adjacent
+// elements. If a slot's vector starts in the middle of a word, a lane combines halves of two words.
 #pragma once
 
 #include <cstring>
@@ -11,11 +11,11 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kFmKept = 8;  // words of y and of its gradient that a lane keeps in registers
+constexpr int kFmKept = 8;  // words of y and d_y that a lane keeps in registers
 
 bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim <= 32 && shape.slots % 2 == 0; }
 
-/// Whether every sample's slots begin at a word.
+/// Whether the slots of every sample are aligned to a word.
 bool is_words(const Tensor& x) { return x.dense() && reinterpret_cast<uintptr_t>(x.bytes()) % 4 == 0; }
 
 template <class T>
@@ -29,11 +29,11 @@ template <class T>
 __global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
-  constexpr int kOthers = 4;  // words of other vectors that are loaded together with those of slots
+  constexpr int kOthers = 4;  // words of the other vectors that are loaded together with the words of slots
   extern __shared__ uint32_t fm_words[];
   const FmWarp<2> warp(shape);
   const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.per_vector, words = shape.columns / 2;
-  // The word after the last one is read, but none of its elements is used.
+  // The extra word allows a read past the last word; the value read is unused.
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   const int64_t b = cuda::thread_index() / 32;
   if (b >= y.size(0)) return;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kFmWarpThreads, 4)
   if (b >= y.size(0)) return;
   const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
   const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
-  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // the lane's first words: all loads are in flight together
+  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // the lane's first words, loaded together
 #pragma unroll
   for (int i = 0; i < kFmKept; ++i) {
     const int w = warp.lane + i * warp.lanes;
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kFmWarpThreads, 4)
   }
   const auto of_pairs = static_cast<float>(d_second.row(b)[0]);
   const T of_weight = d_first.row(b)[0];
-  const int behind = warp.works() ? warp.lane + kFmKept * warp.lanes : words;  // the first word that is not kept
+  // the first word that is not in registers
+  const int behind = warp.works() ? warp.lane + kFmKept * warp.lanes : words;
   float sum[2] = {};
   const auto add = [&](uint32_t word) {
     const float2 e = elements_of<T>(word);

@@ -10,7 +10,7 @@ void expect_slots(const char* what, Context& ctx, const Tensor& x, const Tensor&
               " of ", to_string(x.shape()), " to ", to_string(y.shape()));
 }
 
-constexpr int64_t kFmRows = 16;  // per task
+constexpr int64_t kFmRows = 16;  // rows per task
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// A thread computes V adjacent k of one sample in a loop over its slots. Backward loops twice; in the second loop the
-// block's few samples are still in the cache. Vectors that are not whole packs go through shared memory, so that memory
-// is still read and written in packs.
+// Kernels of second-order FM interactions. A thread computes V adjacent k of one sample in a loop over the slots. The
+// backward kernel loops twice; the second loop hits the cache. Vectors that are not multiples of 16 bytes are staged in
+// shared memory: global memory is then still accessed in packs.
 #include "ops/dense/fm_order2.h"
 
 #include "ops/gemm/staged_rows.cuh"
@@ -29,7 +29,7 @@ __global__ void fm_order2_kernel(View<const T, 2> x, int64_t slots, View<T, 2> y
 #pragma unroll
     for (int j = 0; j < V; ++j)
       sum[j] = __fsub_rn(__fmul_rn(sum[j], sum[j]), squares[j]) /
-               2;  // without a fused multiply-add one slot gives exactly 0
+               2;  // without a fused multiply-add, the result for a single slot is exactly 0
     cuda::write<V>(y.row(at.row) + at.column, left, sum);
   }
 }
@@ -65,7 +65,7 @@ __global__ void fm_order2_backward_kernel(View<const T, 2> x, View<const T, 2> d
 constexpr int kStagedRows = 16;  // per block
 constexpr int64_t kMostStagedBytes = 32 * 1024;
 
-/// y, or with kBackward dx from dy: a block has a few samples in shared memory.
+/// Computes y, or dx from dy if kBackward. A block stages kStagedRows samples in shared memory.
 template <bool kBackward, class T>
 __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, View<T, 2> y, View<const T, 2> dy,
                                         View<T, 2> dx) {
@@ -94,7 +94,8 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
           vectors[s * dim] = static_cast<T>(gradient * (sum - static_cast<float>(vectors[s * dim])));
       } else {
         y.row(first + row)[k] =
-            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);  // as above, one slot gives exactly 0
+            // without a fused multiply-add, the result for a single slot is exactly 0
+            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);
       }
     }
     __syncthreads();
@@ -105,7 +106,8 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
   }
 }
 
-/// Whether rows of packs hold vectors that are not whole packs, a few of them in shared memory at a time.
+/// Whether to use the staged kernel: rows are aligned to packs, vectors are not, and kStagedRows rows fit in shared
+/// memory.
 template <class T>
 bool takes_staged(View<const T, 2> x, int64_t dim) {
   constexpr int V = 16 / sizeof(T);

@@ -1,4 +1,5 @@
-// One unit of one row per thread and iteration: adjacent threads read adjacent columns of every gate.
+// GRU kernels: a thread computes one unit of one row per iteration. Adjacent threads read adjacent columns of every
+// gate.
 #include "ops/dense/gru.h"
 
 #include "ops/common/element_loops.cuh"

@@ -1,6 +1,6 @@
-// One step of a gated recurrent unit, forward and backward.
-// Source: K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014, equations 5 to 8,
-// with the reset gate applied after the product with the state, as in cuDNN.
+// One step of a gated recurrent unit, forward and backward. Source: K. Cho et al., "Learning Phrase Representations
+// using RNN Encoder-Decoder", EMNLP 2014, equations 5 to 8. As in cuDNN, the reset gate is applied after the GEMM with
+// the state.
 #pragma once
 
 #include "core/device/op.h"
@@ -14,11 +14,11 @@ namespace hctr::ops {
 /// Dtypes: bias, before and h f32 f16 bf16, all alike; of_input, of_state and kept f32.
 HCTR_OP(void gru_step(Context&, Tensor of_input, Tensor of_state, Tensor bias, Tensor before, Tensor kept, Tensor h))
 
-/// The gradient of h is dh + through + direct: from the layer's output, and from the next step, through its GEMM with
-/// the state and directly. Writes the gradients of of_input (and bias) and of of_state, and to `direct` the gradient
-/// that reaches `before` directly. Shapes: as above; dh, through and direct [batch, units], d_of_input and d_of_state
-/// [batch, 3 units]. Dtypes: before, dh, d_of_input and d_of_state alike; kept, through and direct f32. Overwrites the
-/// last three.
+/// The gradient of h is dh + through + direct. dh comes from the layer's output. `through` comes from the next step
+/// through its GEMM with the state, and `direct` comes from the next step without the GEMM. Writes d_of_input and
+/// d_of_state, and overwrites `direct` with the gradient of `before` without the GEMM. Shapes: as in gru_step(); dh,
+/// through and direct [batch, units], d_of_input and d_of_state [batch, 3 units]. Dtypes: before, dh, d_of_input and
+/// d_of_state equal; kept, through and direct f32.
 HCTR_OP(void gru_step_backward(Context&, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
                                Tensor d_of_input, Tensor d_of_state))
 

@@ -47,7 +47,7 @@ struct GruStepBackward {
     const A* from = kept.row(row);
     const A r = from[j], z = from[units + j], n = from[2 * units + j], of_state_n = from[3 * units + j];
     const A d = static_cast<A>(dh.row(row)[j]) + through.row(row)[j] + direct.row(row)[j];
-    const A d_n = d * (1 - z) * (1 - n * n);  // gradient of tanh's input
+    const A d_n = d * (1 - z) * (1 - n * n);  // gradient of the input of tanh
     const A d_z = d * (static_cast<A>(before.row(row)[j]) - n) * z * (1 - z);
     const A d_r = d_n * of_state_n * r * (1 - r);
     direct.row(row)[j] = d * z;

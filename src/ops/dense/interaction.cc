@@ -23,7 +23,7 @@ void expect_vectors(const char* what, Context& ctx, const Tensor& dense, const T
   expect_shape(what, y, {dense.dim(0), dense.dim(1) + pairs_of(slots.dim(1) + 1) + 1});
 }
 
-/// One dot product for each pair of vectors.
+/// FLOPs of one dot product per pair of vectors.
 double flops_of_pairs(const Tensor& dense, const Tensor& slots) {
   return 2.0 * static_cast<double>(dense.elements()) * static_cast<double>(pairs_of(slots.dim(1) + 1));
 }
@@ -33,7 +33,7 @@ const T* vector_of(const View<const T, 2>& dense, const View<const T, 3>& slots,
   return i == 0 ? dense.row(b) : slots.row(b) + (i - 1) * slots.size(2);
 }
 
-constexpr int64_t kInteractionRows = 16;  // per task
+constexpr int64_t kInteractionRows = 16;  // samples per task
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 
 namespace {
 
-/// The formula as it is written.
+/// The formula of interaction(), computed directly.
 template <class T>
 void pairs_reference(Context& ctx, const Tensor& dense, const Tensor& slots, const Tensor& y) {
   const int64_t dim = dense.dim(1), vectors = slots.dim(1) + 1;
@@ -67,7 +67,7 @@ void pairs_reference(Context& ctx, const Tensor& dense, const Tensor& slots, con
   });
 }
 
-/// The matrices of one sample in f32, for small_product(): rows and columns are padded with zeros.
+/// The matrices of one sample in f32, as small_product() needs them: rows and columns are padded with zeros.
 class SamplePairs {
  public:
   SamplePairs(int64_t vectors, int64_t dim)
@@ -81,7 +81,7 @@ class SamplePairs {
         pairs_(static_cast<size_t>(rows_ * columns_)),
         d_x_(static_cast<size_t>(rows_ * width_)) {}
 
-  /// Takes the vectors of sample b.
+  /// Loads the vectors of sample b.
   template <class T>
   void load(const View<const T, 2>& dense, const View<const T, 3>& slots, int64_t b) {
     for (int64_t i = 0; i < vectors_; ++i) {
@@ -91,7 +91,7 @@ class SamplePairs {
       for (int64_t k = 0; k < dim_; ++k) to[k] = static_cast<float>(from[k]);
     }
   }
-  /// Multiplies each vector with those before it, and writes the results one after the other.
+  /// Writes the dot products of each vector i with the vectors j < i, ordered by i, then j.
   template <class T>
   void multiply(T* y) {
     cpu::transpose({x_.data(), width_}, rows_, dim_, {turned_.data(), columns_});
@@ -103,7 +103,7 @@ class SamplePairs {
     for (int64_t i = 1; i < vectors_; ++i)
       for (int64_t j = 0; j < i; ++j) *y++ = static_cast<T>(pairs_[static_cast<size_t>(i * columns_ + j)]);
   }
-  /// The gradients of all vectors, from the gradients of multiply()'s results.
+  /// Computes the gradients of all vectors from dy, the gradients of multiply()'s results.
   template <class T>
   void multiply_backward(const T* dy) {
     for (int64_t i = 1; i < vectors_; ++i)

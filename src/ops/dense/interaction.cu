@@ -1,7 +1,9 @@
-// Runs on tensor cores if they support the samples (interaction_tensor_cores.cuh), in true f32 by one warp a sample
-// (interaction_multiply_add.cuh). Otherwise a sample's vectors are loaded into shared memory once, as f32. Forward, a
-// thread computes a tile of 4 x 4 dot products in registers; backward, one column of 8 gradients. A warp processes a
-// sample with few tiles, a block one with many. Samples too large for shared memory are read from global memory.
+// Kernels of the pairwise interaction. There are three implementations: tensor cores (interaction_tensor_cores.cuh);
+// multiply-adds in full f32, one warp per sample (interaction_multiply_add.cuh); and the general kernels of this file.
+// The general kernels load a sample's vectors into shared memory once, as f32. Forward, a thread computes a tile of 4 x
+// 4 dot products in registers. Backward, a thread computes one column of 8 gradients. A sample with few tiles is
+// processed by a warp, a sample with many tiles by a block. Samples too large for shared memory are read from global
+// memory.
 #include "ops/dense/interaction.h"
 
 #include "ops/common/element_loops.cuh"
@@ -16,7 +18,7 @@ namespace {
 
 constexpr int kDotTile = kSideOfPairs, kStrip = 8;
 
-/// Copies the vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
+/// Copies the vectors of sample b to `to` with `lanes` threads. Vectors in `to` are `stride` elements apart.
 template <int V, class T>
 __device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, int lanes, int stride, float* to) {
   const int per_vector = static_cast<int>(cuda::chunks_per_row(x.dim, V));
@@ -30,8 +32,8 @@ __device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, in
   }
 }
 
-/// One side of a tile is the vectors i, i + tiles, i + 2 tiles, ...: adjacent threads then read adjacent vectors, whose
-/// odd stride puts them into different banks.
+/// One side of a tile consists of the vectors i, i + side, i + 2 side, ...: adjacent threads read adjacent vectors. The
+/// odd stride between vectors avoids bank conflicts.
 template <int V, class T>
 __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   extern __shared__ __align__(16) float memory[];
@@ -46,7 +48,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
     __syncthreads();  // every thread has finished the previous samples
     if (b < rows) load_vectors<V>(x, b, lane, lanes, stride, vectors);
     __syncthreads();
-    if (b >= rows) continue;  // every thread reaches the same two barriers in each iteration
+    if (b >= rows) continue;  // this test follows the barriers, because every thread must reach both barriers
     T* out = y.row(b);
     for (int k = lane; k < x.dim; k += lanes) out[k] = x.dense.row(b)[k];
     if (lane == 0) out[x.dim + pairs_of(x.count)] = static_cast<T>(0.0f);
@@ -55,7 +57,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
       tile_at(n, i, j);
       const float *left[kDotTile], *right[kDotTile];
 #pragma unroll
-      for (int t = 0; t < kDotTile; ++t) {  // past the end: any vector; the result is not written
+      for (int t = 0; t < kDotTile; ++t) {  // clamps indices past the end; the results are not written
         left[t] = vectors + min(i + t * side, x.count - 1) * stride;
         right[t] = vectors + min(j + t * side, x.count - 1) * stride;
       }
@@ -80,7 +82,7 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
   }
 }
 
-/// Shared memory: the vectors, then the symmetric matrix of dy, rows padded with zeros to whole strips.
+/// Shared memory: the vectors, then the symmetric matrix of dy, whose rows are zero-padded to whole strips.
 template <int V, class T>
 __global__ void interaction_backward_kernel(Vectors<T> x, View<const T, 2> dy, int lanes, VectorGradients<T> dx) {
   extern __shared__ __align__(16) float memory[];
@@ -131,7 +133,7 @@ __global__ void interaction_backward_kernel(Vectors<T> x, View<const T, 2> dy, i
   }
 }
 
-/// For samples too large for shared memory: one warp per pair.
+/// Forward for samples too large for shared memory: one warp per pair.
 template <class T>
 __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   const int64_t rows = y.size(0), pairs = pairs_of(x.count), warps = cuda::thread_count() / 32;
@@ -139,7 +141,7 @@ __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   for (int64_t n = cuda::thread_index() / 32; n < rows * (pairs + 1); n += warps) {
     const int64_t b = n / (pairs + 1), pair = n % (pairs + 1);
     T* out = y.row(b);
-    if (pair == pairs) {  // the columns that hold no pair
+    if (pair == pairs) {  // the columns of y outside the pairs: the dense vector and the zero
       for (int k = lane; k < x.dim; k += 32) out[k] = x.dense.row(b)[k];
       if (lane == 0) out[x.dim + pairs] = static_cast<T>(0.0f);
       continue;
@@ -154,7 +156,7 @@ __global__ void interaction_large_kernel(Vectors<T> x, View<T, 2> y) {
   }
 }
 
-/// Backward of such samples: one thread per element.
+/// Backward for samples too large for shared memory: one thread per element.
 template <class T>
 __global__ void interaction_large_backward_kernel(Vectors<T> x, View<const T, 2> dy, VectorGradients<T> dx) {
   const int64_t rows = dy.size(0), elements = static_cast<int64_t>(x.count) * x.dim;
@@ -178,15 +180,15 @@ Vectors<T> vectors_of(const Tensor& dense, const Tensor& slots) {
           static_cast<int>(slots.dim(1) + 1)};
 }
 
-/// Whether every vector of every sample begins at a multiple of the size of V elements.
+/// Whether every vector of every sample is aligned to V elements.
 template <int V, class T>
 bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
-/// How tensor cores compute the interaction of these samples, with or without a block's sums of a gradient. None before
-/// compute capability 8.0, in f32 unless the Runtime allows TF32, if vectors are too many or too long, and if rows are
-/// not at multiples of 16 bytes.
+/// The launch configuration of the tensor core kernels. `sums`: also computes column sums of the dense gradient.
+/// tensor_cores_for() returns none in these cases: compute capability below 8.0; f32 if the Runtime does not allow
+/// TF32; too many or too long vectors; rows not aligned to 16 bytes.
 struct TensorCores {
   InteractionLayout layout;
   int tiles;
@@ -196,7 +198,7 @@ template <class T>
 std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vectors<T>& x, View<const T, 2> y,
                                             const VectorGradients<T>* dx, bool sums) {
   constexpr int kPerChunk = 16 / sizeof(T);
-  constexpr size_t kMostWarps = 4, kBlockBytes = 100 * 1024;  // two blocks then share a multiprocessor
+  constexpr size_t kMostWarps = 4, kBlockBytes = 100 * 1024;  // allows two blocks per multiprocessor
   if (sizeof(T) == 4 && !runtime.options().tf32) return std::nullopt;
   if (x.count < 2 || x.count > 16 * InteractionLayout::kMostTiles || x.dim % kPerChunk != 0 ||
       x.dim > InteractionLayout::kMostChunks * kPerChunk || !cuda::takes_packs<kPerChunk>(x.dense) ||
@@ -215,7 +217,7 @@ std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vector
                       static_cast<int>(warps) * 32, bytes * warps}};
 }
 
-/// Whether warps compute these samples by multiply-adds, in f32.
+/// Whether the f32 multiply-add kernels support these samples.
 bool multiplies_by_warps(const Vectors<float>& x, View<const float, 2> y, const VectorGradients<float>* dx) {
   if (x.count < 2 || x.count > kMostMultiplied || x.dim % 4 != 0 || x.dim > 4 * InteractionLayout::kMostChunks)
     return false;
@@ -224,14 +226,14 @@ bool multiplies_by_warps(const Vectors<float>& x, View<const float, 2> y, const 
   return packed && hctr::cuda::compute_capability() >= 80;
 }
 
-/// Blocks of two warps, a sample each.
+/// Grid of blocks with two warps, one sample per warp.
 cuda::Grid grid_of_samples(int64_t samples, const InteractionLayout& layout) {
   constexpr int kWarps = 2;
   return cuda::early({std::min((samples + kWarps - 1) / kWarps, hctr::cuda::blocks_of_device(32)), 32 * kWarps,
                       static_cast<size_t>(layout.total * kWarps) * sizeof(uint4)});
 }
 
-/// body of the number of tiles, as a constant.
+/// Calls body with the number of tiles as a template argument.
 template <class Body>
 void dispatch_tiles(int tiles, const Body& body) {
   static_assert(InteractionLayout::kMostTiles == 4);
@@ -247,7 +249,7 @@ void dispatch_tiles(int tiles, const Body& body) {
   }
 }
 
-/// body of GradientLanes::rows, as a constant.
+/// Calls body with GradientLanes::rows as a template argument.
 template <class Body>
 void dispatch_rows(int rows, const Body& body) {
   switch (rows) {
@@ -262,14 +264,14 @@ void dispatch_rows(int rows, const Body& body) {
   }
 }
 
-/// Threads per sample and the grid, for `work` independent pieces and this much shared memory per sample; none when
-/// that exceeds what a block may have.
+/// Threads per sample and the grid, for `work` independent items and `bytes_per_sample` of shared memory per sample.
+/// groups_for() returns none if a sample exceeds the shared memory of a block.
 struct Groups {
   int lanes;
   cuda::Grid grid;
 };
 std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sample) {
-  constexpr size_t kBlockBytes = 48 * 1024;  // so that several blocks fit on a multiprocessor
+  constexpr size_t kBlockBytes = 48 * 1024;  // allows several blocks per multiprocessor
   if (bytes_per_sample > hctr::cuda::most_shared_bytes()) return std::nullopt;
   const int lanes = work <= 64 ? 32 : static_cast<int>(std::min<int64_t>(256, (work + 31) / 32 * 32));
   const auto fitting = static_cast<int>(kBlockBytes / std::max<size_t>(1, bytes_per_sample));
@@ -279,7 +281,7 @@ std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sa
                  bytes_per_sample * static_cast<size_t>(samples)}};
 }
 
-/// Without tensor cores.
+/// Launches the backward kernels that do not use tensor cores.
 template <class T>
 void start_backward(Context& ctx, const Vectors<T>& x, View<const T, 2> dy, const VectorGradients<T>& dx) {
   using cuda::launch;
@@ -296,7 +298,7 @@ void start_backward(Context& ctx, const Vectors<T>& x, View<const T, 2> dy, cons
     }
   const int64_t strips = (x.count + kStrip - 1) / kStrip;
   const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
-  // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.
+  // A warp suffices for four strips of vectors, so that small samples do not occupy whole blocks.
   if (const auto groups = groups_for(samples, strips * x.dim / 16, bytes))
     launch(ctx, "interaction_backward", groups->grid,
            packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x, dy, groups->lanes,

@@ -1,4 +1,4 @@
-// Dot products of all pairs of a sample's vectors.
+// Interaction: dot products of all pairs of a sample's vectors.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,16 @@
 
 namespace hctr::ops {
 
-/// The vectors of a sample are v_0 = dense[b] and v_1 .. v_n = slots[b], m = n + 1 of them. A row of y is v_0, then
-/// <v_r, v_c> for all r < c at position c(c-1)/2 + r, then one zero: the original has this column too, so weight files
-/// of the next layer fit. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes: f32
-/// f16 bf16, alike. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
+/// A sample has m = n + 1 vectors: v_0 = dense[b], and v_1 .. v_n = slots[b]. A row of y is v_0, then <v_r, v_c> for
+/// all r < c at position c(c-1)/2 + r, then one zero. The zero column makes weight files of the next layer compatible
+/// with the original HugeCTR. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes:
+/// f32 f16 bf16, equal. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
-/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the given
-/// gradients. Checks d_slots for overflow, as find_overflow does, if it is given. `below`, only with d_dense: the layer
-/// that wrote `dense` and ends with ReLU. d_dense then gets the gradient before that layer's ReLU, and below->d_bias
-/// its column sums: the same as relu_bias_gradient() on d_dense, except for the order of sums.
+/// d v_i = sum over j != i of dy(pair i j) v_j; d v_0 also gets the first columns of dy. Overwrites the given
+/// gradients. With `search`, checks d_slots for overflow like find_overflow(). `below` describes the layer that wrote
+/// `dense`. That layer must end with a ReLU, and `below` requires d_dense. With `below`, d_dense is the gradient before
+/// that ReLU, and below->d_bias gets the column sums of d_dense. The results equal relu_bias_gradient() on d_dense,
+/// except for the summation order.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
                                   std::optional<Tensor> d_slots, OverflowSearch search = {},
                                   std::optional<ReluEnd> below = {}))

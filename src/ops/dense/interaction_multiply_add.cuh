@@ -1,6 +1,6 @@
 // Interaction in f32 by multiply-adds. A warp computes one sample, whose vectors X [count, dim] are copied to shared
-// memory once. Forward, a lane has 4 x 4 pairs. Backward, it has four columns of the gradients of some vectors. A lane
-// reads four numbers at a time, for 64 multiply-adds in eight reads forward and four in each backward.
+// memory once. Forward, a lane computes 4 x 4 pairs. Backward, a lane computes four columns of the gradients of some
+// vectors. For 64 multiply-adds a lane issues eight 16-byte loads forward, and four backward.
 #pragma once
 
 #include "ops/dense/interaction.cuh"
@@ -9,10 +9,10 @@
 namespace hctr::ops {
 
 constexpr int kSideOfPairs = 4;  ///< vectors per side of a lane's tile
-/// Maximum number of vectors whose pairs fit the lanes of a warp.
+/// Maximum number of vectors. The tiles of more vectors would need more than the 32 lanes of a warp.
 constexpr int kMostMultiplied = 28;
 
-/// Tile number n of a triangle: tiles (i, j) with j <= i, row after row.
+/// Indices (i, j), j <= i, of tile n of a triangle, counted row by row.
 __device__ inline void tile_at(int n, int& i, int& j) {
   i = static_cast<int>((sqrtf(8.0f * static_cast<float>(n) + 1.0f) - 1.0f) / 2.0f);
   while (i * (i + 1) / 2 > n) --i;
@@ -20,8 +20,8 @@ __device__ inline void tile_at(int n, int& i, int& j) {
   j = n - i * (i + 1) / 2;
 }
 
-/// Calls body(one, other, s, t) for the pairs of vectors other < one of tile (i, j), whose sides are i + s side and
-/// j + t side. A tile of the diagonal has every pair twice.
+/// Calls body(one, other, s, t) for the pairs other < one of tile (i, j), where one = i + s * side and other = j + t *
+/// side. A diagonal tile contains each pair twice, but body is called once per pair.
 template <class Body>
 __device__ inline void for_pairs(int i, int j, int side, int count, const Body& body) {
 #pragma unroll
@@ -34,9 +34,9 @@ __device__ inline void for_pairs(int i, int j, int side, int count, const Body& 
     }
 }
 
-/// Shapes as in interaction(); at most kMostMultiplied vectors, every vector and every row of y at a multiple of 16
-/// bytes. Shared memory: layout.total * 16 bytes a warp. One side of a tile is the vectors i, i + side, ...: lanes read
-/// vectors that follow each other, an odd number of 16 bytes apart, and so different banks.
+/// Shapes as in interaction(); at most kMostMultiplied vectors; every vector and every row of y is aligned to 16 bytes.
+/// Shared memory: layout.total * 16 bytes per warp. One side of a tile consists of the vectors i, i + side, i + 2 side,
+/// ...: adjacent lanes read adjacent vectors. The odd stride in 16-byte units avoids bank conflicts.
 __global__ void __launch_bounds__(64)
     interaction_multiply_add_kernel(Vectors<float> x, InteractionLayout layout, View<float, 2> y) {
   cuda::start_early();
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(64)
   tile_at(min(lane, tiles - 1), i, j);
   const float4 *left[kSideOfPairs], *right[kSideOfPairs];
 #pragma unroll
-  for (int t = 0; t < kSideOfPairs; ++t) {  // past the end: any vector; the results are not written
+  for (int t = 0; t < kSideOfPairs; ++t) {  // clamps indices past the end; the results are not written
     left[t] = reinterpret_cast<const float4*>(vectors + min(i + t * side, x.count - 1) * layout.stride);
     right[t] = reinterpret_cast<const float4*>(vectors + min(j + t * side, x.count - 1) * layout.stride);
   }
@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(64)
   }
 }
 
-/// How a warp divides the gradients of a sample: `lanes` lanes have four columns each of kRows vectors, the next
-/// `lanes` those of the next kRows vectors.
+/// How a warp divides the gradients of a sample. The first `lanes` lanes compute four columns each of the vectors 0 to
+/// rows - 1. The next `lanes` lanes compute the same columns of the next `rows` vectors, and so on.
 struct GradientLanes {
   int lanes, rows;
 
@@ -104,7 +104,8 @@ struct GradientLanes {
   }
 };
 
-/// The layout of a warp's memory. The matrix S of the gradients of pairs has zeros in its diagonal and after its rows.
+/// The layout of a warp's shared memory. S, the matrix of the pairs' gradients, has a zero diagonal and zero padding
+/// after its rows.
 inline InteractionLayout multiply_add_layout(int dim, int count, const GradientLanes& each) {
   InteractionLayout layout = InteractionLayout::of<float>(dim, count, false, false);
   layout.pairs_stride = 32 / each.lanes * each.rows / 4;
@@ -114,7 +115,8 @@ inline InteractionLayout multiply_add_layout(int dim, int count, const GradientL
   return layout;
 }
 
-/// Shapes as in interaction_backward(); conditions as above, for dy and gradients too. The gradients are S X.
+/// Computes the gradients S X. Shapes as in interaction_backward(); dy and the gradients have the same alignment as x
+/// and y in the forward kernel.
 template <int kRows>
 __global__ void __launch_bounds__(64)
     interaction_backward_multiply_add_kernel(Vectors<float> x, InteractionLayout layout, int lanes,

@@ -1,6 +1,6 @@
-// Interaction on tensor cores. A warp computes one sample: its vectors X [count, dim] are copied to shared memory once.
-// Forward computes the lower triangle of X X^T, backward S X, where S is the symmetric matrix of the gradients of the
-// pairs, which stays in registers. Operands are f16, bf16, or f32 rounded to TF32; sums are f32.
+// Interaction on tensor cores. A warp computes one sample, whose vectors X [count, dim] are copied to shared memory
+// once. Forward computes the lower triangle of X X^T. Backward computes S X; S is the symmetric matrix of the pairs'
+// gradients and stays in registers. Operands are f16, bf16, or f32 rounded to TF32; accumulators are f32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,19 +17,19 @@
 
 namespace hctr::ops {
 
-/// Layout of a warp's shared memory, in chunks of 16 bytes. Rows are an odd number of chunks apart, so that
-/// the 8 rows of a matrix load lie in different banks.
+/// Layout of a warp's shared memory, in 16-byte chunks. Rows are an odd number of chunks apart, so that the 8 rows of a
+/// matrix load have no bank conflicts.
 struct InteractionLayout {
   int chunks;        ///< chunks per vector
-  int stride;        ///< elements from one vector to the next
-  int pairs_stride;  ///< elements from one row of S to the next, if S is kept
-  int pairs_begin;   ///< begin of S, after the vectors, if it is kept
-  int dy_begin;      ///< begin of the row of dy, after zeros on tensor cores
-  int sums_begin;    ///< begin of the sums of the dense gradient, f32, after the row
+  int stride;        ///< chunks between the starts of adjacent vectors
+  int pairs_stride;  ///< chunks between the starts of adjacent rows of S, if S is in memory
+  int pairs_begin;   ///< offset of S, if S is in memory
+  int dy_begin;      ///< offset of the row of dy; on tensor cores, zeros precede the row
+  int sums_begin;    ///< offset of the f32 column sums of the dense gradient
   int total;         ///< chunks per warp
-  uint32_t inverse;  ///< inverse of `chunks`, as a fraction of 2^20, rounded up
+  uint32_t inverse;  ///< floor(2^20 / chunks) + 1
 
-  static constexpr int kMostTiles = 4, kMostChunks = 128;  // n * inverse >> 20 is n / chunks up to there
+  static constexpr int kMostTiles = 4, kMostChunks = 128;  // within these limits n * inverse >> 20 == n / chunks
   static __host__ __device__ int tiles(int count) { return (count + 15) / 16; }
   template <class T>
   static InteractionLayout of(int dim, int count, bool backward, bool sums) {
@@ -40,7 +40,7 @@ struct InteractionLayout {
     layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
-      // The zeros are a vector past the last one, and a row of S.
+      // The zeros serve as the vector past the last one, and as a row of S.
       layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);
@@ -63,7 +63,7 @@ __device__ inline void wait_for_copies() {
   NV_IF_TARGET(NV_PROVIDES_SM_80, (asm volatile("cp.async.wait_all;" ::: "memory");))
 }
 
-/// Four matrices of 8 rows of 16 bytes; lane l gives the address of row l % 8 of matrix l / 8.
+/// Loads four 8 x 8 matrices (16 bytes per row). Lane l passes the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(uint32_t (&to)[4], const uint4* row) {
   NV_IF_TARGET(NV_PROVIDES_SM_80, (asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                                                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -77,7 +77,7 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const uint4* 
                                                 : "memory");))
 }
 
-/// A register of operands in the matrix instruction's layout: two numbers of two bytes, or one f32 rounded to TF32.
+/// Rounds f32 operands to TF32. Two-byte operands, two per register, are unchanged.
 template <class T>
 __device__ inline void round_operands(uint32_t (&to)[4]) {
   if constexpr (sizeof(T) == 4) {
@@ -87,8 +87,8 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
   }
 }
 
-/// A lane's operand registers. One register holds adjacent numbers at(row, column); the others hold those 8 rows below,
-/// one chunk later, and both.
+/// Fills a lane's four operand registers with elements from at(r, c). The registers start at (row, column), (row + 8,
+/// column), (row, column + kPerChunk) and (row + 8, column + kPerChunk).
 template <class T, class At>
 __device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
   constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);
@@ -118,8 +118,8 @@ __device__ inline void load_sample(const Vectors<T>& x, const InteractionLayout&
 
 }  // namespace tensor_cores
 
-/// Shapes as in interaction(); count at most 16 kTiles, and every vector and every row of y at a multiple of 16 bytes.
-/// Shared memory: layout.total * 16 bytes a warp.
+/// Shapes as in interaction(); count <= 16 kTiles; every vector and every row of y is aligned to 16 bytes. Shared
+/// memory: layout.total * 16 bytes per warp.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<T, 2> y) {
   cuda::start_early();
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
     float sum[kTiles * (kTiles + 1)][4] = {};
     const uint4* rows[kTiles];
 #pragma unroll
-    for (int i = 0; i < kTiles; ++i)  // past the end: any vector; the results are discarded
+    for (int i = 0; i < kTiles; ++i)  // clamps indices past the end; the results are discarded
       rows[i] = vectors + min(16 * i + lane % 16, x.count - 1) * layout.stride + lane / 16;
 #pragma unroll 2
     for (int k = 0; k < layout.chunks; k += 2) {
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
   }
 }
 
-/// Whether no number of a chunk is infinite, NaN or beyond +-largest.
+/// Whether all elements of a chunk are finite and within +-largest.
 template <class T>
 __device__ inline bool all_within(const uint4& chunk, float largest) {
   struct alignas(16) Numbers {
@@ -186,17 +186,17 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   const auto numbers = __builtin_bit_cast(Numbers, chunk);
   bool within = true;
 #pragma unroll
-  for (const T& v : numbers.v) within &= fabsf(static_cast<float>(v)) <= largest;  // false for NaN
+  for (const T& v : numbers.v) within &= fabsf(static_cast<float>(v)) <= largest;  // the comparison is false for NaN
   return within;
 }
 
-/// ReLU's gradient for the dense vectors, which are the ReLU's output.
+/// The fused ReLU gradient of the dense vectors, which are the output of the ReLU.
 struct DenseRelu {
   float factor;
-  float* sums;  ///< [blocks, dim]: of what a block stores; null: there is no ReLU
+  float* sums;  ///< [blocks, dim]: column sums of the gradients that each block writes; null: no ReLU
 };
 
-/// Adds the numbers of a chunk to as many f32.
+/// Adds the elements of a chunk to sums[i], element by element.
 template <class T>
 __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   constexpr int kPerChunk = 16 / sizeof(T);
@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Blocks of the backward pass per multiprocessor that register use must allow: as many as fit into shared memory for
-/// DLRM's vectors, more if registers suffice. 0: no bound, because S is large.
+/// Minimum blocks per multiprocessor for the backward kernel's launch bounds. The values are limits of shared memory
+/// for DLRM's vectors. 0: no bound, because S needs many registers.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;
@@ -224,7 +224,7 @@ constexpr int backward_blocks(int tiles) {
   return 0;
 }
 
-/// Shapes as in interaction_backward(); conditions as above, for dy and gradients too.
+/// Shapes as in interaction_backward(); dy and the gradients have the same alignment as x and y in the forward kernel.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
@@ -234,16 +234,17 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // Remainders of unsigned numbers: the compiler then knows which of two indices of S is larger.
+  // The remainder is unsigned: the compiler then knows that lane indices are not negative, and which of two indices of
+  // S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
   const int x_stride = layout.stride * kPerChunk;
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
-  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // steps of the sum over vectors
-  constexpr int kColumnTiles = 2 * kPerChunk / 8;        // tiles of 8 columns in two chunks
-  // Where a vector's numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its
-  // end.
+  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // k steps of the GEMM over vectors
+  constexpr int kColumnTiles = 2 * kPerChunk / 8;        // 8-column tiles in two chunks
+  // Element offsets of the zeros and of the pairs' gradients. Vectors past the end, the diagonal of S, and elements of
+  // S past the end all read as zero.
   const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
   for (int n = x.count * layout.stride + lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
   const auto s_at = [&](int i, int j) {
@@ -253,12 +254,12 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   float* const sums = reinterpret_cast<float*>(vectors + layout.sums_begin);  // sums of this warp
   if (relu.sums)
     for (int k = lane; k < x.dim; k += 32) sums[k] = 0;
-  bool all_fit = true;  // whether all gradients of slots are finite in their dtype
+  bool all_fit = true;  // whether the gradients of the slots pass the overflow check
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < dy.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {
     __syncwarp();
     load_sample(x, layout, b, lane, vectors);
-    const int whole = (width + 1) / kPerChunk;  // chunks, the last column included
+    const int whole = (width + 1) / kPerChunk;  // chunks per row, including the last column
     for (int n = lane; n < whole; n += 32) copy_async(d_row + n, dy.row(b) + kPerChunk * n);
 #pragma unroll 1
     for (int n = whole * kPerChunk + lane; n < width; n += 32) d_out[n] = dy.row(b)[n];
@@ -272,7 +273,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
         gather_operands<T>(s[i][k], 16 * i + g, 2 * kPerChunk * k + kPerChunk / 4 * t, s_at);
         round_operands<T>(s[i][k]);
       }
-    for (int c = 0; c < layout.chunks; c += 2) {  // two chunks of columns; the results replace their operands
+    for (int c = 0; c < layout.chunks; c += 2) {  // two chunks of columns per iteration; results overwrite the operands
       float sum[kTiles][kColumnTiles][4] = {};
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
@@ -294,7 +295,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
       __syncwarp();
 #pragma unroll
       for (int h = 0; h < kColumnTiles; ++h) {
-        const int column = kPerChunk * c + 8 * h + 2 * t;  // past the end: between the vectors
+        const int column = kPerChunk * c + 8 * h + 2 * t;  // a column past the end lies in the padding between vectors
         if (g == 0) {
           sum[0][h][0] += static_cast<float>(d_out[column]);
           sum[0][h][1] += static_cast<float>(d_out[column + 1]);
@@ -310,7 +311,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
             };
             Two* const at = reinterpret_cast<Two*>(x_numbers + row * x_stride + column);
             Two d = {static_cast<T>(sum[i][h][e]), static_cast<T>(sum[i][h][e + 1])};
-            if (relu.sums && i == 0 && e == 0 && g == 0) {  // the vector itself is still here
+            if (relu.sums && i == 0 && e == 0 && g == 0) {  // *at still contains the vector's elements
               const Two y = *at;
               d.a = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.a), static_cast<float>(d.a)));
               d.b = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.b), static_cast<float>(d.b)));
@@ -345,7 +346,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
       relu.sums[static_cast<int64_t>(blockIdx.x) * x.dim + k] = sum;
     }
   }
-  if (!all_fit) *search.found = 1;  // all threads that write, write the same value
+  if (!all_fit) *search.found = 1;  // a benign race: every thread writes the same value
 }
 
 }  // namespace hctr::ops

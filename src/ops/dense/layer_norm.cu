@@ -1,4 +1,4 @@
-// A warp processes a row at a time and reads it again for each step, from cache, since rows are short.
+// Layer normalization kernels. A warp processes one row at a time, and rereads the row from the cache for each pass.
 #include "ops/dense/layer_norm.h"
 
 #include "ops/common/columns.cuh"

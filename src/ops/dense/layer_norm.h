@@ -1,4 +1,4 @@
-// Layer normalization: every row of the last dimension gets mean 0 and variance 1, then is scaled and shifted.
+// Layer normalization: every row of the last dimension is normalized to mean 0 and variance 1, then scaled and shifted.
 // Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", arXiv 1607.06450.
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace hctr::ops {
 
-/// y = gamma * (x - mean) * rstd + beta with the row's mean and rstd = 1 / sqrt(biased variance + eps), kept in stats.
-/// Shapes: x and y alike, of 2 to 4 dimensions, n the last; gamma and beta [n]; stats layer_norm_stats(x). Dtypes: x,
-/// gamma, beta, y alike, f32 f16 bf16; stats f32.
+/// y = gamma * (x - mean) * rstd + beta, where mean is the row's mean and rstd = 1 / sqrt(biased variance + eps).
+/// Writes mean and rstd to `stats`. Shapes: x and y equal, 2 to 4 dimensions, the last is n; gamma and beta [n]; stats
+/// layer_norm_stats(x). Dtypes: x, gamma, beta, y equal, f32 f16 bf16; stats f32.
 HCTR_OP(void layer_norm(Context&, Tensor x, Tensor gamma, Tensor beta, float eps, Tensor stats, Tensor y))
-/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = gamma dy, xhat = (x - mean) * rstd. Overwrites dx; dx may
-/// be dy.
+/// dx = rstd * (g - mean of g - xhat * mean of g xhat), where g = gamma dy and xhat = (x - mean) * rstd. Overwrites dx;
+/// dx may be dy.
 HCTR_OP(void layer_norm_backward(Context&, Tensor x, Tensor dy, Tensor gamma, Tensor stats, Tensor dx))
 /// d_gamma = sum of dy xhat, d_beta = sum of dy, over all rows. Shapes: scratch column_sums_scratch(n), d_gamma and
 /// d_beta [n]. Dtypes: d_gamma and d_beta f32.

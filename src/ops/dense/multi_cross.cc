@@ -20,7 +20,7 @@ void expect_cross(const char* what, Context& ctx, const Tensor& x, const CrossWe
     for (const Tensor& weight : *each) expect_shape(what, weight, {1, x.dim(1)});
 }
 
-/// sum over k of x[k] y[k]: sixteen independent partial sums, then these in order.
+/// The dot product of x and y: sixteen independent partial sums, which are then added in order.
 template <class A, class X, class Y>
 A dot(const X* x, const Y* y, size_t n) {
   constexpr size_t kLanes = 16;
@@ -37,7 +37,7 @@ A dot(const X* x, const Y* y, size_t n) {
 /// The intermediate values of one row.
 template <class A>
 struct CrossRow {
-  std::vector<A> y, scalars;  ///< y_l, layer after layer, [layers + 1, dim]; h_l = <y_l, w_l>
+  std::vector<A> y, scalars;  ///< y_l [layers + 1, dim]; h_l = <y_l, w_l>
 };
 
 template <class T>
@@ -58,7 +58,7 @@ void cross_row(const T* x, const CrossWeights& weights, int64_t dim, CrossRow<Ac
   }
 }
 
-constexpr int64_t kCrossRows = 16;  // per task
+constexpr int64_t kCrossRows = 16;  // rows per task
 
 }  // namespace
 
@@ -113,7 +113,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
     const auto X = x.view<const T, 2>(), DY = dy.view<const T, 2>();
     const auto at = [&](int64_t b, size_t l) { return static_cast<size_t>(b) * layers + l; };
     std::vector<A> h(static_cast<size_t>(batch) * layers),
-        c(h.size());  // <y_l, w_l> and <dy_{l+1}, x>, by row and layer
+        c(h.size());  // h: <y_l, w_l>, c: <dy_{l+1}, x>; by row and layer
 
     ctx.threads().parallel_for(batch, kCrossRows, [&](int64_t begin, int64_t end) {
       CrossRow<A> row;
@@ -137,7 +137,7 @@ void cpu::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Ten
       }
     });
 
-    // Once the scalars are known, y_l and dy_l of a column depend on no other column: several columns are computed
+    // Given the scalars, column j of y_l and dy_l depends on column j only, so a task computes kColumns columns
     // together.
     constexpr int64_t kColumns = 16;
     ctx.threads().parallel_for(dim, kColumns, [&](int64_t begin, int64_t end) {

@@ -1,7 +1,8 @@
-// A warp processes a few samples at a time, so that each weight is loaded once for all of them. All layers run in one
-// kernel forward and one backward (multi_cross_layout.h has the formulas). Sums over the batch are made per part of the
-// rows, then over the parts in order. Backward makes the sums of the parts as well if they fit into registers
-// (multi_cross_backward.cuh), else another kernel does.
+// Kernels of the DCN cross network in vector form (multi_cross_layout.h has the formulas). A warp processes a few
+// samples at a time and loads each weight once for these samples. One forward kernel and one backward kernel compute
+// all layers. Sums over the batch are computed per part of the rows; then the partial sums are added in order. The
+// backward kernel also computes the partial sums if they fit in registers (multi_cross_backward.cuh). Otherwise a
+// separate kernel computes them.
 #include "ops/dense/multi_cross.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kRows = 4, kLayersAtOnce = 8, kWarps = 8;  // kRows: unless there are too few samples
+constexpr int kRows = 4, kLayersAtOnce = 8, kWarps = 8;  // kRows: samples per warp, for large batches
 
 template <class T>
 struct Pointers {
@@ -34,15 +35,15 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
   return pointers;
 }
 
-/// Element k of kLayersAtOnce weights or biases from layer `first` on; past the last layer, the last layer's. All loads
-/// are in flight together.
+/// Reads element k of the weights or biases of kLayersAtOnce layers from layer `first` on, with overlapping loads. Past
+/// the last layer, reads the last layer.
 template <class T>
 __device__ void read_layers(T* const* of, int first, int layers, int64_t k, float (&to)[kLayersAtOnce]) {
 #pragma unroll
   for (int l = 0; l < kLayersAtOnce; ++l) to[l] = static_cast<float>(of[min(first + l, layers - 1)][k]);
 }
 
-/// B_L and q, by one block. A thread always sums the same columns, so the order of the sums is fixed.
+/// Computes B_L and q in one block. Each thread always sums the same columns, so the summation order is fixed.
 template <class T>
 __global__ void __launch_bounds__(1024)
     cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum, float* q) {
@@ -68,22 +69,22 @@ __global__ void __launch_bounds__(1024)
       if (lane == l) of_warps[warp][l] = sum;
     }
     __syncthreads();
-    if (warp < kLayersAtOnce && first + warp < layers) {  // a warp for each layer
+    if (warp < kLayersAtOnce && first + warp < layers) {  // one warp per layer
       const float total = cuda::warp_sum(of_warps[lane][warp]);
       if (lane == 0) q[first + warp] = total;
     }
-    __syncthreads();  // the next samples overwrite the sums of warps
+    __syncthreads();  // the next layers overwrite of_warps
   }
 }
 
-/// The samples of one iteration of a warp; those past the end repeat the last one and are not written.
+/// The samples of one iteration of a warp. A sample past the end repeats the last sample and is not written.
 struct Turn {
   int64_t first, rows;
   __device__ int64_t row(int r) const { return min(first + r, rows - 1); }
   __device__ bool there(int r) const { return first + r < rows; }
 };
 
-/// R: samples of a warp at a time.
+/// Forward kernel. R: samples that a warp processes at a time.
 template <int V, int R, class T>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
       float dot[R][kLayersAtOnce] = {};
       for (int64_t k = lane * V; k < dim; k += 32 * V) {
         cuda::Pack<T, V> in[R], w[kLayersAtOnce];
-        if (k + V <= dim) {  // one test for all loads, so that they are in flight together
+        if (k + V <= dim) {  // one test for all loads, so that the loads overlap
 #pragma unroll
           for (int r = 0; r < R; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
 #pragma unroll
@@ -145,12 +146,12 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
   }
 }
 
-/// The scalars c_l and c_l s_l of every sample, and dx unless it is null.
+/// Computes the scalars c_l (`gradients`) and c_l s_l (`slopes`) of every sample, and dx unless dx is null.
 template <int V, class T>
 __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights,
                                       const float* q, const float* products, View<const T, 2> dy, float* slopes,
                                       float* gradients, View<T, 2> dx) {
-  extern __shared__ float factors_of_warps[];  // c s: [warp, row, layer]
+  extern __shared__ float factors_of_warps[];  // c_l s_l: [warp, row, layer]
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   float* factors = factors_of_warps + static_cast<int>(threadIdx.x) / 32 * kRows * layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
@@ -221,7 +222,7 @@ __global__ void cross_backward_kernel(View<const T, 2> x, const __grid_constant_
   }
 }
 
-/// The sums over one part of the samples, for the columns of one tile; the first tile sums c too.
+/// Sums over one part of the samples, for one tile of columns. The blocks of the first tile also sum c.
 template <int V, class T>
 __global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, const float* slopes, const float* gradients,
                                    int layers, int64_t rows_per_part, int64_t tiles, int64_t part_width, float* parts) {
@@ -265,14 +266,14 @@ __global__ void cross_parts_kernel(View<const T, 2> x, View<const T, 2> dy, cons
   }
 }
 
-/// dw and db from the sums over all samples, one thread per column.
+/// Computes dw and db from the sums over all samples, one thread per column.
 template <class T>
 __global__ void cross_weights_kernel(const float* totals, const __grid_constant__ Pointers<const T> weights,
                                      int64_t dim, const __grid_constant__ Pointers<float> d_weights) {
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
-    if (layers <= kLayersAtOnce) {  // as below, with all loads in flight together
+    if (layers <= kLayersAtOnce) {  // same as the loop below, but the loads overlap
       float w[kLayersAtOnce], b[kLayersAtOnce], dw[kLayersAtOnce], slopes[kLayersAtOnce], bias = 0;
       read_layers(weights.w, 0, layers, k, w);
       read_layers(weights.b, 0, layers, k, b);
@@ -318,7 +319,8 @@ bool weights_take_packs(const CrossWeights& weights) {
   return packs;
 }
 
-/// One warp for `each` rows, kWarps a block; fewer warps if there would be fewer blocks than multiprocessors.
+/// The grid with one warp per `each` rows and kWarps warps per block. Blocks get fewer warps if there would otherwise
+/// be fewer blocks than multiprocessors.
 cuda::Grid warps_for(int64_t rows, int each, size_t shared_per_warp) {
   const int64_t turns = (rows + each - 1) / each;
   const auto warps = std::clamp<int64_t>(turns / hctr::cuda::multiprocessors(), 1, kWarps);
@@ -341,7 +343,7 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
                        reinterpret_cast<uintptr_t>(memory) % 16 == 0;
     launch(ctx, "cross_constants", early({1, 1024, 0}), cross_constants_kernel<T>, pointers, layout.dim,
            memory + layout.bias_sum, memory + layout.constants);
-    // With few samples one a warp: latency is shorter, and weights come from a cache.
+    // For a small batch, one sample per warp has lower latency; the cache serves repeated weight loads.
     const auto start = [&]<int R>() {
       launch(ctx, "multi_cross", warps_for(layout.batch, R, 0), packs ? cross_kernel<V, R, T> : cross_kernel<1, R, T>,
              from, pointers, memory + layout.bias_sum, memory + layout.constants, memory + layout.products, to);

@@ -1,5 +1,5 @@
-// Backward of the cross network in one pass over x and dy, for networks whose sums fit into registers: a block has one
-// part of the rows and sums over them while it computes dx.
+// One-pass backward of the cross network over x and dy, for networks whose sums fit in registers: a block computes dx
+// for one part of the rows, and the sums over that part.
 #pragma once
 
 #include "ops/common/element_loops.cuh"
@@ -11,15 +11,16 @@ struct OnePassCross {
   static constexpr int kLayers = 8, kColumns = 4, kWarpRows = 4, kMostThreads = 256;
   static constexpr int kMostRows = kMostThreads / 32 * kWarpRows;
   static bool takes(int64_t layers, int64_t dim) { return layers <= kLayers && dim <= kMostThreads * kColumns; }
-  /// A thread for each kColumns columns, in whole warps.
+  /// One thread per kColumns columns, rounded up to whole warps.
   static int threads(int64_t dim) { return static_cast<int>((dim + 32 * kColumns - 1) / (32 * kColumns)) * 32; }
 };
 
-/// dx unless it is null, and for block p the sums over part p of the rows: of (c_l s_l) x, of dy and of c_l
-/// (multi_cross_layout.h). A few rows at a time: first each warp computes the scalars of its rows, then each thread
-/// goes through all of them for the columns that it sums. Every row is a whole number of packs of T.
+/// Computes dx unless dx is null. Block p also computes three sums over part p of the rows: of (c_l s_l) x, of dy and
+/// of c_l (multi_cross_layout.h). A block processes a few rows at a time: each warp computes the scalars of its rows;
+/// then each thread loops over the block's rows for its columns. Rows are multiples of 16 bytes.
 template <class T, class Pointers>
-__global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registers: four blocks of 128 threads
+// at most 128 registers: four blocks of 128 threads fit
+__global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)
     cross_one_pass_kernel(View<const T, 2> x, const __grid_constant__ Pointers weights, const float* q,
                           const float* products, View<const T, 2> dy, int64_t rows_per_part, int64_t part_width,
                           float* parts, View<T, 2> dx) {
@@ -41,14 +42,14 @@ __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registe
 
   for (int64_t first = begin; first < end; first += tile_rows) {
     const int64_t mine = first + warp * kRows;
-    // Rows past the end of the part repeat its last one.
+    // Rows past the end of the part repeat the last row.
     const int64_t known = min(mine, end - 1);
     const int after = static_cast<int>(min(end - 1 - known, int64_t{kRows}));
     float dot[kRows] = {};
 #pragma unroll 1
     for (int64_t column = lane * V; column < dim; column += 32 * V) {
       Pack<T, V> in[kRows], gradient[kRows];
-      if (column + V <= dim) {  // one test for all loads, so that they are in flight together
+      if (column + V <= dim) {  // one test for all loads, so that the loads overlap
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
           in[r] = *reinterpret_cast<const Pack<T, V>*>(x.row(known + min(r, after)) + column);
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registe
         }
         if (dx.data != nullptr) write<V>(dx.row(first + r) + k, left, out);
       }
-    __syncthreads();  // the next samples overwrite the scalars
+    __syncthreads();  // the next rows overwrite the scalars
   }
 
   float* sums = parts + blockIdx.x * part_width;

@@ -1,4 +1,4 @@
-// The scratch of the vector form of the cross network, in f32.
+// The f32 scratch of the cross network in vector form.
 //
 // Unrolled, y_l = s_l x + B_l, with B_l = b_0 + ... + b_{l-1} the same for all rows, s_0 = 1 and
 //   s_{l+1} = s_l + h_l,   h_l = <y_l, w_l> = s_l p_l + q_l,   p_l = <x, w_l>,   q_l = <B_l, w_l>;
@@ -15,14 +15,14 @@ namespace hctr::ops {
 
 struct CrossLayout {
   int64_t layers, dim, batch, parts, part_width;
-  // Offsets:
+  // Offsets in f32 elements:
   int64_t bias_sum;   ///< B_L [dim]
   int64_t constants;  ///< q [layers]
   int64_t products;   ///< p [batch, layers]
   int64_t slopes;     ///< c s [batch, layers]
   int64_t gradients;  ///< c [batch, layers]
-  int64_t part_sums;  ///< [parts, part_width]: of (c_l s_l) x [layers, dim], of dy [dim], of c_l [layers]
-  int64_t totals;     ///< [part_width]
+  int64_t part_sums;  ///< [parts, part_width]: partial sums of (c_l s_l) x [layers, dim], of dy [dim], of c_l [layers]
+  int64_t totals;     ///< [part_width]: sums of part_sums over parts
   int64_t numbers;
 
   CrossLayout(int64_t batch_, int64_t dim_, int64_t layers_)
@@ -34,7 +34,7 @@ struct CrossLayout {
     int64_t end = 0;
     const auto reserve = [&](int64_t count) {
       const int64_t begin = end;
-      end += (count + 3) / 4 * 4;  // 16 bytes
+      end += (count + 3) / 4 * 4;  // aligned to 16 bytes
       return begin;
     };
     bias_sum = reserve(dim);

@@ -1,5 +1,5 @@
-// The addresses of the factors are kernel arguments. Backward reads all factors once per factor, from the cache after
-// the first time.
+// Kernels of element-wise products. The addresses of the factors are kernel arguments. For each factor, the backward
+// kernel reads all other factors again; after the first time, the reads hit the cache.
 #include "ops/dense/multiply.h"
 
 #include "ops/common/element_loops.cuh"
@@ -16,7 +16,7 @@ struct Factors {
 };
 template <class T>
 struct Gradients {
-  T* data[kMostFactors];  ///< null: not computed
+  T* data[kMostFactors];  ///< null: not requested
   int64_t row_stride[kMostFactors];
 };
 
@@ -49,7 +49,7 @@ __global__ void multiply_backward_kernel(const __grid_constant__ Factors<T> x, V
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     const int64_t left = columns - s.column;
-    float before[V] = {};  // dy times the factors before the n-th
+    float before[V] = {};  // dy times the factors before factor n
     cuda::read<V>(dy.row(s.row) + s.column, left, before);
     for (int n = 0; n < x.count; ++n) {
       if (dx.data[n]) {

@@ -10,18 +10,19 @@ namespace hctr::ops {
 
 inline constexpr size_t kMostFactors = 64;
 
-/// y = x_0 * x_1 * ... in this order. Shapes: all alike, 1 to kMostFactors. Dtypes: f32 f16 bf16; products kept in f32.
+/// y = x_0 * x_1 * ..., multiplied in this order in f32. Shapes: all equal; 1 to kMostFactors tensors. Dtypes: f32 f16
+/// bf16.
 HCTR_OP(void multiply(Context&, const std::vector<Tensor>& x, Tensor y))
-/// dx_i = dy * product of the other x, for each dx_i given; exact where factors are 0. Overwrites dx.
+/// dx_i = dy * the product of all other x, for each given dx_i; exact if factors are 0. Overwrites dx.
 HCTR_OP(void multiply_backward(Context&, const std::vector<Tensor>& x, Tensor dy,
                                const std::vector<std::optional<Tensor>>& dx))
 
-/// y = a - b. Shapes and dtypes alike. y may be a or b.
+/// y = a - b. Shapes and dtypes equal. y may be a or b.
 HCTR_OP(void subtract(Context&, Tensor a, Tensor b, Tensor y))
 /// y = -x.
 HCTR_OP(void negate(Context&, Tensor x, Tensor y))
 
-/// y = 0 where x is 0. Shapes and dtypes alike.
+/// Sets y to 0 where x is 0. Shapes and dtypes equal.
 HCTR_OP(void zero_where_zero(Context&, Tensor x, Tensor y))
 
 }  // namespace hctr::ops

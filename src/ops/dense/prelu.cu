@@ -1,5 +1,5 @@
-// Gradients of slopes: one thread per column sums one part of the rows; then the parts are summed, then the columns
-// that share a slope.
+// PReLU kernels. A slope gradient is a sum in three stages: a thread sums one column over one part of the rows; then
+// the partial sums are added; then the columns that share a slope are added.
 #include "ops/dense/prelu.h"
 
 #include "ops/common/element_loops.cuh"

@@ -1,4 +1,4 @@
-// One element per thread and iteration.
+// The sequence mask kernel: one element per thread and iteration.
 #include "ops/dense/sequence_mask.h"
 
 #include "ops/common/element_loops.cuh"

@@ -1,5 +1,6 @@
-// A block has a few samples in shared memory: they are one contiguous piece of x, and short pieces of every y. Both are
-// read and written with wide loads and stores; only shared memory sees single elements.
+// Kernels that split and join slot columns. A block stages a few samples in shared memory. The samples are one
+// contiguous range of x, and a few short rows of each y. Global memory is accessed with wide loads and stores; only
+// shared memory is accessed element by element.
 #include "ops/dense/slot_columns.h"
 
 #include "ops/gemm/staged_rows.cuh"
@@ -7,18 +8,19 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kSlotSamples = 8;  // samples per block: slots of any width then end at a multiple of 16 bytes
+constexpr int kSlotSamples = 8;  // samples per block; slots of any width then end at a multiple of 16 bytes
 constexpr size_t kMostSlotParts = 4, kMostSlotBytes = 32 * 1024;
 
 template <class T>
 struct SlotParts {
   View<T, 2> at[kMostSlotParts];
-  int first[kMostSlotParts];  // column of a slot
+  int first[kMostSlotParts];  // first column of the part in a slot
   bool packs[kMostSlotParts];
   int count;
 };
 
-/// Moves the columns of `samples` samples between one part, from row `row` on, and the slots in shared memory.
+/// Copies the columns of one part, for `samples` samples from row `row` on, between global memory and the slots in
+/// shared memory.
 template <int V, bool kSplit, class T>
 __device__ void move_part(View<T, 2> part, int64_t row, int samples, int slots, int width, int first, T* shared) {
   const int columns = static_cast<int>(part.size(1)), of_slot = columns / slots, per_row = (columns + V - 1) / V;
@@ -77,7 +79,7 @@ __global__ void move_slots_kernel(T* x, int64_t samples, int slots, int width,
   }
 }
 
-/// False if the tensors do not lie as the kernel needs them.
+/// Launches the kernel. Returns false if the kernel does not support the layout of the tensors.
 template <bool kSplit>
 bool move_slots(Context& ctx, const char* name, const Tensor& x, int64_t slots, const std::vector<Tensor>& y) {
   const size_t bytes = static_cast<size_t>(kSlotSamples * slots * x.dim(1)) * size_of(x.dtype());

@@ -1,4 +1,5 @@
-// A warp processes a row at a time. Each lane reads an element before it writes the same one, so y may be x.
+// Softmax kernels. A warp processes one row at a time. y may be x, because each lane reads an element before it writes
+// that element.
 #include "ops/dense/softmax.h"
 
 #include "ops/common/element_loops.cuh"

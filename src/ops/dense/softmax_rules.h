@@ -1,4 +1,4 @@
-// Masked scores, shared by every device.
+// Masking of softmax inputs, shared by every device.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@ namespace hctr::ops {
 
 inline constexpr float kMaskedScore = -10000;
 
-/// The mask's row for row r of x, broadcast where the mask has size 1. Without data nothing is masked.
+/// Returns the mask row for row r of x; broadcasts dimensions of size 1. Null data: no mask.
 template <class T>
 struct MaskRows {
   LastRows<const T> mask;
-  int64_t inner, lower;            // rows of x in a sample, and in its second dimension of three
-  int64_t upper_step, lower_step;  // elements from one row of the mask to the next, along each
+  int64_t inner, lower;            // inner: rows of x per sample; lower: size of the third dimension of with_ones(x)
+  int64_t upper_step, lower_step;  // element strides of the mask for the second and the third dimension; 0: broadcast
   HCTR_HD const T* row(int64_t r) const {
     if (!mask.data) return nullptr;
     const int64_t sample = r / inner, at = r % inner;

@@ -1,5 +1,6 @@
-// Backward reads dy once for dx, with a few lanes per element, and once for dw, with one thread per column and part of
-// the rows. The kernels for dw may wait for those of other layers.
+// Kernels of weight_multiply. Backward reads dy twice: for dx with kLanes threads per element, and for dw with one
+// thread per column and part of the rows. The dw kernels may be deferred and merged with the dw kernels of other
+// layers.
 #include "ops/dense/weight_multiply.h"
 
 #include "ops/common/element_loops.cuh"
@@ -27,7 +28,8 @@ __global__ void weight_multiply_kernel(View<const T, 2> x, const T* w, int64_t d
   }
 }
 
-/// kLanes threads per element of dx. All threads of a warp run the same number of iterations, because they shuffle.
+/// Computes dx with kLanes threads per element. All threads of a warp run the same number of iterations, because they
+/// shuffle.
 template <class T>
 __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64_t dim, View<T, 2> dx) {
   const int64_t slots = dx.size(1), count = dx.size(0) * slots, groups = cuda::thread_count() / kLanes;
@@ -46,7 +48,7 @@ __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64
   }
 }
 
-/// parts [part, slots * dim]: the sums over one part of the rows.
+/// Writes partial wgrads: parts [part, slots * dim], the sums over one part of the rows.
 template <class T>
 __device__ void weight_multiply_dw(hctr::cuda::BlockRange range, View<const T, 2> x, View<const T, 2> dy, int64_t dim,
                                    int64_t rows_per_part, int64_t tiles, float* parts) {

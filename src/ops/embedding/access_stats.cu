@@ -19,7 +19,7 @@ __global__ void record_access_kernel(RowGroups groups, int64_t key_capacity, Acc
   }
 }
 
-/// All occurrences of a row write the same step, so the order of the writes does not matter.
+/// All occurrences of a row write the same step, so the race between writers is benign.
 __global__ void record_access_by_key_kernel(KeyBatch batch, const int32_t* rows, AccessStats stats,
                                             const StepState* state) {
   const int64_t size = batch.size();

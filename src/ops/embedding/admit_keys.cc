@@ -70,7 +70,7 @@ void admit_keys(Context& ctx, KeyBatch batch, KeySelection unknown, const int32_
                 const GateState* gate, uint8_t* wanted) {
   std::fill_n(wanted, batch.key_capacity, uint8_t{0});
   if (gate->closed) return;
-  int64_t bag = 0;  // positions ascend
+  int64_t bag = 0;  // positions are ascending, so the bag index only increases
   for (int64_t i = 0; i < unknown.offsets[batch.slots]; ++i) {
     const int32_t p = unknown.positions[i];
     while (batch.offsets[bag + 1] <= p) ++bag;

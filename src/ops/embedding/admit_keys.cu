@@ -13,7 +13,7 @@ namespace {
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// The index of the last of `count` ascending numbers that is at most `x`. The first number is at most `x`.
+/// Returns the largest index i < count with ascending[i] <= x. Requires ascending[0] <= x.
 __device__ int64_t last_at_most(const int32_t* ascending, int64_t count, int32_t x) {
   int64_t low = 0, high = count - 1;
   while (low < high) {
@@ -47,13 +47,13 @@ void select_positions(cudaStream_t stream, void* temporary, size_t& bytes, const
                                    static_cast<int>(count), Wanted{wanted}, stream));
 }
 
-/// Completes a selection whose positions and count are known: writes the keys and the offsets of the slots.
+/// Completes a selection whose positions and total count are set: writes the keys and the slot offsets.
 __global__ void fill_selection_kernel(KeyBatch batch, KeySelection selection) {
   const int32_t count = selection.offsets[batch.slots];
   for (int64_t i = thread_index(); i < count; i += thread_count())
     selection.keys[i] = batch.keys[selection.positions[i]];
   for (int64_t s = thread_index(); s < batch.slots; s += thread_count()) {
-    const int32_t first = batch.offsets[s * batch.samples];  // first key of the slot in the batch
+    const int32_t first = batch.offsets[s * batch.samples];  // first key of slot s in the batch
     int32_t low = 0, high = count;
     while (low < high) {
       const int32_t middle = (low + high) / 2;
@@ -76,7 +76,8 @@ __global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const in
     } else if (i < count) {
       const int32_t p = unknown.positions[i];
       const int64_t bag =
-          last_at_most(batch.offsets, batch.bags(), p);  // the last that starts there: those before are empty
+          // the last bag that starts at or before p; earlier bags with the same start are empty
+          last_at_most(batch.offsets, batch.bags(), p);
       admitted = rule.drawn(unknown.keys[i], batch, bag, state->first_sample);
     }
     wanted[i] = admitted;

@@ -1,4 +1,4 @@
-// One element per thread, in a grid-stride loop.
+// Kernels that convert bags: one element per thread, in a grid-stride loop.
 #include "ops/embedding/bag_input.h"
 
 #include "core/device/launch.cuh"

@@ -1,4 +1,4 @@
-// One bag per thread, in a grid-stride loop.
+// The bag length kernel: one bag per thread, in a grid-stride loop.
 #include "ops/embedding/bag_lengths.h"
 
 #include "core/device/launch.cuh"

@@ -1,4 +1,4 @@
-// How many keys each slot of each sample has, as a tensor that layers can read.
+// The number of keys of each bag, as a tensor that layers can read.
 #pragma once
 
 #include "core/device/op.h"

@@ -38,7 +38,7 @@ constexpr int64_t kBagsEach = 256;
 
 float weight_at(const BagList& bags, int64_t p) { return bags.weights ? bags.weights[p] : 1.0f; }
 
-/// 1 over the divisor of a bag; 0 where that is 0.
+/// Returns 1 / divisor of a bag, or 0 if the divisor is 0.
 float scale_of(const BagList& bags, BagPooling pooling, int64_t bag) {
   float weights = 0, squares = 0;
   for (int64_t p = bags.offsets[bag]; p < bags.offsets[bag + 1]; ++p) {
@@ -146,7 +146,7 @@ void weight_gradients(Context& ctx, BagList bags, RowMemory table, BagPooling po
     ctx.threads().parallel_for(bags.bags, kBagsEach, [&](int64_t begin, int64_t end) {
       for (int64_t bag = begin; bag < end; ++bag) {
         const float scale = scale_of(bags, pooling, bag);
-        float sum = 0;  // the sum of w d, in the order of keys
+        float sum = 0;  // the sum of weight * (row . dy) over the bag, in key order
         for (int64_t p = bags.offsets[bag]; p < bags.offsets[bag + 1]; ++p) {
           const int64_t row = bags.rows[p];
           dw[p] = row == 0 ? 0.0f : dot_of_row(rows + row * dim, from.row(bag), dim);

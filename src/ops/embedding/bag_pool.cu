@@ -1,4 +1,4 @@
-// A group of lanes for each bag or key; lanes share the elements of a vector.
+// Pooling kernels for weighted bags: a group of lanes per bag or key; the lanes split the elements of a vector.
 #include "ops/embedding/bag_pool.h"
 
 #include "core/device/launch.cuh"
@@ -12,7 +12,7 @@ constexpr int kBagThreads = 256;
 
 __device__ float weight_at(const BagList& bags, int64_t p) { return bags.weights ? bags.weights[p] : 1.0f; }
 
-/// By every lane of a group alike.
+/// 1 / divisor of a bag. Every lane of the group computes the same value.
 __device__ float scale_of(const BagList& bags, BagPooling pooling, int32_t begin, int32_t end) {
   if (pooling == BagPooling::sum) return 1.0f;
   float weights = 0, squares = 0;
@@ -115,7 +115,7 @@ __device__ void spread_gradients(BlockRange range, BagList bags, BagPooling pool
   }
 }
 
-/// A warp for each bag.
+/// Computes weight gradients with one warp per bag.
 template <class Stored>
 __device__ void find_weight_gradients(BlockRange range, BagList bags, const Stored* table, BagPooling pooling,
                                       int64_t dim, View<const float, 2> dy, float* to) {
@@ -154,7 +154,7 @@ using hctr::cuda::launch_lockstep;
 
 namespace {
 
-/// Calls body.operator()<Width>(lanes).
+/// Calls body.operator()<Width>(lanes) with Width 4 if the vectors allow it, else 1.
 template <class Body>
 void with_width(int64_t dim, const Tensor& y, const Body& body) {
   if (in_fours(dim, y))

@@ -1,5 +1,5 @@
-// From keys to row numbers by arithmetic, for tables whose keys are numbers in known ranges: no search, no memory per
-// key.
+// Maps keys to row numbers by arithmetic, for tables whose keys are integers in known ranges. The map needs no search
+// and no memory per key.
 #pragma once
 
 #include "core/base/platform.h"
@@ -8,30 +8,30 @@
 
 namespace hctr::ops {
 
-/// The key, and slot, of a row.
+/// The key and the slot that a row belongs to.
 struct RowOwner {
   int64_t key;
-  int32_t slot;  ///< 0 where rows belong to keys alone
+  int32_t slot;  ///< 0 if slots share their rows
 };
 
-/// The keys first, first + step, ... (`count` of them) of a slot have rows base + 1, base + 2, ....
+/// A key range of a slot: the `count` keys first, first + step, ... have the rows base + 1, base + 2, ....
 struct KeySpan {
-  static constexpr int64_t kElsewhere = 0;  // a value of `step`: keys of the slot belong to another table
+  static constexpr int64_t kElsewhere = 0;  // a value of `step`: another table has the keys of the slot
   int64_t first, count, base;
-  int64_t step = 1;  // the ranks that the keys are spread over
+  int64_t step = 1;  // number of ranks that the keys are distributed over
 };
 
-/// Replaces a hash index. Row 0 is not a row, as there.
+/// A direct index, which a table may use instead of a hash index. Row 0 means "no row".
 struct DirectIndex {
-  const KeySpan* ranges =
-      nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
-  int64_t slots = 0;  // number of ranges
+  const KeySpan* ranges = nullptr;  // [slots] ordered by slot and by row; a single range if slots share their rows
+  int64_t slots = 0;                // number of ranges
   bool by_slot = false;
-  // If rows change places: row numbers are results of this arithmetic, places are the positions of the rows' elements:
-  const int32_t* places = nullptr;   // [rows + 1] by row number; null: they are the same
-  const int32_t* numbers = nullptr;  // [rows + 1] by place
+  // For tables whose rows are moved in memory. A row number is the result of the arithmetic; a place is the position of
+  // the row in the arrays.
+  const int32_t* places = nullptr;   // [rows + 1] place of each row number; null: the place equals the row number
+  const int32_t* numbers = nullptr;  // [rows + 1] row number at each place
 
-  /// The place of the row of a key; 0 when it lies outside its range.
+  /// Returns the place of the key's row, or 0 if the key is outside its range.
   HCTR_HD int32_t row(int64_t key, int32_t slot) const {
     const KeySpan range = ranges[by_slot ? slot : 0];
     if (key < range.first || range.step == KeySpan::kElsewhere) return 0;
@@ -45,12 +45,13 @@ struct DirectIndex {
     return places ? places[number] : static_cast<int32_t>(number);
   }
   HCTR_HD bool elsewhere(int32_t slot) const { return ranges[by_slot ? slot : 0].step == KeySpan::kElsewhere; }
-  /// The reverse, for rows that exist.
+  /// The inverse of row(): returns the key and the slot of the row at place `row`. The row must exist.
   HCTR_HD RowOwner owner(int64_t row) const {
     if (numbers) row = numbers[row];
     int64_t low = 0, high = slots - 1;
     while (low <
-           high) {  // the last range that starts at or before the row: those without rows end where the next begins
+           // finds the last range whose base is below the row; ranges without rows have the base of the next range
+           high) {
       const int64_t middle = (low + high + 1) / 2;
       if (ranges[middle].base < row)
         low = middle;
@@ -62,23 +63,23 @@ struct DirectIndex {
   }
 };
 
-/// Keys outside their ranges, as kernels find them. On the device.
+/// The first key that a kernel found outside its range. On the device.
 struct OutOfRangeState {
-  int32_t first = INT32_MAX;  ///< position of the first one in the first batch that has any
-  int32_t reported = 0;       ///< 1: it has been reported to the host
+  int32_t first = INT32_MAX;  ///< lowest position of such a key in the first batch that has one
+  int32_t reported = 0;       ///< 1: already reported to the host
 };
-/// The first of them, as reported to the host; in page-locked memory.
+/// The report to the host, in page-locked memory.
 struct OutOfRangeKey {
   int64_t key;
   int32_t slot;
   int32_t found;  ///< 1: key and slot are valid
 };
 
-/// rows[p] = the row of key p of the batch; 0 past the last key, for keys of slots of other tables, and for a key
-/// outside its range, whose position is recorded.
+/// rows[p] = the place of the row of key p. rows[p] = 0 in three cases: past the last key; if another table has the
+/// slot of the key; if the key is outside its range. In the last case, the position p is recorded.
 HCTR_OP(void direct_rows(Context&, DirectIndex, KeyBatch, OutOfRangeState*, int32_t* rows))
 
-/// Reports the first key outside its range to the host, once: *host is complete before its `found` is set.
+/// Reports the first key outside its range to the host, once. host->found is written last.
 HCTR_OP(void report_out_of_range(Context&, KeyBatch, OutOfRangeState*, OutOfRangeKey* host))
 
 }  // namespace hctr::ops

@@ -25,7 +25,7 @@ constexpr int kDigitBits = 11;
 constexpr int64_t kBuckets = int64_t{1} << kDigitBits;
 constexpr int64_t kMostParts = 64;
 
-/// One stable pass of a radix sort: each thread counts, then places, its part of the items.
+/// One stable pass of a radix sort: each thread counts the digits of its part of the items, then scatters them.
 void sort_pass(Context& ctx, const uint64_t* from, uint64_t* to, int64_t count, int shift, uint32_t* buckets) {
   const int64_t parts = std::clamp<int64_t>(count / 8192, 1, std::min<int64_t>(ctx.threads().threads(), kMostParts));
   const auto digit = [shift](uint64_t item) { return (item >> shift) & (kBuckets - 1); };
@@ -72,7 +72,7 @@ size_t group_scratch_bytes(int64_t key_capacity) {
 }
 
 void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int, RowGroups groups, std::byte* scratch) {
-  auto* from = reinterpret_cast<uint64_t*>(scratch);  // row in the upper half, bag in the lower
+  auto* from = reinterpret_cast<uint64_t*>(scratch);  // items: row in the upper half, bag in the lower half
   auto* to = from + batch.key_capacity;
   auto* buckets = reinterpret_cast<uint32_t*>(to + batch.key_capacity);
   const int64_t count = batch.size();

@@ -1,5 +1,6 @@
-// Groups the keys of a batch by row: few keys in one block (small_group.cuh), more in tiles (tiled_group.cuh), many by
-// CUB's radix sort. Runs of the sorted rows are listed in tiles too, for very many keys by CUB's selection.
+// Groups the keys of a batch by row. Small batches use one block (small_group.cuh), medium batches a tiled sort
+// (tiled_group.cuh), large batches CUB's radix sort. Runs of equal rows are also listed in tiles; for very large
+// batches CUB's selection lists them.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Whether a run starts at a position of the sorted rows. Row 0 has none.
+/// Whether a run of equal rows starts at position i of the sorted rows. Row 0 has no run.
 struct StartsRun {
   const int32_t* rows;
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
@@ -25,7 +26,7 @@ __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, Group
   if (range.thread_index() == 0) *counts = {};
 }
 
-/// The order of long runs in the lists depends on timing; the pieces of a run do not.
+/// Lists the long runs. The order of runs in the list depends on timing; the pieces of each run do not.
 __device__ void find_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
   const int64_t runs = groups.counts->runs;
   for (int64_t run = range.thread_index(); run < runs; run += range.thread_count()) {
@@ -37,7 +38,7 @@ __device__ void find_long_runs(BlockRange range, RowGroups groups, int64_t key_c
   }
 }
 
-/// One block per long run.
+/// Writes the pieces of the long runs, one block per run.
 __device__ void cut_long_runs(BlockRange range, RowGroups groups, int64_t key_capacity) {
   for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
     const LongRun run = groups.long_runs[i];
@@ -48,7 +49,7 @@ __device__ void cut_long_runs(BlockRange range, RowGroups groups, int64_t key_ca
   }
 }
 
-/// Scratch: the unsorted bags, then the temporary storage of CUB.
+/// Scratch of the CUB sort: the unsorted bags, then CUB's temporary storage.
 struct Scratch {
   int32_t* bags;
   void* temporary;
@@ -61,7 +62,7 @@ struct Scratch {
 
 void sort_by_row(Scratch scratch, size_t& bytes, const int32_t* rows, const RowGroups& groups, int64_t count,
                  int row_bits, cudaStream_t stream) {
-  // Row numbers are not negative, so they are sorted as unsigned numbers of `row_bits` bits.
+  // Row numbers are not negative, so they can be sorted as unsigned integers of `row_bits` bits.
   HCTR_CHECK(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, reinterpret_cast<const uint32_t*>(rows),
                                              reinterpret_cast<uint32_t*>(groups.rows), scratch.bags, groups.bags,
                                              static_cast<int>(count), 0, row_bits, stream));
@@ -91,7 +92,7 @@ using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 constexpr int kBagThreads = 256;
-constexpr int64_t kMostRunTiles = 2048;  // limit, since a block that lists runs reads the run counts of all tiles
+constexpr int64_t kMostRunTiles = 2048;  // a limit, because a block that lists runs reads the run counts of all tiles
 
 namespace {
 
@@ -107,7 +108,7 @@ void list_runs_in_tiles(Context& ctx, const RowGroups& groups, TileRuns* runs, i
   launch_lockstep<list_tile_runs, kSortThreads>(ctx, "list_tile_runs", tiles, groups, runs, keys, tiles);
 }
 
-/// Scratch of the sort in tiles: the unsorted bags, rows and bags between two passes, the counts of digits, and runs.
+/// Scratch of the tiled sort: the unsorted bags, rows and bags between two passes, digit counts, and runs per tile.
 struct TiledScratch {
   int32_t *bags = nullptr, *rows_between = nullptr, *bags_between = nullptr;
   uint32_t* counts = nullptr;
@@ -150,7 +151,7 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
 
 }  // namespace
 
-/// At least the scratch that fewer keys need: a list may have more capacity than keys.
+/// The scratch must also suffice for fewer keys, because a batch may have fewer keys than the capacity.
 size_t group_scratch_bytes(int64_t key_capacity) {
   const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
   if (key_capacity <= kMostTiledKeys) return in_tiles;
@@ -178,7 +179,7 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
     bytes = scratch.temporary_bytes;
     if (!runs_in_tiles) select_runs(scratch, bytes, groups, capacity, stream);
   });
-  // The unsorted bags have been read.
+  // scratch.bags is free now: the sort has read the unsorted bags.
   if (runs_in_tiles) return list_runs_in_tiles(ctx, groups, reinterpret_cast<TileRuns*>(scratch.bags), capacity);
   launch_lockstep<find_long_runs, kBagThreads>(ctx, "find_long_runs", grid_for(capacity, kBagThreads).blocks, groups,
                                                capacity);

@@ -1,4 +1,4 @@
-// The keys of a batch grouped by row, so that each row's gradients can be summed in one fixed order.
+// Groups the keys of a batch by row, so that each row's gradients can be summed in a fixed order.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace hctr::ops {
 
-/// Occurrences of one row that one worker sums. A longer run is cut into pieces of this length, whose sums are again
-/// summed in groups of this many until one is left: the order does not depend on the number of threads or on the
-/// device.
+/// Maximum number of occurrences of one row that a worker sums. A longer run is split into pieces of kPiece
+/// occurrences. Then groups of kPiece partial sums are added, repeatedly, until one sum is left. The summation order
+/// does not depend on the number of threads or on the device.
 inline constexpr int64_t kPiece = 32;
 
 struct Piece {
-  int32_t begin, end;  // positions
+  int32_t begin, end;  // positions in RowGroups::rows and RowGroups::bags
 };
 struct LongRun {
   int32_t run, first_piece, pieces;
@@ -23,15 +23,15 @@ struct GroupCounts {
   int32_t runs, long_runs, pieces;
 };
 
-/// The occurrences (row, bag) of a batch sorted by row; those of one row stay in the order of keys. Padding and keys
-/// without a row have row 0 and come first. A key that is not pooled is a bag of its own, with the number of its vector
-/// (KeyBatch). All on one device, at fixed addresses.
+/// The occurrences (row, bag) of a batch, sorted by row; occurrences of a row keep key order. Padding and keys without
+/// a row have row 0 and come first. A key that is not pooled counts as its own bag, numbered like its vector
+/// (KeyBatch). All arrays are on one device, at fixed addresses.
 struct RowGroups {
   int32_t* rows = nullptr;       // [key_capacity] ascending
   int32_t* bags = nullptr;       // [key_capacity]
-  int32_t* run_begin = nullptr;  // [key_capacity] where each distinct row's run starts
-  LongRun* long_runs = nullptr;  // [most_long_runs] runs of more than kPiece, in any order
-  Piece* pieces = nullptr;       // [most_pieces] of the long runs; consecutive for each run
+  int32_t* run_begin = nullptr;  // [key_capacity] start of each distinct row's run
+  LongRun* long_runs = nullptr;  // [most_long_runs] runs longer than kPiece, in any order
+  Piece* pieces = nullptr;       // [most_pieces] pieces of the long runs; contiguous per run
   GroupCounts* counts = nullptr;
 
   HCTR_HD int64_t run_end(int64_t run, int64_t key_capacity) const {
@@ -50,8 +50,7 @@ namespace cuda {
 size_t group_scratch_bytes(int64_t key_capacity);
 }
 
-/// Groups the keys of the batch by their rows. `row_bits`: every row number is below 2^row_bits. Scratch is
-/// overwritten.
+/// Groups the keys of the batch by row. Every row number must be below 2^row_bits. Overwrites `scratch`.
 HCTR_OP(void group_by_row(Context&, KeyBatch, const int32_t* rows, int row_bits, RowGroups groups, std::byte* scratch))
 
 }  // namespace hctr::ops

@@ -40,11 +40,11 @@ void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
 namespace cpu {
 namespace {
 
-constexpr int64_t kPoolBlock = 64;     // elements summed on the stack
+constexpr int64_t kPoolBlock = 64;     // elements of the stack buffer
 constexpr int64_t kVectorsAhead = 48;  // prefetch distance in vectors
-constexpr int64_t kVectors = 1024;     // vectors per chunk of a thread
+constexpr int64_t kVectors = 1024;     // vectors per task iteration
 
-/// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kPoolBlock.
+/// y[i] = weight * the sum of element i of the rows of `keys`, for i < n <= kPoolBlock.
 template <class T, class Stored>
 void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t dim, float weight, int64_t n, T* y) {
   float sum[kPoolBlock];
@@ -54,7 +54,7 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
     const Stored* row = table + rows[p] * dim;
     if (any) {
       for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(row[i]);
-    } else {  // a sum starts at 0, so that -0 becomes 0
+    } else {  // a sum starts at 0, which turns -0 into 0
       for (int64_t i = 0; i < n; ++i) sum[i] = 0.0f + static_cast<float>(row[i]);
     }
     any = true;
@@ -62,7 +62,7 @@ void sum_block(const int32_t* rows, KeyRange keys, const Stored* table, int64_t 
   for (int64_t i = 0; i < n; ++i) y[i] = any ? T(sum[i] * weight) : T(0.0f);
 }
 
-/// The rows that make up a vector. The row of a single key is stored inline.
+/// The rows of one output vector. The row of a single key is stored inline.
 struct VectorRows {
   KeyRange keys;
   int32_t only;
@@ -73,10 +73,10 @@ struct VectorRows {
   const int32_t* begin(const int32_t* rows) const { return size() == 1 ? &only : rows + keys.begin; }
 };
 
-/// Pools a part of the batch, at most kVectors vectors, in two passes. The first collects the rows of each vector slot
-/// by slot, the memory order of the keys. The second writes the vectors sample by sample, their usual memory order,
-/// each to to(sample, column, empty) unless that is null. (The keys of two slots are a whole batch apart: reading slots
-/// in turn would evict each other's cache lines.)
+/// Pools at most kVectors vectors in two passes. The first pass collects the rows of each vector slot by slot, in the
+/// memory order of the keys. The second pass writes the vectors sample by sample, in the usual memory order of the
+/// output, to the address to(sample, column, empty); null skips the vector. A single pass would alternate between
+/// slots, whose keys are a whole batch apart, and evict cache lines.
 template <class Stored, class To>
 void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                int64_t first_sample, int64_t samples, int64_t first_column, int64_t columns, const To& to) {
@@ -105,7 +105,7 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
   }
 }
 
-/// Vectors of samples [begin, end).
+/// Pools the vectors of samples [begin, end).
 template <class Stored, class To>
 void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const Stored* table, Combiner combiner,
                 int64_t dim, int64_t begin, int64_t end, const To& to) {
@@ -119,7 +119,7 @@ void pool_range(Context& ctx, const KeyBatch& batch, const int32_t* rows, const 
   });
 }
 
-/// Calls body.operator()<T, Stored>() with the element types of vectors and rows.
+/// Calls body.operator()<T, Stored>() with the element types of the vectors and of the table.
 template <class Body>
 void dispatch_vectors_and_rows(DType vectors, const RowMemory& table, const Body& body) {
   dispatch_float(vectors, [&]<class T>() {

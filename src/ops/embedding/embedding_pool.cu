@@ -12,14 +12,14 @@ __device__ void pool_vectors(BlockRange range, KeyBatch batch, const int32_t* ro
                           [&](uint32_t b, uint32_t column) { return y.row(b) + column * dim; });
 }
 
-/// The vectors of a sample as one row: two elements a lane at a time. Elements of two bytes are neighbours, so that a
-/// lane writes them as one word.
+/// The vectors of a sample as one contiguous row. A lane processes two elements at a time. If elements have two bytes,
+/// the two elements are adjacent, and the lane writes one word.
 template <class T>
 struct SampleElements {
   int dim, elements;
   SmallDivisor by_dim;
 
-  /// Element i of the lane among the 64 from `begin` on; past the end the last one.
+  /// Index of the lane's element i (0 or 1) among the 64 elements from `begin` on, clamped to the last element.
   __device__ int at(int begin, int lane, int i) const {
     return min(begin + (sizeof(T) == 2 ? 2 * lane + i : 32 * i + lane), elements - 1);
   }
@@ -38,13 +38,14 @@ struct SampleElements {
   }
 };
 
-/// kPairs: pairs of elements whose loads are in flight together. kBlocks: resident blocks per multiprocessor.
+/// kPairs: element pairs per lane whose loads overlap. kBlocks: resident blocks per multiprocessor.
 template <class Stored>
 struct SamplePace {
   static constexpr int kPairs = sizeof(Stored) == 2 ? 3 : 5, kBlocks = sizeof(Stored) == 2 ? 5 : 4;
 };
 
-/// For rows whose length allows no wide access: a warp writes the vectors of a sample as one row. At most 32 columns.
+/// Pooling for row lengths that allow no wide access: a warp writes the vectors of a sample as one row. At most 32
+/// columns.
 template <class T, class Stored>
 __device__ void pool_samples(BlockRange range, KeyBatch batch, const int32_t* rows, const Stored* table,
                              Combiner combiner, SmallDivisor by_dim, View<T, 3> y) {
@@ -91,7 +92,7 @@ __device__ void pool_samples(BlockRange range, KeyBatch batch, const int32_t* ro
   }
 }
 
-/// Whether pool_samples() takes the vectors, and has work for most lanes.
+/// Whether pool_samples() supports these vectors, and has work for most lanes.
 bool takes_samples(const KeyBatch& batch, const Tensor& y) {
   const bool words = size_of(y.dtype()) == 4 || y.row_stride() % 2 == 0;
   return batch.columns <= 32 && y.dim(2) >= 5 && y.dim(2) <= 1024 && batch.columns * y.dim(2) >= 64 && words &&

@@ -1,5 +1,5 @@
-// Pooling kernels: groups of lanes read the rows of a few bags at a time. embedding_pool*.cu launch them, in two files
-// that compile in parallel.
+// Pooling kernels: groups of lanes read the rows of a few bags at a time. The launches are in two embedding_pool*.cu
+// files, which compile in parallel.
 #pragma once
 
 #include <type_traits>
@@ -15,16 +15,17 @@ using hctr::cuda::BlockRange;
 
 constexpr int kPoolThreads = 256;
 
-/// kAtOnce: vectors per group whose rows are loaded concurrently, since each load depends on a row number that must be
-/// loaded first. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: threads of a block that has a
-/// multiprocessor to itself. Rows of two-byte elements need fewer requests each, so more groups must be in flight.
+/// Tuning per element type. kAtOnce: vectors per group whose row loads overlap; each load depends on a row number that
+/// must be loaded first. kBlocks: resident blocks per multiprocessor (0: not set). kHeldThreads: block size if a block
+/// has a multiprocessor to itself. Rows of two-byte elements need fewer requests, so more groups must be in flight.
 template <class Stored>
 struct Pace {
   static constexpr int kAtOnce = sizeof(Stored) == 2 ? 2 : 4, kBlocks = sizeof(Stored) == 2 ? 5 : 0;
   static constexpr int kHeldThreads = sizeof(Stored) == 2 ? 1024 : 768;
 };
 
-/// Pools Pace::kAtOnce vectors from v0 on, up to `end`. Writes each to to(its number, its keys), unless that is null.
+/// Pools up to Pace::kAtOnce vectors from v0 on, below `end`. Writes vector v to the address to(v, its keys); null
+/// skips v.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int64_t end, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, const Group& group,
@@ -58,8 +59,8 @@ __device__ __forceinline__ void pool_few(const KeyBatch& batch, int64_t v0, int6
   }
 }
 
-/// Pools all vectors, Pace::kAtOnce at a time per group of lanes. Writes each to to(its sample, its column), unless
-/// that is null.
+/// Pools all vectors; a group of lanes pools Pace::kAtOnce vectors at a time. Writes each vector to the address
+/// to(sample, column); null skips the vector.
 template <class Stored, int Width, class To>
 __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch& batch, const int32_t* rows,
                                          const Stored* table, Combiner combiner, int64_t dim, int lanes, const To& to) {
@@ -72,9 +73,9 @@ __device__ __forceinline__ void pool_all(const BlockRange& range, const KeyBatch
                             [&](uint32_t v, KeyRange) { return to(v % samples, v / samples); });
 }
 
-/// Calls body.operator()<T, Stored, Width>() with the widest access that both memories allow, up to 16 bytes of a row.
-/// alike(width, bytes): whether the memory of the vectors allows accesses of `width` elements of `bytes` bytes. Pairs
-/// of two different two-byte types, which no model uses, have only two widths.
+/// Calls body.operator()<T, Stored, Width>() with the widest access that vectors and table allow, up to 16 bytes of a
+/// row. alike(width, bytes): whether the memory of the vectors allows accesses of `width` elements of `bytes` bytes.
+/// Combinations of f16 and bf16, which no model uses, compile only two widths.
 template <class Alike, class Body>
 void dispatch_widest(DType vectors, const RowMemory& table, int64_t dim, const Alike& alike, Body&& body) {
   dispatch_float(vectors, [&]<class T>() {

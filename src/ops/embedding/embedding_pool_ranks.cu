@@ -1,4 +1,4 @@
-// Pooling that skips vectors of other owners, or writes vectors directly to the memory of other ranks.
+// Pooling kernels that skip vectors with keys on other owners, or write vectors directly to the memory of other ranks.
 #include "ops/embedding/embedding_pool.cuh"
 
 namespace hctr::ops {
@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(kPoolThreads)
       [&](uint32_t b, uint32_t column) { return owners.any_owner(column, b) ? nullptr : y.row(b) + column * dim; });
 }
 
-/// Consecutive groups write to different ranks, so that all links are in use all the time. They begin with the rank
-/// after their own, so that no rank is written to by all others at once.
+/// Consecutive groups write to different ranks, so that all links stay busy. Each rank starts with the rank after
+/// itself, so that the ranks do not all write to one target at the same time.
 template <class T, class Stored, int Width>
 __global__ void __launch_bounds__(kThreadsToFar)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,

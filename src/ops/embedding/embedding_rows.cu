@@ -7,7 +7,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-/// Stores x in element `at` of an array, rounded to the nearest.
+/// Stores x in element `at` of an array, rounded to nearest.
 __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   switch (memory.dtype) {
     case DType::f16:
@@ -21,7 +21,7 @@ __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   }
 }
 
-/// The initial values of elements e to e + 3 of a row.
+/// Writes the initial values of elements e to e + 3 of a row.
 __device__ void fill_four(const RowInit& init, const RowData& data, int64_t row, int64_t e) {
   const RowOwner owner = data.identity.of(row);
   const Random4 bits = init.four(owner.key, owner.slot, e);
@@ -35,8 +35,8 @@ __device__ void fill_four(const RowInit& init, const RowData& data, int64_t row,
         store_nearest(data.states[s], row * data.state_dim + k, init.state_start[s]);
 }
 
-/// One thread per four elements, which share one draw of random bits. The grid is fixed; in most batches few rows are
-/// new.
+/// Initializes new rows: one thread per four elements, because a Philox draw decides four elements. The grid size is
+/// fixed; most batches have few new rows.
 __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;
@@ -50,7 +50,7 @@ __global__ void init_rows_kernel(const int32_t* rows, int64_t count, RowInit ini
     fill_four(init, data, rows[i / fours], i % fours * 4);
 }
 
-/// Converts From to To. Equal types are copied bit by bit.
+/// Converts From to To. Equal types are copied bit for bit.
 template <class To, class From>
 __device__ To converted(From x) {
   if constexpr (std::is_same_v<To, From>)
@@ -61,7 +61,7 @@ __device__ To converted(From x) {
     return rounded_to_nearest<To>(x);
 }
 
-/// One group of lanes per row.
+/// Gathers rows: one group of lanes per row.
 template <class T, class Stored, int Width>
 __global__ void gather_rows_kernel(const int32_t* rows, const Stored* table, int64_t count, int64_t words, T* x,
                                    int lanes) {
@@ -97,8 +97,8 @@ void copy_words(Context& ctx, const int32_t* rows, int64_t count, const void* co
                      static_cast<const Word*>(column), words, static_cast<Word*>(to));
 }
 
-/// Calls body.operator()<T, Stored>() with the types of the dense copy and of the table. Elements that are only copied
-/// are moved as u32.
+/// Calls body.operator()<T, Stored>() with the element types of the dense copy and of the table. Four-byte elements are
+/// copied as u32.
 template <class Body>
 void dispatch_stored(DType stored, Body&& body) {
   if (size_of(stored) == 4) return body.template operator()<uint32_t, uint32_t>();

@@ -1,5 +1,6 @@
-// Kernels that sum the gradients of the occurrences of each row: pieces of long runs by a group of lanes each, then the
-// pieces of a run by such a group or one block, in the order fixed by embedding_group.h. No atomics.
+// Kernels that sum the gradients of each row's occurrences. First, a group of lanes sums each piece of a long run; then
+// a group of lanes or a block sums the piece sums of a run. The order is fixed (embedding_group.h); there are no
+// atomics.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,11 @@ namespace {
 
 using hctr::cuda::BlockRange;
 constexpr int kUpdateThreads = 256;
-constexpr int kPieceThreads = 128;  // threads of a block that sums pieces: small blocks fit next to other kernels
+constexpr int kPieceThreads = 128;  // block size for piece sums; small, so that blocks fit next to other kernels
 
-/// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
+/// Gradients whose dtype is dispatched in the kernel: one kernel instead of three, for widths that few models use.
 struct AnyFloatView {
-  View<const std::byte, 3> bytes;  // its row stride counts elements
+  View<const std::byte, 3> bytes;  // row_stride counts elements of `dtype`
   DType dtype;
   __device__ int64_t size(int i) const { return bytes.size(i); }
 };
@@ -38,7 +39,7 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
 
 constexpr int kGradientsAtOnce = 4;
 
-/// The bags at these positions; 0 after the last requested position.
+/// Numbers of the bags at kAtOnce positions; 0 past the last requested position.
 template <int kAtOnce = kGradientsAtOnce>
 struct FewBags {
   uint32_t bag[kAtOnce];
@@ -52,9 +53,8 @@ struct BagGradients {
   const int32_t* bags;
   Dy dy;
 
-  /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions. kAtOnce: gradients
-  /// that are loaded concurrently. Each depends on a bag that must be loaded first, so few at a time would wait for
-  /// memory twice each.
+  /// The weighted sum of Width elements from e on, over positions [begin, end) in order. kAtOnce: gradients whose loads
+  /// overlap. The load of a gradient depends on the load of its bag; a small kAtOnce would expose both latencies.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
@@ -64,8 +64,8 @@ struct BagGradients {
     return sum;
   }
 
-  /// The same, where `now` are the bags at `begin`. The next bags are loaded while gradients are in flight: one wait
-  /// less for each kAtOnce, for as many registers.
+  /// Like sum_up(); `now` has the bags from `begin` on. Loads the next bags while gradients are in flight. This saves
+  /// one memory latency per kAtOnce gradients, and costs kAtOnce registers.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
@@ -79,7 +79,7 @@ struct BagGradients {
     return sum;
   }
 
-  /// The bags of positions p to p + kAtOnce - 1; unless kAll, those before `end`.
+  /// Returns the bags of positions p to p + kAtOnce - 1. Unless kAll, positions from `end` on give 0.
   template <int kAtOnce = kGradientsAtOnce, bool kAll = false>
   __device__ __forceinline__ FewBags<kAtOnce> bags_from(int32_t p, int32_t end) const {
     FewBags<kAtOnce> few;
@@ -89,7 +89,8 @@ struct BagGradients {
   }
 
  private:
-  /// Adds the gradients of positions p to p + kAtOnce - 1, of `few`; unless kAll, those before `end`.
+  /// Adds the gradients of positions p to p + kAtOnce - 1, whose bags are `few`. Unless kAll, skips positions from
+  /// `end` on.
   template <int kAtOnce, bool kAll>
   __device__ __forceinline__ void add_some(int32_t p, int32_t end, int64_t e, const FewBags<kAtOnce>& few,
                                            Fragment<Width>& sum) const {
@@ -117,7 +118,8 @@ struct BagGradients {
   }
 };
 
-/// kAtOnce: gradients of a piece that a thread has in flight. Few threads need many each; many need the registers.
+/// Sums each piece with a group of lanes. kAtOnce: gradients per thread whose loads overlap. Launches with few threads
+/// use a large kAtOnce. Launches with many threads use a small one to save registers.
 template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {
@@ -131,7 +133,7 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   }
 }
 
-/// The sum of elements e, ... of `count` vectors, at least one, in their order. Several are loaded concurrently.
+/// The sum of Width elements from e on of `count` vectors, in order. count >= 1. Several loads overlap.
 template <int Width>
 __device__ Fragment<Width> sum_vectors(const float* vectors, int count, int64_t dim, int64_t e) {
   constexpr int kAtOnce = 6;
@@ -148,22 +150,23 @@ __device__ Fragment<Width> sum_vectors(const float* vectors, int count, int64_t 
   return sum;
 }
 
-/// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
-/// is the first vector; it is visible to every thread.
+/// Sums `count` vectors in place with the whole block: repeatedly reduces each group of kPiece vectors to one. The
+/// result is in the first vector and visible to every thread.
 template <int Width>
 __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
   const int groups = kUpdateThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
             lane = static_cast<int>(threadIdx.x) % lanes;
   for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
     for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
-         to += groups) {  // all threads run the same number of iterations
+         to += groups) {  // all threads run the same number of iterations, because of the barrier
       const int64_t first = to * kPiece, last = min(first + kPiece, int64_t{count});
       for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
         const int64_t e = e0 + lane * Width;
         const bool mine = first < count && e < dim;
         Fragment<Width> sum{};
         if (mine) sum = sum_vectors<Width>(vectors + first * dim, static_cast<int>(last - first), dim, e);
-        // Other threads may read vector `to` in this iteration, but not in later ones: to < first from there on.
+        // Other threads may read vector `to` in this iteration. No thread reads `to` in later iterations, because then
+        // to < first.
         __syncthreads();
         if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
       }
@@ -172,7 +175,7 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
   }
 }
 
-/// Long runs of up to kPiece pieces by a group of lanes each, the others by a block each.
+/// Sums the pieces of each long run: a group of lanes for at most kPiece pieces, else a block.
 template <int Width>
 __device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
   const Group group(range, lanes);

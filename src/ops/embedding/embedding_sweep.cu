@@ -1,7 +1,8 @@
-// Applies rules to rows without a gradient whose states still move them. f32 rows are processed in tiles of adjacent
-// rows, whose elements are one array in packs of four, whatever the length of a row. A warp processes a tile: it reads
-// the marks of its rows once and clears them, and reads each array in few long pieces. Few warps with several loads
-// each are faster than many warps with one load: the memory then serves fewer pieces at a time.
+// Applies the optimizer rule to rows without a gradient, whose optimizer states still change the weights. f32 rows are
+// processed in tiles of adjacent rows; a tile is one array of 16-byte packs, for any row length. A warp processes one
+// tile at a time. The warp reads and clears the `touched` flags of the tile's rows, then reads each array in few long
+// segments. A few warps with several loads each are faster than many warps with one load each, because DRAM then serves
+// fewer segments at a time.
 #include "ops/common/small_divisor.h"
 #include "ops/embedding/embedding_update.cuh"
 
@@ -9,12 +10,14 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kSweepPack = 4;
-constexpr int kSweepBlocks = 2;                             // blocks on a multiprocessor
-constexpr int kSweepAtOnce = 4;                             // packs of a thread whose loads are in flight together
-constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;  // elements of a tile, about: a warp loads it at once
-constexpr int64_t kWidestSwept = 8192;  // elements of a row: those of a tile are small numbers (SmallDivisor)
+constexpr int kSweepBlocks = 2;  // blocks per multiprocessor
+constexpr int kSweepAtOnce = 4;  // packs per thread whose loads overlap
+// approximate elements per tile: one group of loads of a warp
+constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;
+constexpr int64_t kWidestSwept = 8192;  // maximum row length, so that SmallDivisor can divide indices within a tile
 
-/// Adjacent rows, a multiple of four, so that they begin and end with a pack. At most 32 words of marks.
+/// The tile size: a multiple of four adjacent rows, so that a tile starts and ends at a pack boundary. The flags of a
+/// tile fit in 32 words.
 struct SweepTiling {
   int rows;
   int dim;
@@ -25,18 +28,19 @@ struct SweepTiling {
         by_dim(static_cast<int>(dim_)) {}
 };
 
-/// The rows of a tile that have no gradient: bit r % 32 of the word of lane r / 32.
+/// Bit mask of a tile's rows that have no gradient: row r is bit r % 32 of the word in lane r / 32.
 struct RowBits {
   uint32_t word;
-  /// By all lanes of a warp.
+  /// Whether a row has no gradient. Call from all lanes of the warp.
   __device__ bool has(int row) const { return __shfl_sync(0xffffffffu, word, row / 32) >> (row % 32) & 1; }
 
-  /// Bit i: element at + i of the tile is of such a row. By all lanes of a warp.
+  /// Returns 4 bits: bit i is set if element at + i of the tile belongs to a row without a gradient. Call from all
+  /// lanes of the warp.
   __device__ uint32_t of_pack(int at, const SweepTiling& tiling) const {
     const int row = tiling.by_dim.divide(at);
     if (tiling.dim % kSweepPack == 0) return has(row) ? 15 : 0;
     uint32_t bits = 0;
-    if (tiling.dim > kSweepPack) {  // two rows at most
+    if (tiling.dim > kSweepPack) {  // a pack overlaps at most two rows
       const int left = (row + 1) * tiling.dim - at;
       const uint32_t of_first = left < kSweepPack ? (1u << left) - 1 : 15;
       const bool first = has(row), second = has(tiling.by_dim.divide(at + kSweepPack - 1));
@@ -48,7 +52,7 @@ struct RowBits {
   }
 };
 
-/// Which of a tile's `rows` rows from `first` on have no gradient. Clears the marks of the others.
+/// Returns which of the `rows` rows from `first` on have no gradient. Clears the flags of the other rows.
 __device__ RowBits rows_to_sweep(uint8_t* touched, int64_t first, int rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RowBits bits{0};
@@ -62,7 +66,7 @@ __device__ RowBits rows_to_sweep(uint8_t* touched, int64_t first, int rows) {
   return bits;
 }
 
-/// The numbers of a pack: of its vector, and of its states.
+/// The elements of a pack: of the vector, and of the states.
 template <class Rule>
 struct SweptPack {
   Fragment<kSweepPack> of[1 + Rule::kStates];
@@ -73,7 +77,7 @@ struct SweptPack {
     for (int n = 0; n < Rule::kStates; ++n)
       of[1 + n] = load_fragment<kSweepPack>(data.states[n].as<const float>() + at);
   }
-  /// Applies the rule to the elements in `bits`; whether it leaves them finite.
+  /// Applies the rule to the elements in `bits`. Returns whether the results are finite.
   __device__ bool update(const Optimizer& optimizer, const UpdateScalars& scalars, uint32_t bits) {
     bool finite = true;
 #pragma unroll
@@ -90,7 +94,7 @@ struct SweptPack {
     }
     return finite;
   }
-  /// Stores all elements if `whole`, else those in `bits`.
+  /// Stores all elements if `whole`, else the elements in `bits`.
   __device__ void store(const RowData& data, int64_t at, bool whole, uint32_t bits) const {
     store(data.vectors.as<float>() + at, of[0], whole, bits);
 #pragma unroll
@@ -137,7 +141,7 @@ __global__ void __launch_bounds__(kUpdateThreads, kSweepBlocks)
       for (int p = 0; p < kSweepAtOnce; ++p) {
         if (bits[p] == 0) continue;
         finite = packs[p].update(optimizer, scalars, bits[p]) && finite;
-        // The last pack may hold elements of rows after the last, which may be made at this moment for the next batch.
+        // The last pack may overlap the next row, which another kernel may be initializing for the next batch.
         packs[p].store(data, first + at_of(p), at_of(p) + kSweepPack <= elements, bits[p]);
       }
     }

@@ -39,7 +39,7 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
 namespace cpu {
 namespace {
 
-constexpr int64_t kUpdateBlock = kStretch;  // elements summed on the stack
+constexpr int64_t kUpdateBlock = kStretch;  // elements of the stack buffer
 constexpr int64_t kRunsAhead = 12;          // prefetch distance in runs, or in occurrences
 
 /// The gradients of a batch, indexed by bag.
@@ -55,11 +55,11 @@ struct BagGradients {
     const auto bag = static_cast<uint32_t>(bags[position]), samples = static_cast<uint32_t>(batch.samples);
     return dy.row(bag % samples) + bag / samples * dim;
   }
-  /// sum[i] = the weighted sum over positions [begin, end) of element e + i, in their order.
+  /// sum[i] = the weighted sum of element e + i over positions [begin, end), in order.
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
-      // Runs are consecutive, so this also prefetches for the next run.
+      // Runs are contiguous, so this statement also prefetches for the next run.
       if (p + kRunsAhead < batch.key_capacity) prefetch(vector(p + kRunsAhead) + e, static_cast<size_t>(n) * sizeof(T));
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
@@ -68,7 +68,7 @@ struct BagGradients {
   }
 };
 
-/// Sums `count` vectors in place: repeatedly reduces each group of kPiece vectors to one. The result is the first
+/// Sums `count` vectors in place: repeatedly reduces each group of kPiece vectors to one. The result is in the first
 /// vector.
 void sum_pieces(float* vectors, int64_t count, int64_t dim) {
   for (; count > 1; count = (count + kPiece - 1) / kPiece)
@@ -81,7 +81,7 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
     }
 }
 
-/// Updates rows of a table in one step.
+/// Applies the optimizer rule to rows of a table in one step.
 struct RowUpdater {
   const Optimizer& optimizer;
   const RowData& data;
@@ -122,7 +122,7 @@ double square_sum(const float* g, int64_t n, const GradientScale& gradient_scale
   return sum;
 }
 
-/// Prefetches what an update of `row` reads. Rows are scattered in memory, so memory latency dominates.
+/// Prefetches the memory that an update of `row` reads. Rows are scattered, so memory latency dominates.
 [[gnu::always_inline]] inline void prefetch_row(const RowData& data, int64_t row) {
   prefetch(data.vectors.address(row * data.dim), static_cast<size_t>(data.dim) * size_of(data.vectors.dtype));
   for (const RowMemory& state : data.states)
@@ -130,7 +130,7 @@ double square_sum(const float* g, int64_t n, const GradientScale& gradient_scale
       prefetch(state.address(row * data.state_dim), static_cast<size_t>(data.state_dim) * size_of(state.dtype));
 }
 
-/// Sums the gradients of every row of the batch and applies the rule to each.
+/// Sums the gradients of each row of the batch and applies the rule to the row.
 template <class Rule, class T>
 void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                Combiner combiner, const View<T, 3>& dy, const float* piece_sums, const RowData& data) {
@@ -175,7 +175,8 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
       const auto scalars_of_row = of_row(row, squares);
       for (int64_t e = 0; e < dim; e += kUpdateBlock) {
         const int64_t n =
-            kSquares && dim <= kUpdateBlock ? dim : sum_block(e);  // the sum of a short row is already computed
+            // for a short row, `sum` still has the sums from the loop above
+            kSquares && dim <= kUpdateBlock ? dim : sum_block(e);
         updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
       }
     }

@@ -1,5 +1,5 @@
-// Kernels that update rows. embedding_update*.cu launch them. Runs of up to kPiece occurrences are summed and applied
-// by one group of lanes each; the sums of long runs (embedding_sums.cuh) are applied likewise.
+// Kernels that update rows; embedding_update*.cu launch them. A group of lanes sums each run of up to kPiece
+// occurrences and updates its row. For long runs, a group of lanes applies the sum that embedding_sums.cuh computed.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace hctr::ops {
 namespace {
 
-/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number. gradient():
-/// those of g. kRowFirst: they are loaded after the row, so that both are under way together; this takes registers.
+/// Applies the rule to Width elements of a row from e on, and reports whether a result is infinite or NaN. gradient()
+/// returns the elements of g. kRowFirst: loads the row before g, so that both loads overlap; this costs registers.
 template <class Rule, int Width, bool kRowFirst, class Rows, class Scalars, class Gradient>
 __device__ void apply(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
                       const Gradient& gradient, const GradientScale& gradient_scale, const RowData& data,
@@ -55,7 +55,7 @@ __device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradi
   return sum;
 }
 
-/// The scalars of a group's row, for all its lanes. `squares`: each lane's part of the sum of g^2.
+/// The update scalars of a group's row, for all its lanes. `squares`: the lane's partial sum of g^2.
 template <class Rule>
 __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& optimizer, const StepState* state,
                                           const UpdateScalars& of_step, const RowData& data, int64_t row,
@@ -76,22 +76,24 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
   }
 }
 
-/// Prefetches data that is needed later.
+/// Prefetches element `at` into L2.
 __device__ inline void prefetch(const RowMemory& memory, int64_t at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
 }
 
-/// Updates a row by a group of lanes. gradient(e): elements e, ... of g.
+/// Updates a row with a group of lanes. gradient(e) returns Width elements of g from e on.
 template <class Rule, class Rows, int Width, bool kRowFirst, class Gradient>
 __device__ __forceinline__ void update_row(const Group& group, const Optimizer& optimizer, const StepState* state,
                                            const UpdateScalars& of_step, const RowData& data, int64_t row,
                                            const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const int64_t own = group.lane * Width;
-  Fragment<Width> first{};  // for a rule that needs g twice: all elements of most rows
+  // For a rule that reads g twice: the elements of g at the lane's first position. Most rows have no further elements.
+  Fragment<Width> first{};
   float squares = 0;
   if constexpr (kSquares) {
-    // The row waits for its state, which waits for the whole gradient: all three are under way together.
+    // The update of the row depends on the row's state, and the state depends on the whole gradient. The prefetches
+    // overlap all three loads.
     if (group.lane == 0) prefetch(data.states[0], row);
     for (int64_t e = own; e < data.dim; e += group.lanes * Width) prefetch(data.vectors, row * data.dim + e);
     for (int64_t e = own; e < data.dim; e += group.lanes * Width) {
@@ -109,7 +111,7 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
-// Updates do nothing in a step that is skipped.
+// Updates the rows of short runs. Does nothing if the step is skipped, like all update kernels.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                                   BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
@@ -126,7 +128,7 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
   }
 }
 
-/// One group of lanes per long run, whose sum is already computed.
+/// Updates the rows of long runs, whose sums are already computed: one group of lanes per run.
 template <class Rule, class Rows, int Width>
 __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
                                  const float* piece_sums, RowData data, int lanes) {
@@ -141,11 +143,11 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
   }
 }
 
-/// Both in one launch, for few keys: long runs first. One loop, since two keep the parameters of both in registers,
-/// which some rules then spill.
+/// Updates the rows of long and short runs in one launch, for small batches. Long runs come first. One loop handles
+/// both kinds of runs: two loops would keep the parameters of both in registers, and some rules would then spill.
 ///
-/// Each group has a run or a few, and each run is a chain of waits for memory. So a rule that leaves the registers for
-/// it loads a row while its first gradients are under way.
+/// A group processes only one or a few runs, and each run is a chain of dependent loads. If the rule leaves enough
+/// registers (kRowFirst), the row and its first gradients are loaded concurrently.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
@@ -155,7 +157,7 @@ __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepSta
   const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
-  // The group's index and the number of groups in 32 bits: group has them by division of 64, which takes registers.
+  // 32-bit index and count of groups. The members of `group` result from 64-bit divisions, which cost registers.
   const int each = kUpdateThreads / lanes, count = static_cast<int>(range.blocks) * each;
   for (int i = static_cast<int>(range.block) * each + static_cast<int>(threadIdx.x) / lanes; i < all; i += count) {
     int32_t run = i - long_runs;
@@ -190,7 +192,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   const int64_t last = *last_row;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
     const bool touched = data.touched[row] != 0;
-    __syncwarp(group.mask);  // all lanes have read the flag before one clears it
+    __syncwarp(group.mask);  // all lanes read the flag before lane 0 clears it
     if (touched) {
       if (group.lane == 0) data.touched[row] = 0;
       continue;
@@ -215,9 +217,8 @@ using hctr::cuda::launch_single;
 
 namespace {
 
-/// Calls body(gradients, lanes) with the widest access to the gradients that their memory and Rows allow. Rows of
-/// two-byte elements with a length that is not a multiple of eight are rare: the dtype of their gradients is looked up
-/// at run time.
+/// Calls body(gradients, lanes) with the widest access that the gradients' memory and Rows allow. Two-byte rows whose
+/// length is not a multiple of eight are rare, so their gradient dtype is dispatched in the kernel.
 template <class Rows, class Body>
 void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner combiner, const Tensor& dy,
                         Body&& body) {
@@ -240,32 +241,32 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
     });
 }
 
-constexpr int kBlocksEach = 8;  // per multiprocessor; each block computes the scalars of the step
+constexpr int kBlocksEach = 8;  // blocks per multiprocessor; few, because each block computes the scalars of the step
 
-constexpr int kBlocksOfFewRuns = 64;  // per multiprocessor, one thread for each lane of each key
+constexpr int kBlocksOfFewRuns = 64;  // blocks per multiprocessor; enough for one thread per key and lane
 
-constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
+constexpr int kRunBlocksEach = 4;  // blocks per multiprocessor for long runs; few runs are very long
 
-/// Blocks of short runs that must fit on a multiprocessor; 0: the compiler decides. Four leave 64 registers per thread,
-/// which suffice; without a bound some rules get 105. The kernel is bound by memory latency, so occupancy matters.
-/// Narrow accesses need fewer registers, wide ones more.
+/// Minimum resident blocks per multiprocessor for short runs; 0: the compiler decides. The kernel is bound by memory
+/// latency, so occupancy matters. Four blocks leave 64 registers per thread, which suffice; without a bound some rules
+/// use 105. Narrow accesses need fewer registers, wide accesses more.
 template <class Rule, int Width>
 constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
 
-/// The same of update_runs. Nothing spills with these numbers.
+/// Minimum resident blocks per multiprocessor for update_runs(). No rule spills registers with these values.
 template <class Rule, int Width>
 constexpr int kBlocksThatFitOfFew = Width == 4 || Rule::kScalarsOf == ScalarsOf::last_step ? 4
                                     : Rule::kScalarsOf == ScalarsOf::mean_square           ? 3
                                                                                            : 0;
 
-/// Blocks for short runs and for long ones.
+/// Grid sizes for short runs and for long runs.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
   return {grid_for(key_capacity * lanes, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks,
           grid_for(RowGroups::most_long_runs(key_capacity) * lanes, kUpdateThreads, blocks_of_device(kRunBlocksEach))
               .blocks};
 }
 
-/// update_rows for rows that are accessed through Rows.
+/// update_rows() for rows that are accessed through Rows.
 template <class Rows>
 void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, const RowGroups& groups,
                     Combiner combiner, const Tensor& dy, const float* piece_sums, const RowData& data) {
@@ -293,7 +294,7 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
       });
 }
 
-/// sweep_rows for rows that are accessed through Rows.
+/// sweep_rows() for rows that are accessed through Rows.
 template <class Rows>
 void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, const RowData& data) {
   dispatch_width_of<Rows>([&](int64_t width) { return data.dim % width == 0; },
@@ -308,7 +309,7 @@ void sweep_rows_of(Context& ctx, const Optimizer& optimizer, const uint32_t* row
 
 }  // namespace
 
-// Rows with two-byte elements are in embedding_update_rounded.cu, so that the two files compile in parallel.
+// Defined in embedding_update_rounded.cu, so that both files compile in parallel.
 void update_rounded_rows(Context&, const Optimizer&, const KeyBatch&, const RowGroups&, Combiner, const Tensor& dy,
                          const float* piece_sums, const RowData&);
 void sweep_rounded_rows(Context&, const Optimizer&, const uint32_t* rows, const RowData&);

@@ -1,4 +1,4 @@
-// Updates of rows with two-byte elements, which are rounded stochastically.
+// Instantiates the update kernels for two-byte elements, which are rounded stochastically.
 #include "ops/embedding/embedding_update.cuh"
 
 namespace hctr::ops::cuda {

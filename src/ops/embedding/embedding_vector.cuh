@@ -1,4 +1,4 @@
-// Access to the vectors of a table by small groups of lanes: Width elements per lane, one vector per group.
+// Access to a table's vectors by small groups of lanes: one vector per group, Width elements per lane and access.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ __device__ void add(const Fragment<Width>& part, Fragment<Width>& sum) {
   for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
 }
 
-/// Width elements of T that are moved in one access, with the alignment for it.
+/// Width elements of T, aligned for one load or store.
 template <class T, int Width>
 struct alignas(sizeof(T) * Width) Pack {
   T v[Width];
@@ -46,17 +46,17 @@ __device__ void store_fragment(T* to, const Fragment<Width>& part) {
   *reinterpret_cast<Pack<T, Width>*>(to) = pack;
 }
 
-/// Lanes that share a vector: a power of two, at most a warp. Each handles every lanes-th fragment.
+/// Lanes per vector: a power of two, at most a warp. A lane processes every lanes-th fragment.
 inline int lanes_for(int64_t dim, int width) {
   return static_cast<int>(std::min<uint64_t>(32, std::bit_ceil(static_cast<uint64_t>((dim + width - 1) / width))));
 }
 
-/// The group of `lanes` lanes that this thread belongs to: its index, the number of groups in the launch or in a
-/// BlockRange of it, and the thread's lane.
+/// The group of `lanes` lanes that contains this thread: its index, the number of groups in the launch or BlockRange,
+/// and the thread's lane.
 struct Group {
   int64_t index, count;
   int lane, lanes;
-  unsigned mask;  // the group's lanes of its warp
+  unsigned mask;  // the group's lanes within the warp
 
   __device__ explicit Group(int lanes_) : Group(hctr::cuda::BlockRange{blockIdx.x, gridDim.x}, lanes_) {}
   __device__ Group(const hctr::cuda::BlockRange& range, int lanes_)
@@ -67,20 +67,21 @@ struct Group {
         mask((lanes_ == 32 ? 0xffffffffu : (1u << lanes_) - 1) << (threadIdx.x % 32 / lanes_ * lanes_)) {}
 };
 
-constexpr int kThreadsToFar = 768;  // most threads of a block
+constexpr int kThreadsToFar = 768;  // maximum block size of kernels that access other devices
 
-/// Number of blocks for kernels that access memory of other devices. The links are the bound: more blocks only take
-/// multiprocessors from other kernels. For long vectors somewhat less than half of the multiprocessors saturate the
-/// links, with one block on each that fills it. Concurrent GEMMs get the rest, so a GEMM with a block for each
-/// multiprocessor takes two rounds. Short vectors, and vectors accessed element by element, need all multiprocessors.
+/// The grid of kernels that access memory of other devices. The links limit such a kernel; more blocks only occupy
+/// multiprocessors that other kernels need. For long vectors, one full-size block on each of somewhat less than half of
+/// the multiprocessors saturates the links. Concurrent GEMMs run on the other multiprocessors; a GEMM with one block
+/// per multiprocessor then needs two waves. Short vectors, and vectors accessed element by element, need all
+/// multiprocessors.
 inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes, int width) {
-  constexpr int64_t kLong = 128, kBlocksToFar = 264;  // half and twice as many are slower
+  constexpr int64_t kLong = 128, kBlocksToFar = 264;  // measured: half or double the number of blocks is slower
   if (!memory.remote) return hctr::cuda::grid_for(threads);
   if (vector_bytes < kLong || width == 1) return hctr::cuda::grid_for(threads, 256, kBlocksToFar);
   return hctr::cuda::grid_for(threads, kThreadsToFar, std::max(1, hctr::cuda::multiprocessors() / 2 - 2));
 }
 
-/// Calls body.operator()<Width>() with 4 when every vector can be read four elements at a time, else with 1.
+/// Calls body.operator()<Width>() with Width 4 if `by_four`, else 1.
 template <class Body>
 void dispatch_width(bool by_four, Body&& body) {
   if (by_four)
@@ -89,8 +90,8 @@ void dispatch_width(bool by_four, Body&& body) {
     body.template operator()<1>();
 }
 
-/// Whether vectors of `dim` elements of `size` bytes that start at `data` plus multiples of `stride` and `dim` elements
-/// can be read `width` elements at a time.
+/// Whether vectors of `dim` elements of `size` bytes can be accessed `width` elements at a time. The vectors start at
+/// `data` plus multiples of `stride` and `dim` elements.
 inline bool splits_by(int64_t width, const void* data, int64_t size, int64_t stride, int64_t dim) {
   return dim % width == 0 && stride % width == 0 &&
          reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(width * size) == 0;

@@ -43,7 +43,7 @@ void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after
 namespace cpu {
 namespace {
 
-/// Entries that one thread writes, or many threads read.
+/// Entry access without atomics: for one writing thread, or any number of reading threads.
 struct PlainAccess {
   static IndexEntry load(const IndexEntry& entry) { return entry; }
   static bool claim(IndexEntry& entry, uint64_t from, uint64_t meta) {
@@ -53,8 +53,8 @@ struct PlainAccess {
   static void store(IndexEntry& entry, int64_t key, uint64_t meta) { entry = {key, meta}; }
 };
 
-/// rows[p] for keys [begin, end), all of one slot; 0 for those not in the table. Several entries are fetched at once:
-/// lookups in a large table are bound by memory latency.
+/// rows[p] = the row of keys[p] for p in [begin, end); 0 for keys that are not in the table. All keys are of one slot.
+/// Prefetches entries ahead, because lookups in a large table are bound by memory latency.
 void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64_t begin, int64_t end,
                 uint32_t last_row, int32_t* rows) {
   constexpr int64_t kAhead = 16;
@@ -81,7 +81,7 @@ RowOwner owner_of(const HashIndex& index, int32_t row) {
   return {index.row_keys[row], index.row_slots ? index.row_slots[row] : 0};
 }
 
-/// Fetches where the search for the key of a row begins.
+/// prefetch_entry() prefetches the entry where the search for the row's key starts.
 constexpr int64_t kRowsAhead = 16;
 [[gnu::always_inline]] inline void prefetch_entry(const HashIndex& index, int32_t row) {
   const RowOwner owner = owner_of(index, row);
@@ -91,7 +91,8 @@ constexpr int64_t kRowsAhead = 16;
 }  // namespace
 
 void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
-  find_all(ctx, index, batch, kNoRowYet - 1, rows);  // most keys exist already, and finding them runs on all threads
+  // finds the existing keys in parallel; most keys exist
+  find_all(ctx, index, batch, kNoRowYet - 1, rows);
   IndexState& state = *index.state;
   for (int64_t s = 0; s < batch.slots; ++s) {
     const int32_t slot = index.identity_slot(batch.slot_number(s));

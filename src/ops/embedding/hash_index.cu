@@ -1,4 +1,4 @@
-// One thread per key. New rows are assigned to a block at a time, with one atomic addition to the shared counter.
+// Hash index kernels: one thread per key. A block assigns its new rows with one atomic addition to the shared counter.
 #include <cuda/atomic>
 
 #include "core/device/launch.cuh"
@@ -10,7 +10,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 
-/// Both words of an entry move in one access of 16 bytes.
+/// Atomic entry access: 16-byte loads and stores of both words, and a compare-and-swap of `meta`.
 struct DeviceAccess {
   __device__ static IndexEntry load(const IndexEntry& entry) {
     IndexEntry seen;
@@ -32,9 +32,10 @@ struct DeviceAccess {
 };
 
 constexpr int kProbeThreads =
-    128;  // block size of inserts: few enough to wait for each other, enough to share an addition
+    128;  // block size of inserts: small for short waits at barriers, large enough to share one atomic addition
 
-/// Assigns the next row to each thread of a block that requests one; 0 if none is left. Called by the whole block.
+/// Assigns the next row to each thread of a block that requests one; returns 0 if no row is left. Call from all threads
+/// of the block.
 __device__ uint32_t take_row(IndexState* state, bool wanted) {
   __shared__ uint32_t before[kProbeThreads / 32 + 1];
   if (!__syncthreads_or(wanted)) return 0;
@@ -51,8 +52,8 @@ __device__ uint32_t take_row(IndexState* state, bool wanted) {
   return row <= state->row_capacity ? row : 0;
 }
 
-/// Key p of the batch and its slot, or nothing past the last. The key is read before the number of keys is known, so
-/// that both loads overlap: the memory exists up to the capacity.
+/// Key p of the batch and its slot, if p is below the number of keys. The key is loaded before the number of keys is
+/// known, so that both loads overlap; `keys` is allocated up to the capacity.
 struct BatchKey {
   int64_t key = 0;
   int32_t slot = 0;
@@ -66,8 +67,8 @@ struct BatchKey {
   }
 };
 
-/// A small batch is bound by memory latency, not bandwidth: reading several entries at once costs little and halves the
-/// latency.
+/// A small batch is bound by memory latency, not bandwidth: reading several entries together costs little and halves
+/// the latency.
 constexpr AtOnce at_once(bool is_short) { return is_short ? kFewestWaits : kFewestBytes; }
 bool is_short(const KeyBatch& batch) { return batch.key_capacity <= 1 << 18; }
 
@@ -88,7 +89,7 @@ __device__ void insert_keys(BlockRange range, HashIndex index, KeyBatch batch, i
       }
       publish_row<DeviceAccess>(*found.entry, mine.key, mine.slot, fresh);
     }
-    __syncthreads();  // threads that wait below may wait for another thread of this block; `before` is reused
+    __syncthreads();  // the block has published its rows before its threads wait for rows; `before` is reused
     if (found.row == kNoRowYet) found.row = wait_for_row<DeviceAccess>(*found.entry);
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(found.row);
   }
@@ -103,12 +104,12 @@ __device__ void find_keys(BlockRange range, HashIndex index, KeyBatch batch, int
     if (mine.here)
       row = find_row<DeviceAccess, at_once(kIsShort)>(index.entries, index.state->mask, index.state->finished, mine.key,
                                                       mine.slot);
-    __syncwarp();  // reconverges the warp: its lanes access adjacent elements
+    __syncwarp();  // reconverges the warp, so that its lanes store adjacent elements together
     if (p < batch.key_capacity) rows[p] = static_cast<int32_t>(row);
   }
 }
 
-/// Identities of rows are distinct, so the search only needs an empty entry.
+/// Row identities are distinct, so each search only needs an empty entry.
 __global__ void index_rebuild_kernel(HashIndex index, const uint8_t* left) {
   const uint64_t mask = index.state->mask;
   const int64_t rows = min(index.state->rows, index.state->row_capacity);
@@ -125,7 +126,7 @@ __global__ void index_renumber_kernel(HashIndex index, const int32_t* rows, int6
     renumber<DeviceAccess>(index, static_cast<uint32_t>(rows[i]));
 }
 
-/// Adds what the threads of a warp have counted, in one addition.
+/// Adds the counts of a warp's threads to state->marks with one atomic addition.
 __device__ void add_marks(IndexState* state, uint32_t mine) {
   const uint32_t of_warp = cuda::warp_sum(mine);
   if (threadIdx.x % 32 == 0 && of_warp != 0) atomicAdd(&state->marks, of_warp);
@@ -157,7 +158,8 @@ __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, u
   *rows_after = state.ready = min(rows, state.row_capacity);
   state.batches = batches;
   *static_cast<volatile uint64_t*>(host_word) =
-      static_cast<uint64_t>(batches) << 32 | rows;  // page-locked host memory has the same address here
+      // host_word is page-locked host memory, which has the same address on the device
+      static_cast<uint64_t>(batches) << 32 | rows;
   __threadfence_system();
 }
 

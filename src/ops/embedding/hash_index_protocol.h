@@ -1,47 +1,48 @@
-// The protocol by which many threads find or insert keys in the hash table concurrently. Kernels and CPU threads run
-// the same code, so that the thread sanitizer checks what runs on a GPU. `Access` reads and writes entries:
+// The protocol for concurrent lookups and insertions in the hash table. Kernels and CPU threads run the same code, so
+// the thread sanitizer can check the protocol. `Access` reads and writes entries:
 //
-//   IndexEntry load(const IndexEntry&)               reads both words at once: a key always comes with its own meta
+//   IndexEntry load(const IndexEntry&)               reads both words atomically
 //   bool claim(IndexEntry&, uint64_t from, uint64_t meta)
-//                                                    sets meta from `from` to `meta`; succeeds for one of several
-//                                                    callers
-//   void store(IndexEntry&, int64_t key, uint64_t)   writes both words at once
+//                                                    compare-and-swap of meta; succeeds for one of several callers
+//   void store(IndexEntry&, int64_t key, uint64_t)   writes both words atomically
 //
-// An entry goes through the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) ->
-// complete (key; tag, row). It is never emptied while the table is in use. The thread that claims an entry stores the
-// key immediately, without waiting, and assigns the row later, when its whole block requests rows together.
+// An entry has four states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) -> complete (key;
+// tag, row). No entry becomes empty again while the table is in use. A thread that claims an entry stores the key
+// immediately. The thread assigns the row later, when its whole block requests rows together.
 //
-// A removed key leaves a mark in its entry (kMark), with the tag of no slot: searches pass it like the entry of another
-// key, so that later keys are still found. Only a key known to be absent may reuse it: a search that may find its key
-// further on must not. Keys are removed while nothing else uses the table: a thread that has read an entry before would
-// rely on it afterwards.
+// A removed key leaves a tombstone (kMark) in its entry. A tombstone's tag matches no slot, so searches continue past
+// it and still find later keys. Only the insertion of a key known to be absent may reuse a tombstone; otherwise the key
+// could also be in a later entry. Keys are removed only while no other operation uses the table, because a thread may
+// rely on an entry after reading it.
 //
-// No thread waits forever. A thread that meets a claimed entry with its own tag reads it again until the key is there:
-// between claim and key the winner does nothing else. A thread that needs the row of a keyed entry waits only after its
-// own search is done and its own rows are published, so that waiting threads hold nothing that others wait for. (A lane
-// makes progress while others of its warp spin since compute capability 7.0; we require 7.5.)
+// No thread waits forever. A thread that reads a claimed entry with its own tag polls the entry until the key is
+// stored; the claiming thread stores the key right after the claim. A thread waits for the row of a keyed entry only
+// after its own search is done and its own rows are published. Waiting threads therefore never block each other. (Since
+// compute capability 7.0, a lane makes progress while other lanes of its warp spin; we require 7.5.)
 //
-// A key gets one entry: all searches for it visit the same entries in the same order and stop at the first that is
-// empty, or claimed for a key that is not known yet. A claimed entry keeps its key, so no search passes the entry that
-// the first one claimed.
+// A key gets only one entry. All searches for a key visit the same entries in the same order. A search stops at the
+// first entry that is empty, or that is claimed and has no key yet. A claimed entry keeps its key, so no later search
+// passes the entry that the first search claimed.
 #pragma once
 
 #include "ops/embedding/hash_index.h"
 
 namespace hctr::ops {
 
-inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // no rows: fewer than 2^31 fit
-inline constexpr uint64_t kMark = 1;                                        // tags are above
+// values that are not row numbers, because rows are below 2^31
+inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;
+// meta of a tombstone; the tag of a slot is at least 2^32
+inline constexpr uint64_t kMark = 1;
 
-/// The order in which entries are visited: the four of a line (64 bytes), one half after the other (memory moves at
-/// least 32 bytes), then another line. The first entry in a line and the step between lines depend on the key, so that
-/// full regions do not cluster.
+/// The probe order. A search visits the four entries of a 64-byte line, one 32-byte sector after the other, then the
+/// next line. The first entry in a line and the step between lines depend on the hash, so that full regions do not
+/// cluster.
 class ProbeOrder {
  public:
   static constexpr int kLine = 4;
   HCTR_HD ProbeOrder(uint64_t hash, uint64_t mask)
       : line_mask_(mask / kLine), line_((hash >> 2) & line_mask_), step_((hash >> 40) | 1), first_(hash % kLine) {}
-  /// The entry visited as number i of the line, 0 <= i < kLine.
+  /// Index of the i-th visited entry of the line, 0 <= i < kLine.
   HCTR_HD uint64_t entry(int i) const { return line_ * kLine + (first_ ^ static_cast<uint64_t>(i)); }
   HCTR_HD void next_line() {
     line_ = (line_ + step_) & line_mask_;
@@ -54,25 +55,25 @@ class ProbeOrder {
   uint64_t line_mask_, line_, step_, first_, visited_ = 0;
 };
 
-/// Where a search ended.
+/// The result of a search.
 struct IndexSearch {
   IndexEntry* entry = nullptr;  ///< null: every entry belongs to another key
-  uint32_t row = 0;             ///< kNoRowYet: read the entry again later
-  bool claimed = false;         ///< the entry is new and keyed, and this search must assign its row
+  uint32_t row = 0;             ///< kNoRowYet: the row is not published yet
+  bool claimed = false;         ///< this search claimed the entry and must assign its row
 };
 
 HCTR_HD inline uint32_t row_in(uint64_t meta) { return static_cast<uint32_t>(meta); }
 HCTR_HD inline bool same_tag(uint64_t a, uint64_t b) { return (a ^ b) >> 32 == 0; }
 
-/// How many entries a search reads before it examines the first of them: in the line it begins with, and in later ones.
-/// 1 moves the fewest bytes, kLine waits for memory the fewest times.
+/// Number of entries that a search loads before it examines the first loaded entry: once for the search's first line,
+/// once for later lines. 1 minimizes traffic, kLine minimizes memory latency.
 struct AtOnce {
   int first_line, later_lines;
 };
 inline constexpr AtOnce kFewestBytes{1, 1}, kFewestWaits{2, ProbeOrder::kLine};
 
-/// Looks for (key, slot) in the line that `order` is at, and claims an empty entry there if it comes to one. True: the
-/// search is over.
+/// Searches for (key, slot) in the current line of `order`. Claims the first empty entry of the line, unless an earlier
+/// entry has the key. Returns true if the search is over.
 template <class Access, int kCount>
 HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order, int64_t key, uint64_t tag,
                                    IndexSearch& found) {
@@ -99,7 +100,7 @@ HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order,
   return false;
 }
 
-/// The entry of (key, slot), claimed for it if it had none.
+/// Returns the entry of (key, slot). Claims an entry if the key has none.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
   IndexSearch found;
@@ -111,7 +112,7 @@ HCTR_HD IndexSearch find_or_claim(IndexEntry* entries, uint64_t mask, int64_t ke
   return found;
 }
 
-/// Looks for (key, slot) in the line that `order` is at. True: the search is over.
+/// Searches for (key, slot) in the current line of `order`. Returns true if the search is over.
 template <class Access, int kCount>
 HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order, uint32_t last_row, int64_t key,
                               uint64_t tag, uint32_t& row) {
@@ -128,8 +129,8 @@ HCTR_HD bool find_row_in_line(const IndexEntry* entries, const ProbeOrder& order
   return false;
 }
 
-/// The row of (key, slot) if it was assigned no later than `last_row`, else 0. May run concurrently with insertions: an
-/// entry without a row, or with a newer one, counts as another key's entry.
+/// Returns the row of (key, slot) if it is at most `last_row`, else 0. May run concurrently with insertions: an entry
+/// without a row, or with a later row, is skipped like another key's entry.
 template <class Access, AtOnce kAtOnce>
 HCTR_HD uint32_t find_row(const IndexEntry* entries, uint64_t mask, uint32_t last_row, int64_t key, int32_t slot) {
   uint32_t row = 0;
@@ -147,7 +148,7 @@ HCTR_HD void publish_row(IndexEntry& entry, int64_t key, int32_t slot, uint32_t 
   Access::store(entry, key, HashIndex::tag(slot) | row);
 }
 
-/// Waits for the row of an entry that another thread claimed.
+/// Polls the entry until the thread that claimed it publishes the row.
 template <class Access>
 HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   uint32_t row = kNoRowYet;
@@ -155,7 +156,7 @@ HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   return row;
 }
 
-/// Sets the row in the entry of the row's key. Other threads may do so for other rows concurrently.
+/// Writes `row` to the entry of the row's key. Threads may renumber other rows concurrently.
 template <class Access>
 HCTR_HD void renumber(const HashIndex& index, uint32_t row) {
   const int64_t key = index.row_keys[row];
@@ -164,7 +165,7 @@ HCTR_HD void renumber(const HashIndex& index, uint32_t row) {
   publish_row<Access>(*found.entry, key, slot, row);
 }
 
-/// Inserts (key, slot) with its row into a table that lacks it. Other threads may insert other keys concurrently.
+/// Inserts (key, slot) with its row; the table must not contain the key. Threads may insert other keys concurrently.
 template <class Access>
 HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {
   const uint64_t meta = HashIndex::tag(slot) | row;
@@ -174,8 +175,8 @@ HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot
         return Access::store(entry, key, meta);
 }
 
-/// The same while others search: (key, slot), which the table lacks, takes the first entry that is empty or has a mark.
-/// Returns whether it had a mark.
+/// Like enter(), but allows concurrent searches: (key, slot), which must be absent, gets the first entry that is empty
+/// or a tombstone. Returns whether the entry was a tombstone.
 template <class Access>
 HCTR_HD bool enter_absent(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {
   const uint64_t tag = HashIndex::tag(slot);
@@ -191,8 +192,8 @@ HCTR_HD bool enter_absent(IndexEntry* entries, uint64_t mask, int64_t key, int32
   return false;
 }
 
-/// Marks the entry of (key, slot) as removed. Nothing else may use the table meanwhile, except calls with other keys.
-/// Returns whether there was one.
+/// Replaces the entry of (key, slot) by a tombstone. Only calls with other keys may run concurrently. Returns whether
+/// the key had an entry.
 template <class Access>
 HCTR_HD bool leave_mark(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
   const uint64_t tag = HashIndex::tag(slot);

@@ -64,7 +64,8 @@ void place_messages(const HostMessages& all, const HostKeys& keys) {
   for (int32_t m = 0; m < all.messages; ++m) place_columns(all, m, keys.sizes, keys.columns);
 }
 
-/// keys.first of a column, with open addressing. `table`: twice as many as its keys, and a power of two.
+/// Computes keys.first for column c with open addressing. `table` has a power-of-two size, at least twice the number of
+/// keys.
 void find_first(const HostMessages& all, const HostKeys& keys, int32_t c, std::vector<int32_t>& table) {
   const int32_t begin = keys.offsets[c * all.bags], end = keys.offsets[(c + 1) * all.bags];
   table.assign(std::bit_ceil(2 * static_cast<size_t>(end - begin) + 1), kNoKey);
@@ -77,7 +78,7 @@ void find_first(const HostMessages& all, const HostKeys& keys, int32_t c, std::v
   }
 }
 
-/// values[i] = the sum of those before it.
+/// Exclusive prefix sums: values[i] = the sum of values[0, i).
 void prefix_sums(int32_t* values, int64_t count) {
   int32_t sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += std::exchange(values[i], sum);

@@ -1,4 +1,5 @@
-// One thread for each bag, prefix sums by CUB; the different keys of a column by a table of first occurrences.
+// Kernels of the host-level key messages: one thread per bag, prefix sums by CUB; a hash table of first occurrences
+// finds the distinct keys of a column.
 #include <algorithm>
 #include <bit>
 #include <cub/block/block_reduce.cuh>
@@ -19,7 +20,7 @@ using hctr::cuda::thread_index;
 constexpr int32_t kFree = -1;
 constexpr int kCheckThreads = 256, kCheckBlocks = 16;
 
-/// Calls body(i) for each i below count.
+/// Calls body(i) for each i in [0, count), in a grid-stride loop.
 template <class Body>
 __device__ void for_all(int64_t count, const Body& body) {
   for (int64_t i = thread_index(); i < count; i += thread_count()) body(i);
@@ -29,8 +30,9 @@ __global__ void fill_kernel(int32_t* values, int64_t count, int32_t value) {
   for_all(count, [&](int64_t i) { values[i] = value; });
 }
 
-/// The occurrence in the table that has the key of p, of the same column; a free slot takes p. Once all keys are in the
-/// table it holds the first of each, whatever the order.
+/// Returns an occurrence from the table with the same key and column as p. With kInsert, p goes to a free slot, or
+/// replaces a later occurrence. After all insertions, the table contains the first occurrence of each key, for any
+/// thread order.
 template <bool kInsert>
 __device__ int32_t find_in_table(const HostMessages& all, const HostKeys& keys, int32_t column, int32_t p,
                                  int32_t* table, uint32_t mask) {
@@ -54,7 +56,7 @@ __global__ void insert_first_kernel(HostMessages all, HostKeys keys, int32_t* ta
   });
 }
 
-/// Writes keys.first, and which occurrences are first.
+/// Writes keys.first, and is_first[p] = 1 for first occurrences.
 __global__ void find_first_kernel(HostMessages all, HostKeys keys, int32_t* table, uint32_t mask, int32_t* is_first,
                                   int64_t occurrences) {
   for_all(all.all_bags(), [&](int64_t i) {
@@ -102,7 +104,7 @@ __global__ void read_heads_kernel(HostMessages all, HostKeys keys, std::byte* wo
   for_all(all.messages, [&](int64_t m) { read_heads(all, keys, words, static_cast<int32_t>(m)); });
 }
 
-/// kCheckBlocks blocks for each column.
+/// Checks received columns, with kCheckBlocks blocks per column.
 __global__ void check_columns_kernel(HostMessages all, HostKeys keys, const std::byte* words) {
   using Sums = cub::BlockReduce<int64_t, kCheckThreads>;
   __shared__ typename Sums::TempStorage memory;

@@ -1,6 +1,6 @@
-// Messages with the keys that the ranks of a host request from owners on other hosts: each distinct key of a column
-// once, and for each occurrence the position of its key, from which the owner rebuilds the batch of every rank. See
-// docs/distributed.md.
+// Messages with the keys that the ranks of one host request from owners on other hosts. A message has each distinct key
+// of a column once, and for each occurrence the position of its key. From the positions, the owner rebuilds the batch
+// of every rank. See docs/distributed.md.
 //
 //   sender, a rank that gathers keys of its host        owner
 //   plan_host_keys  numbers keys, sizes of messages     read_host_keys  bags and places
@@ -17,67 +17,69 @@
 
 namespace hctr::ops {
 
-/// The properties of a column that sender and owner know before a message.
+/// The properties of a column that sender and owner know without a message.
 struct HostColumn {
   int32_t message = 0;
-  int32_t most_keys = 1;     // maximum keys of a bag
-  int32_t bags = 0;          // ranks of the sender's host * samples
-  bool sums_of_keys = true;  // whether the sum of a bag's sent vectors equals the bag's vector
-  // owners answer with vectors. If sender and owner are on one host they do not, and keys are not made unique
+  int32_t most_keys = 1;     // maximum number of keys per bag
+  int32_t bags = 0;          // ranks on the sender's host * samples
+  bool sums_of_keys = true;  // whether a bag's vector is the sum of its keys' vectors
+  // Whether owners answer with vectors. False if sender and owner are on one host; keys are then not deduplicated
+  // either.
   bool answered = true;
 };
 
-/// Messages, each of some columns: those of one sender to all of its owners, or those of all hosts to one owner. All
-/// on one device, as in everything that follows.
+/// A group of messages, each with some columns: the messages of one sender to all its owners, or of all hosts to one
+/// owner. All arrays of this file are on one device.
 struct HostMessages {
   int32_t messages = 0, columns = 0;
   int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the maximum over all columns
-  const HostColumn* column = nullptr;  // [columns] by message
-  const int32_t* first = nullptr;      // [messages + 1] the first column of each
+  const HostColumn* column = nullptr;  // [columns] ordered by message
+  const int32_t* first = nullptr;      // [messages + 1] first column of each message
   int64_t vector_bytes = 0;
-  bool sums_gradients = false;  // whether the gradients of a key may be sent as their sum
+  bool sums_gradients = false;  // whether the sum of a key's gradients may be sent instead of each gradient
 
   HCTR_HD int64_t all_bags() const { return columns * bags; }
 };
 
-/// The contents of a received message.
+/// The layout and the sizes of one column of a message.
 struct HostColumnPlan {
-  int32_t keys = 0, occurrences = 0, bags = 0;  // sent; all; bags with a key
-  // whether a key has a vector or gradient of its own; otherwise a bag has
+  int32_t keys = 0, occurrences = 0, bags = 0;  // keys that are sent; occurrences; bags with at least one key
+  // True: one vector (gradient) per key. False: one vector (gradient) per bag.
   bool vector_a_key = false, gradient_a_key = false;
-  int32_t first_vector = 0, first_gradient = 0;        // numbered over all messages
-  int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // bytes from the first message
-  int64_t counted = 0;  // an owner's count of the keys of bags, which should be `occurrences`
+  int32_t first_vector = 0, first_gradient = 0;        // numbers counted over all messages
+  int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // byte offsets from the start of the first message
+  int64_t counted = 0;  // keys that the owner counted in the bags; must equal `occurrences`
 };
 struct HostMessageSizes {
-  int32_t words = 0;                   // words of 64 bits
-  int32_t vectors = 0, gradients = 0;  // the owner answers with, and is sent
-  int32_t listed = 0;                  // keys whose rows the vectors are sums of
+  int32_t words = 0;                   // 64-bit words
+  int32_t vectors = 0, gradients = 0;  // vectors that the owner sends; gradients that the owner receives
+  int32_t listed = 0;                  // total number of rows that are summed into the vectors
 
   HCTR_HD bool operator==(const HostMessageSizes& other) const {
     return words == other.words && vectors == other.vectors && gradients == other.gradients && listed == other.listed;
   }
 };
-inline constexpr int64_t kHostMessageSizes = 4;  // numbers of HostMessageSizes
+inline constexpr int64_t kHostMessageSizes = 4;  // number of fields of HostMessageSizes
 
-/// The keys of messages: by column, then bag (rank of the host * samples + sample), as a KeyBatch has them.
+/// The keys of the messages, in the format of KeyBatch: by column, then bag (rank on the host * samples + sample).
 struct HostKeys {
   int32_t* offsets = nullptr;         // [all_bags + 1]
-  int64_t* keys = nullptr;            // [keys] of each occurrence; of a sender
-  int32_t* first = nullptr;           // [keys] the first occurrence of the same key in the column; of a sender
-  int32_t* places = nullptr;          // [keys] the number of each occurrence's key in its column
-  int32_t* bag_numbers = nullptr;     // [all_bags + 1] bags with a key before each bag
+  int64_t* keys = nullptr;            // [keys] key of each occurrence; sender only
+  int32_t* first = nullptr;           // [keys] first occurrence of the same key in the column; sender only
+  int32_t* places = nullptr;          // [keys] index of each occurrence's key among the sent keys of its column
+  int32_t* bag_numbers = nullptr;     // [all_bags + 1] number of non-empty bags before each bag
   HostColumnPlan* columns = nullptr;  // [columns]
   HostMessageSizes* sizes = nullptr;  // [messages]
-  int32_t* refused = nullptr;         // [messages] of an owner: 1 for a message that no sender can have written, else 0
+  int32_t* refused = nullptr;         // [messages] owner only: 1 for a malformed message, else 0
 };
 
-/// Numbers keys in the order of their first occurrences and plans the message for `keys.offsets` and `keys.keys`. A
-/// key is sent once unless its column takes fewer bytes otherwise. A column has a vector a key or a vector a bag,
-/// whichever are fewer, and with `sums_gradients` as many gradients; else a gradient a bag. `occurrences`:
-/// keys.offsets[all_bags]. Scratch is overwritten.
+/// Numbers keys in the order of their first occurrences, and plans the messages for `keys.offsets` and `keys.keys`. A
+/// column sends each distinct key once if this saves bytes; otherwise it sends each occurrence. A column has one vector
+/// per key or one vector per bag, whichever needs fewer vectors. Gradients follow the same choice with
+/// `sums_gradients`; otherwise there is one gradient per bag. `occurrences` = keys.offsets[all_bags]. Overwrites
+/// `scratch`.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
-/// Bytes of scratch for any function of this file, with this many bags and keys.
+/// Bytes of scratch that suffice for each function of this file.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
 namespace cpu {
 size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
@@ -85,67 +87,71 @@ size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
 namespace cuda {
 size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
 }
-/// The most words of such messages.
+/// Upper bound on the 64-bit words of messages with these sizes.
 int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 
-/// Writes the messages, one after the other; in words of 64 bits each is
+/// Writes the messages contiguously. The layout of a message, in 64-bit words:
 ///
 ///   int32 [columns, 2]             number of keys, number of occurrences
 ///   int64 [keys]                   by column
 ///   by column, in bytes:
-///     how many keys each bag has     nothing if each has its only possible key; else, whichever is shorter, bits,
-///                                    bytes or words [bags], or the bag of each occurrence [occurrences]
-///     place of each occurrence       nothing if keys are as many as occurrences; else 1, 2 or 4 bytes each
+///     length of each bag             omitted if every bag has its one possible key; else the shorter of: lengths in
+///                                    bits, bytes or 32-bit words [bags], or the bag of each occurrence [occurrences]
+///     key index of each occurrence   omitted if every occurrence has its own key; else 1, 2 or 4 bytes each
 ///
-/// Shapes: words i64 [at least those of keys.sizes].
+/// Shapes: words i64, at least the sum of the message sizes in keys.sizes.
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
-/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` except keys.keys and keys.first. A
-/// message whose numbers contradict each other, its columns or its sizes is refused and then has no keys. Its numbers
-/// are never used as addresses.
+/// Parses messages with sizes keys.sizes from `words`; fills all of `keys` except keys.keys and keys.first. Refuses a
+/// malformed message: its values contradict each other, the column properties or the message size. A refused message
+/// has no keys. No received value is used as an address without a check.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
-/// Where the bags of a rank are among messages.
+/// The position of a rank's bags in the messages.
 struct RankInMessage {
-  int32_t message, index;  // index: among the ranks of its host
+  int32_t message, index;  // index: index of the rank on its host
 };
-/// Columns of an owner, all of which are in every message, and the samples of a rank.
+/// The join at an owner: every message contains all `columns`; each rank has `samples` samples.
 struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
 };
-/// Messages from and to an owner.
+/// The lists with which an owner computes the vectors that it sends, and applies the gradients that it receives.
 struct OwnerLists {
-  int64_t vectors = 0;         // vectors of all messages
-  int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of
-  int32_t* keys = nullptr;     // [listed] keys offsets[v] to offsets[v + 1]; each a position in the batch
-  int32_t* first = nullptr;    // [vectors] overwritten
+  int64_t vectors = 0;         // number of vectors in all messages
+  int32_t* offsets = nullptr;  // [vectors + 1] offsets in `keys`
+  // [listed] batch positions; vector v sums the rows of keys[offsets[v]] up to keys[offsets[v + 1]]
+  int32_t* keys = nullptr;
+  int32_t* first = nullptr;  // [vectors] overwritten
 
-  /// [keys of the batch] the gradient of each; null: not requested. Gradients are numbered: those of bags of messages
-  /// that are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are
-  /// sent; `zero`, for a key whose sum is that of an earlier occurrence.
+  /// [keys of the batch] gradient number of each key; null: not requested. If messages are not answered, the gradients
+  /// of their bags are numbered by rank on the host, sample, column. Received gradients are numbered from `received`
+  /// on, in message order. A key has the number `zero` if the gradient of an earlier occurrence already includes its
+  /// gradient.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;
 };
-/// The batch of all ranks, as ops::merge_keys makes it, of what read_host_keys has read, and its lists. Shapes: offsets
-/// i32 [columns * ranks * samples + 1], keys i64 [at least the keys].
+/// Builds the batch of all ranks, like ops::merge_keys(), from the output of read_host_keys(), and the owner's lists.
+/// Shapes: offsets i32 [columns * ranks * samples + 1], keys i64 [at least the number of keys].
 HCTR_OP(void join_host_keys(Context&, HostMessages, HostKeys read, Tensor words, HostJoin, Tensor offsets, Tensor keys,
                             OwnerLists lists, std::byte* scratch))
 
-/// The bags with a key of a sender, by rank, then column, then sample.
+/// The non-empty bags of a sender, by rank, then column, then sample.
 struct HostBags {
   int64_t count = 0;
-  const int32_t* bags = nullptr;  // [count] (rank of the host * samples + sample) * columns + column
-  int64_t own_columns = 0;        // the first columns, whose owner the sender is
+  const int32_t* bags = nullptr;  // [count] (rank on the host * samples + sample) * columns + column
+  int64_t own_columns = 0;        // number of leading columns that the sender itself owns
 };
 struct BagLists {
-  int32_t* offsets = nullptr;    // [count + 1] a bag is the sum of the vectors of
-  int32_t* vectors = nullptr;    // [keys] numbers offsets[i] to offsets[i + 1], counted from 1; with `sums_gradients`
-                                 // its gradient is part of the gradients of these numbers
-  int32_t* gradients = nullptr;  // [count] else the number of its gradient, from 1; 0 if it is not answered
-  int32_t* own = nullptr;        // [count] of the first columns: the bag as index in [bags, own_columns]
+  int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`
+  // [keys] vector numbers, counted from 1; bag i sums the vectors vectors[offsets[i]] up to vectors[offsets[i + 1]].
+  // With `sums_gradients`, the bag's gradients have the same numbers.
+  int32_t* vectors = nullptr;
+  // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
+  int32_t* gradients = nullptr;
+  int32_t* own = nullptr;  // [count] for own columns: index of the bag in [bags, own_columns]
 };
-/// Lists what plan_host_keys has decided.
+/// Lists the vectors and gradients of each bag from the plan of plan_host_keys().
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))
 
 }  // namespace hctr::ops

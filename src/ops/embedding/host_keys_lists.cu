@@ -1,4 +1,5 @@
-// The lists of host_keys.h: lengths by one thread a bag, prefix sums by CUB, then the lists.
+// The list kernels of host_keys.h: one thread per bag computes lengths, CUB computes prefix sums, then the lists are
+// filled.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +16,7 @@ using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
-/// Lengths of the bags of all ranks, and lists without an entry.
+/// Writes the bag lengths of all ranks, and initializes empty lists.
 __global__ void joined_lengths_kernel(HostMessages all, HostKeys read, HostJoin join, int32_t* lengths,
                                       OwnerLists lists) {
   const int64_t bags = join.columns * join.ranks * join.samples;

@@ -1,5 +1,4 @@
-// Rules for one bag or column in the functions of host_keys.h that plan, write and read messages, for the loops of both
-// devices.
+// Code for one bag or column of the host_keys.h functions that plan, write and read messages, shared by both devices.
 #pragma once
 
 #include "core/base/random.h"
@@ -7,16 +6,16 @@
 
 namespace hctr::ops {
 
-/// Bytes in which a message gives the place of an occurrence.
+/// Bytes per occurrence for its key's position; 0 if every occurrence has its own key.
 HCTR_HD inline int32_t place_bytes(int32_t keys, int32_t occurrences) {
   if (keys == occurrences) return 0;
   return keys <= 1 << 8 ? 1 : keys <= 1 << 16 ? 2 : 4;
 }
 
-/// How a message says which bags have how many keys.
+/// The encoding of bag lengths in a message.
 struct BagForm {
-  int32_t length_bits = 0;  // bits per bag for its length
-  int32_t bag_bytes = 0;    // bytes per occurrence for its bag, if lengths are sent so
+  int32_t length_bits = 0;  // bits per bag, if lengths are sent
+  int32_t bag_bytes = 0;    // bytes per occurrence, if the bag of each occurrence is sent
   int64_t bytes = 0;
 
   HCTR_HD BagForm(const HostColumn& column, int32_t occurrences) {
@@ -41,7 +40,7 @@ HCTR_HD inline uint32_t read_number(const std::byte* from, int32_t bytes) {
   return value;
 }
 
-/// Whether keys are made unique: unless the bytes of positions exceed the saved bytes.
+/// Whether deduplicating the keys of a column saves bytes: fewer keys and vectors, but a position per occurrence.
 HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& column, int32_t unique, int32_t occurrences,
                                 int32_t bags) {
   const auto bytes = [&](int32_t keys) {
@@ -51,7 +50,7 @@ HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& colum
   return bytes(unique) < bytes(occurrences);
 }
 
-/// Sets the values derived from the keys, occurrences and bags of a column.
+/// Chooses vectors and gradients per key or per bag.
 HCTR_HD inline void choose_vectors(const HostMessages& all, const HostColumn& column, HostColumnPlan& plan) {
   plan.vector_a_key = column.answered && column.sums_of_keys && plan.keys < plan.bags;
   plan.gradient_a_key = plan.vector_a_key && all.sums_gradients;
@@ -81,7 +80,8 @@ HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t messag
   return sizes;
 }
 
-/// Where a message begins, and its first vector and gradient: after those of the messages before it.
+/// Position of a message: its offset in words, and the numbers of its first vector and gradient. Each number is the sum
+/// over all earlier messages.
 HCTR_HD inline HostMessageSizes sizes_before(const HostMessageSizes* sizes, int32_t message) {
   HostMessageSizes before;
   for (int32_t m = 0; m < message; ++m) {
@@ -115,18 +115,18 @@ HCTR_HD inline void place_columns(const HostMessages& all, int32_t message, cons
   }
 }
 
-/// The two numbers of a column at the head of its message.
+/// The two header values of column c: number of keys, number of occurrences.
 HCTR_HD inline int32_t* header_of(const HostMessages& all, const HostKeys& keys, int32_t c, std::byte* words) {
   const int32_t message = all.column[c].message;
   return reinterpret_cast<int32_t*>(words) +
          2 * (int64_t{sizes_before(keys.sizes, message).words} + c - all.first[message]);
 }
 
-/// Bag i of all, and the bag of its column that it is.
+/// Bag i of all columns: its column, its number within the column, and its keys.
 struct HostBag {
   int64_t at;  // i
   int32_t column, number;
-  int32_t begin, end;  // keys
+  int32_t begin, end;  // range of keys
 
   HCTR_HD HostBag(const HostMessages& all, const HostKeys& keys, int64_t i)
       : at(i),
@@ -136,12 +136,12 @@ struct HostBag {
         end(keys.offsets[i + 1]) {}
 };
 
-/// Where probing for a key begins in a table of occurrences, before it is cut to the size of the table.
+/// Start of the probe sequence for a key, before the mask of the table is applied.
 HCTR_HD inline uint32_t first_slot(int64_t key, int32_t column) {
   return static_cast<uint32_t>(mix64(static_cast<uint64_t>(key) ^ mix64(static_cast<uint64_t>(column))));
 }
 
-/// The sizes of a column of a sender. `unique_before` [occurrences + 1]: first occurrences before each.
+/// Plans column c at a sender. `unique_before` [occurrences + 1]: number of first occurrences before each occurrence.
 HCTR_HD inline void plan_column(const HostMessages& all, const HostKeys& keys, const int32_t* unique_before,
                                 int32_t c) {
   const int64_t bag = c * all.bags;
@@ -156,7 +156,7 @@ HCTR_HD inline void plan_column(const HostMessages& all, const HostKeys& keys, c
   keys.columns[c] = plan;
 }
 
-/// The positions of a bag's keys.
+/// Writes keys.places for the keys of bag i.
 HCTR_HD inline void number_bag(const HostMessages& all, const HostKeys& keys, const int32_t* unique_before, int64_t i) {
   const HostBag bag(all, keys, i);
   const int32_t before = keys.offsets[bag.column * all.bags];
@@ -165,7 +165,7 @@ HCTR_HD inline void number_bag(const HostMessages& all, const HostKeys& keys, co
     keys.places[p] = plan.keys == plan.occurrences ? p - before : unique_before[keys.first[p]] - unique_before[before];
 }
 
-/// Writes a bag: its keys, places, and how many they are.
+/// Writes bag i to its message: its keys, their positions, and its length.
 HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std::byte* words, int64_t i) {
   const HostBag bag(all, keys, i);
   const HostColumn& column = all.column[bag.column];
@@ -174,7 +174,7 @@ HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std
   const BagForm form(column, plan.occurrences);
   const int32_t each = place_bytes(plan.keys, plan.occurrences), before = keys.offsets[bag.column * all.bags];
   if (form.length_bits == 1) {
-    if (bag.number % 8 == 0) {  // bits of this bag and the next ones
+    if (bag.number % 8 == 0) {  // one byte has the bits of eight bags
       uint32_t bits = 0;
       for (int32_t k = 0; k < 8 && bag.number + k < column.bags; ++k)
         bits |= static_cast<uint32_t>(keys.offsets[i + k + 1] > keys.offsets[i + k]) << k;
@@ -194,7 +194,7 @@ HCTR_HD inline void write_bag(const HostMessages& all, const HostKeys& keys, std
   }
 }
 
-/// The head of a column, and zeros in the last word of its message if it is not full.
+/// Writes the header of column c. For the last column of a message, also zero-pads the last word.
 HCTR_HD inline void write_head(const HostMessages& all, const HostKeys& keys, std::byte* words, int32_t c) {
   const HostColumnPlan& plan = keys.columns[c];
   int32_t* const head = header_of(all, keys, c, words);
@@ -205,13 +205,13 @@ HCTR_HD inline void write_head(const HostMessages& all, const HostKeys& keys, st
   for (int64_t at = end; at % 8 != 0; ++at) words[at] = std::byte{0};
 }
 
-/// Reads the keys of a message.
+/// Refuses a malformed message: sets its flag and clears its columns.
 HCTR_HD inline void refuse(const HostMessages& all, const HostKeys& keys, int32_t message) {
   keys.refused[message] = 1;
   for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) keys.columns[c] = {};
 }
 
-/// Reads the heads of a message, which say where its columns are.
+/// Reads and checks the column headers of a message, and computes the offsets of its columns.
 HCTR_HD inline void read_heads(const HostMessages& all, const HostKeys& keys, std::byte* words, int32_t message) {
   const int32_t first = all.first[message], end = all.first[message + 1];
   bool good = keys.sizes[message].words >= end - first;
@@ -230,7 +230,7 @@ HCTR_HD inline void read_heads(const HostMessages& all, const HostKeys& keys, st
   place_columns(all, message, keys.sizes, keys.columns);
 }
 
-/// How many of `count` ascending numbers are below one.
+/// Returns how many of `count` ascending numbers are below `number`. Each number has `bytes` bytes.
 HCTR_HD inline int32_t count_below(const std::byte* numbers, int32_t bytes, int32_t count, uint32_t number) {
   int32_t begin = 0, end = count;
   while (begin < end) {
@@ -243,7 +243,7 @@ HCTR_HD inline int32_t count_below(const std::byte* numbers, int32_t bytes, int3
   return begin;
 }
 
-/// How many keys bag i of all has.
+/// Returns the number of keys in bag i of all columns.
 HCTR_HD inline int32_t length_of(const HostMessages& all, const HostKeys& keys, const std::byte* words, int64_t i) {
   const auto c = static_cast<int32_t>(i / all.bags), number = static_cast<int32_t>(i - c * all.bags);
   const HostColumn& column = all.column[c];
@@ -261,7 +261,7 @@ HCTR_HD inline int32_t length_of(const HostMessages& all, const HostKeys& keys, 
   return static_cast<int32_t>(read_number(lengths + int64_t{number} * (form.length_bits / 8), form.length_bits / 8));
 }
 
-/// The positions of a bag, once offsets are known.
+/// Reads keys.places for the keys of bag i. keys.offsets must be complete.
 HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, const std::byte* words, int64_t i) {
   const HostBag bag(all, keys, i);
   const HostColumnPlan& plan = keys.columns[bag.column];
@@ -272,11 +272,11 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
                          : static_cast<int32_t>(read_number(words + plan.places_at + int64_t{p - before} * each, each));
 }
 
-/// The part of a column in a message that has been read so far.
+/// The result of a check of some bags and occurrences of a column.
 struct ColumnFindings {
-  int64_t keys = 0;  // keys of its bags so far
-  int32_t bags = 0;  // bags with a key so far
-  bool good = true;  // no number is too large, or out of order
+  int64_t keys = 0;  // keys in the checked bags
+  int32_t bags = 0;  // checked bags that are not empty
+  bool good = true;  // all values are in range and in order
 };
 
 /// Checks every `step`-th bag and occurrence of column c, from `begin` on.
@@ -307,7 +307,7 @@ HCTR_HD inline ColumnFindings look_at_column(const HostMessages& all, const Host
   return found;
 }
 
-/// Called once all of its columns have been checked.
+/// Completes a message after the checks of all its columns, or refuses it.
 HCTR_HD inline void finish_message(const HostMessages& all, const HostKeys& keys, int32_t message) {
   bool good = keys.refused[message] == 0;
   for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) {

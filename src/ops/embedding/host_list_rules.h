@@ -1,16 +1,16 @@
-// Rules for one bag in the functions of host_keys.h that join and list, for the loops of both devices.
+// Code for one bag of the host_keys.h functions that join and list, shared by both devices.
 #pragma once
 
 #include "ops/embedding/host_keys_rules.h"
 
 namespace hctr::ops {
 
-/// The number of a bag's vector, or gradient, where there is one a bag.
+/// The number of a bag's vector or gradient within its column, if there is one per bag.
 HCTR_HD inline int32_t number_of_bag(const HostMessages& all, const HostKeys& keys, int32_t column, int64_t bag) {
   return keys.bag_numbers[bag] - keys.bag_numbers[column * all.bags];
 }
 
-/// Bag i of the batch of all ranks: its column of this owner, and its bag among messages.
+/// Bag i of the batch of all ranks: its column at this owner, and its bag number in the messages.
 struct JoinedBag {
   int64_t column, bag;
 
@@ -23,8 +23,8 @@ struct JoinedBag {
   }
 };
 
-/// Keys of a bag of the batch of all ranks, how many keys its vectors have, and the first occurrence of each key.
-/// least(at, value): at = min(at, value), for all of one key.
+/// Copies the keys of bag i of the joined batch. Also writes the number of keys of each of its vectors, and the first
+/// occurrence of each key. least(at, value) sets at = min(at, value).
 template <class Least>
 HCTR_HD void join_bag(const HostMessages& all, const HostKeys& read, const std::byte* words, const HostJoin& join,
                       const int32_t* offsets, int64_t* keys, const OwnerLists& lists, int64_t i, const Least& least) {
@@ -43,7 +43,7 @@ HCTR_HD void join_bag(const HostMessages& all, const HostKeys& read, const std::
     lists.offsets[plan.first_vector + number_of_bag(all, read, bag.column, bag.at)] = bag.end - bag.begin;
 }
 
-/// The keys of the vectors of a bag and the gradients of its keys, once lists.offsets are known.
+/// Lists the keys of the bag's vectors and the gradient numbers of its keys. lists.offsets must be complete.
 HCTR_HD inline void list_joined_bag(const HostMessages& all, const HostKeys& read, const HostJoin& join,
                                     const int32_t* offsets, const OwnerLists& lists, int64_t i) {
   const JoinedBag joined(all, join, i);
@@ -64,16 +64,16 @@ HCTR_HD inline void list_joined_bag(const HostMessages& all, const HostKeys& rea
   }
 }
 
-/// Bag i of HostBags.
+/// Bag i of HostBags: its column, sample, and bag number in HostKeys.
 struct ListedBag {
   int32_t column;
-  int64_t sample, bag;  // rank of the host * samples + sample; among those of HostKeys
+  int64_t sample, bag;  // sample: rank on the host * samples + sample
 
   HCTR_HD ListedBag(const HostMessages& all, const HostBags& bags, int64_t i)
       : column(bags.bags[i] % all.columns), sample(bags.bags[i] / all.columns), bag(column * all.bags + sample) {}
 };
 
-/// Writes the number of vectors of a bag to lists.offsets, its gradient, and its index at this owner.
+/// Writes the bag's number of vectors to lists.offsets, its gradient number, and its index among own columns.
 HCTR_HD inline void list_bag(const HostMessages& all, const HostKeys& keys, const HostBags& bags, const BagLists& lists,
                              int64_t i) {
   const ListedBag at(all, bags, i);
@@ -85,7 +85,7 @@ HCTR_HD inline void list_bag(const HostMessages& all, const HostKeys& keys, cons
     lists.gradients[i] = answered ? 1 + plan.first_gradient + number_of_bag(all, keys, at.column, at.bag) : 0;
 }
 
-/// The vectors of a bag, once lists.offsets are known.
+/// Lists the vector numbers of bag i. lists.offsets must be complete.
 HCTR_HD inline void list_vectors(const HostMessages& all, const HostKeys& keys, const HostBags& bags,
                                  const BagLists& lists, int64_t i) {
   const ListedBag at(all, bags, i);

@@ -1,6 +1,7 @@
-// Bags are split in tiles: one kernel counts the sent keys of each tile, the next one writes them after those of the
-// tiles before. Merging needs no sum over bags: the position of a bag's keys follows from offsets in the messages.
-// Launches of several tables start as one.
+// Kernels of the key split. Bags are processed in tiles. The first kernel counts the sent keys of each tile; the second
+// kernel adds the counts of earlier tiles and writes the keys. The merge needs no sum over bags, because the position
+// of a bag's keys follows from the offsets in the messages. Launches of several tables are merged into lockstep
+// launches.
 #include "core/device/launch.cuh"
 #include "ops/embedding/key_split.h"
 #include "ops/embedding/sort_digits.cuh"
@@ -13,19 +14,19 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 
 constexpr int kSplitThreads = 256, kSplitEach = 8;
-constexpr int64_t kSplitTile = kSplitThreads * kSplitEach;  // bags of one message
+constexpr int64_t kSplitTile = kSplitThreads * kSplitEach;  // bags per tile; a tile belongs to one message
 
 HCTR_HD int64_t split_tiles(int64_t bags) { return (bags + kSplitTile - 1) / kSplitTile; }
-/// No fewer than the tiles of all messages.
+/// An upper bound on the number of tiles of all messages.
 int64_t most_split_tiles(int64_t bags, int32_t ranks) { return split_tiles(bags) + ranks; }
 
-/// The tile of a message that a block has.
+/// The tile of a block: its message and its index in the message.
 struct SplitTileOf {
-  int32_t rank = 0;    // the owner; that of no message past the last tile
-  int64_t before = 0;  // tiles of the messages before
+  int32_t rank = 0;    // the owner; equals split.ranks past the last tile
+  int64_t before = 0;  // number of tiles in earlier messages
   int64_t tile = 0;    // tile index in this message
   OwnerKeys owner{};
-  int64_t bags = 0;  // bags of this message
+  int64_t bags = 0;  // number of bags in this message
 
   __device__ SplitTileOf(const KeySplit& split, int64_t samples, int64_t block) {
     for (; rank < split.ranks; ++rank) {
@@ -36,16 +37,16 @@ struct SplitTileOf {
       before += split_tiles(bags);
     }
   }
-  /// The j-th bag of this thread, numbered in the message.
+  /// Bag number, within the message, of this thread's j-th bag.
   __device__ int64_t bag(int j) const { return tile * kSplitTile + j * kSplitThreads + threadIdx.x; }
 };
 
 /// A bag of a message.
 struct SplitBag {
-  uint32_t column = 0, sample = 0;  // column: of all
+  uint32_t column = 0, sample = 0;  // column: index in KeySplit::columns
   OwnedColumn from{};
   KeyRange range{};
-  uint32_t sent = 0;  // keys
+  uint32_t sent = 0;  // keys that are sent
 
   SplitBag() = default;
   __device__ SplitBag(const KeyBatch& batch, const KeySplit& split, const OwnerKeys& owner, int64_t bag) {
@@ -58,7 +59,7 @@ struct SplitBag {
   }
 };
 
-/// tile_keys: [tiles of all messages] the keys that are sent.
+/// Counts the sent keys of each tile. tile_keys: [tiles of all messages].
 __device__ void count_split_keys(BlockRange range, KeyBatch batch, KeySplit split, int32_t* tile_keys) {
   __shared__ uint32_t of_warp[kSplitThreads / 32];
   const SplitTileOf at(split, batch.samples, range.block);
@@ -84,7 +85,7 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   int64_t* const message = split.messages[at.rank];
   auto* const offsets = reinterpret_cast<int32_t*>(message);
   int64_t* const keys = message + (at.owner.keys - at.owner.begin);
-  // A thread has every 256th bag, so that a warp writes adjacent words: they may go over a link.
+  // A thread processes every 256th bag, so that a warp stores adjacent words; the stores may go over a link.
 #pragma unroll
   for (int j = 0; j < kSplitEach; ++j) {
     const int64_t i = at.bag(j);
@@ -102,8 +103,9 @@ __device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit spli
   }
 }
 
-/// Bag (column, rank, sample) comes after the keys of that column and those before from lower ranks, after those of the
-/// columns before from higher ranks, and after those in front of it in the message of its own rank.
+/// Merges the messages. The position of bag (column, rank, sample) in the batch is the number of keys that precede the
+/// bag: from lower ranks, the keys of this column and of earlier columns; from higher ranks, the keys of earlier
+/// columns; from the same rank, all keys before the bag in the message.
 __device__ void merge_messages(BlockRange range, MergeShape shape, const int64_t* messages, int32_t* offsets,
                                int64_t* keys) {
   const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;
@@ -120,7 +122,7 @@ __device__ void merge_messages(BlockRange range, MergeShape shape, const int64_t
     }
     const uint32_t column = static_cast<uint32_t>(i) / all, of_column = static_cast<uint32_t>(i) - column * all;
     const uint32_t rank = of_column / samples;
-    const int64_t first = column * shape.samples;  // the column's in each message
+    const int64_t first = column * shape.samples;  // first bag of the column in each message
     for (uint32_t r = 0; r < static_cast<uint32_t>(shape.ranks); ++r)
       if (r != rank) begin += *offset_of(r, r < rank ? first + shape.samples : first);
     const int32_t* const from = offset_of(rank, first + (of_column - rank * samples));

@@ -1,5 +1,6 @@
-// One block for each tile of keys. One kernel counts the keys of each tile, the next adds up the tiles before its own:
-// so few that a separate prefix sum is not worth a launch.
+// Kernels that list missing keys, with one block per tile of keys. The first kernel counts the missing keys of each
+// tile. The second kernel adds the counts of all earlier tiles and writes the keys. There are too few tiles to justify
+// a separate prefix-sum launch.
 #include "core/device/launch.cuh"
 #include "ops/common/reduce.cuh"
 #include "ops/embedding/list_missing_keys.h"
@@ -8,13 +9,13 @@ namespace hctr::ops {
 namespace {
 
 constexpr int kMissingThreads = 256;
-constexpr int64_t kMissingTile = 8 * kMissingThreads;  // keys
+constexpr int64_t kMissingTile = 8 * kMissingThreads;  // keys per tile
 
 int64_t missing_tiles(int64_t keys) { return std::max<int64_t>(1, (keys + kMissingTile - 1) / kMissingTile); }
 
 __device__ bool is_missing(const int32_t* rows, int64_t p, int64_t keys) { return p < keys && rows[p] == 0; }
 
-/// The sum over a block of kMissingThreads, for all of its threads. Called by the whole block.
+/// Returns the sum over a block of kMissingThreads, in every thread. Call from all threads of the block.
 __device__ int32_t sum_of_block(int32_t mine) {
   __shared__ int32_t sum;
   if (threadIdx.x == 0) sum = 0;

@@ -1,4 +1,4 @@
-// The keys of a batch that have no row, for the host to look for elsewhere.
+// Lists the keys of a batch that have no row: the host can then look up these keys elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace hctr::ops {
 
-/// A key that has no row, with the number of its slot and its position in the batch.
+/// A key without a row, its slot number and its position in the batch.
 struct MissingKey {
   int64_t key;
   int32_t slot;
   int32_t at;
 };
 
-/// Lists the keys of a batch whose row in `rows` is 0, in the order of the batch, as often as they occur. Shapes: rows
-/// [key_capacity], found [key_capacity], of which the first *count are written. `found` and `count` may be page-locked
-/// memory of the host, which then receives only these keys. `scratch`: missing_scratch_bytes().
+/// Lists the keys p of a batch with rows[p] = 0, in batch order, duplicates included. Shapes: rows [key_capacity],
+/// found [key_capacity], of which the first *count are written. `found` and `count` may be in page-locked host memory;
+/// only the listed keys then cross the bus. `scratch`: missing_scratch_bytes().
 HCTR_OP(void list_missing_keys(Context&, KeyBatch, const int32_t* rows, std::byte* scratch, MissingKey* found,
                                int32_t* count))
 size_t missing_scratch_bytes(Device, int64_t key_capacity);

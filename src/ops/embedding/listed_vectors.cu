@@ -5,7 +5,7 @@
 namespace hctr::ops {
 namespace {
 
-/// One group of lanes for each vector, in words of the widest type that fits.
+/// Copies one vector per group of lanes, in the widest word type that fits.
 template <class W>
 __global__ void copy_listed_kernel(ListedVectors from, ListedVectors to, int64_t count, int64_t bytes, int lanes) {
   const Group group(lanes);

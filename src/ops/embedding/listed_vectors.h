@@ -1,4 +1,5 @@
-// Gathers vectors at listed positions before they are sent to another host, and scatters them there.
+// Gathers vectors from listed positions before a transfer to another host, and scatters vectors to listed positions
+// after a transfer.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +8,16 @@
 
 namespace hctr::ops {
 
-/// Vectors of some memory by number: the i-th is list[i], or i without a list. On the context's device.
+/// An array of vectors with an optional index list: vector i is at list[i], or at i if `list` is null. On the context's
+/// device.
 struct ListedVectors {
-  std::byte* vectors = nullptr;   // the address of vector 0
+  std::byte* vectors = nullptr;   // address of vector 0
   const int32_t* list = nullptr;  // null: 0, 1, 2, ...
 
   HCTR_HD std::byte* at(int64_t i, int64_t bytes) const { return vectors + (list ? int64_t{list[i]} : i) * bytes; }
 };
 
-/// Copies the first `count` vectors of `bytes` bytes each. Aliasing: `from` and `to` do not overlap.
+/// Copies `count` vectors of `bytes` bytes each. Aliasing: `from` and `to` must not overlap.
 HCTR_OP(void copy_listed(Context&, ListedVectors from, ListedVectors to, int64_t count, int64_t bytes))
 
 }  // namespace hctr::ops

@@ -1,4 +1,5 @@
-// The positions of marked rows are a prefix sum by CUB; other kernels use one thread for each row or key.
+// Kernels that mark and group rows: CUB's prefix sum computes the positions of marked rows; the other kernels use one
+// thread per row or key.
 #include "core/device/copy_bytes.h"
 #include "core/device/launch.cuh"
 #include "ops/embedding/mark_rows.h"

@@ -1,4 +1,4 @@
-// Normal random numbers that are equal on every device.
+// Normally distributed random numbers that are bitwise equal on every device.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@ namespace hctr::ops {
 
 HCTR_HD inline double rounded_product(double a, double b) { return HCTR_ROUNDED_PRODUCT(a, b); }
 
-/// The natural logarithm of 0 < x < 1, to 1e-13 relative, by operations that are rounded alike everywhere:
-/// ln x = e ln 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), x = m 2^e, s = (m - 1) / (m + 1).
+/// The natural logarithm of 0 < x < 1, with relative error 1e-13. Uses only operations that every device rounds
+/// equally: ln x = e ln 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...), where x = m 2^e and s = (m - 1) / (m + 1).
 HCTR_HD inline double portable_log(double x) {
   int exponent = 0;
   double m = frexp(x, &exponent);  // exact
@@ -25,8 +25,9 @@ HCTR_HD inline double portable_log(double x) {
   return rounded_product(exponent, 0.69314718055994531) + rounded_product(rounded_product(2.0, s), sum);
 }
 
-/// The standard normal quantile of the probability (bits + 0.5) / 2^32, to 1e-7: algorithm AS 241 (PPND7),
-/// M. J. Wichura, Applied Statistics 37, 1988. Probabilities of 32 bits never reach its third region, the far tails.
+/// The standard normal quantile of the probability (bits + 0.5) / 2^32, with error 1e-7. Source: algorithm AS 241
+/// (PPND7), M. J. Wichura, Applied Statistics 37, 1988. The algorithm's third region, the far tails, is omitted,
+/// because 32-bit probabilities never reach it.
 HCTR_HD inline float normal_float(uint32_t bits) {
   const auto ratio = [](double r, double a0, double a1, double a2, double a3, double b1, double b2, double b3) {
     const double above = rounded_product(rounded_product(rounded_product(a3, r) + a2, r) + a1, r) + a0;

@@ -1,4 +1,4 @@
-// One thread for each bag and owner; where the keys go is a prefix sum by CUB.
+// Kernels of the owner split: one thread per bag and owner; CUB's prefix sum computes the positions of the keys.
 #include "core/device/launch.cuh"
 #include "ops/embedding/owner_split.h"
 #include "ops/embedding/prefix_sum.cuh"
@@ -13,7 +13,7 @@ using hctr::cuda::thread_index;
 
 constexpr int kOwnerSplitThreads = 256;
 
-/// The last of the lengths, behind those of all bags, is 0.
+/// Counts the keys of each owner and bag. lengths[ranks * bags] = 0.
 __global__ void count_owned_kernel(const int64_t* keys, const int32_t* offsets, OwnerSplit split) {
   const int64_t all = split.ranks * split.bags;
   for (int64_t i = thread_index(); i <= all; i += thread_count()) {

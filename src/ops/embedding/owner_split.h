@@ -1,4 +1,5 @@
-// Keys of bags of any length on their way to the ranks that own their rows, where sizes are known with the batch only.
+// Splits the keys of bags by the rank that owns the keys' rows. Bags may have any length, and sizes are known only with
+// the batch.
 #pragma once
 
 #include "core/device/op.h"
@@ -6,19 +7,20 @@
 
 namespace hctr::ops {
 
-/// The keys of `bags` bags, split by owner: rank r of `ranks` owns the keys of which rank_of_key() says so; with one
-/// rank all are its own. All on one device.
+/// The keys of `bags` bags, split by owner with rank_of_key(); with one rank, that rank owns all keys. All arrays are
+/// on one device.
 struct OwnerSplit {
   int32_t ranks = 1;
-  int64_t bags = 0, most = 0;    // most: keys that there is memory for
-  int32_t* lengths = nullptr;    // [ranks * bags + 1] keys of bag b that rank r owns, at r * bags + b; then 0
-  int32_t* begin = nullptr;      // [ranks * bags + 1] where they begin in `sent`, and their end
-  int64_t* sent = nullptr;       // [most] the keys of each rank, in the order of bags
-  int32_t* places = nullptr;     // [most] 1 + where key p of the bags is in `sent`
+  int64_t bags = 0, most = 0;  // most: capacity in keys
+  // [ranks * bags + 1] number of keys of bag b that rank r owns, at r * bags + b; the last element is 0
+  int32_t* lengths = nullptr;
+  int32_t* begin = nullptr;      // [ranks * bags + 1] offsets in `sent` of the keys that `lengths` counts
+  int64_t* sent = nullptr;       // [most] the keys of each rank, in bag order
+  int32_t* places = nullptr;     // [most] 1 + position of each key of the bags in `sent`
   std::byte* scratch = nullptr;  // split_scratch_bytes(ranks * bags)
 };
 
-/// Bytes of scratch for the prefix sums of so many lengths.
+/// Bytes of scratch for the prefix sums of `lengths` lengths.
 size_t split_scratch_bytes(Device, int64_t lengths);
 namespace cuda {
 size_t split_scratch_bytes(int64_t lengths);
@@ -30,8 +32,8 @@ HCTR_OP(void split_by_owner(Context&, const int64_t* keys, const int32_t* offset
 /// offsets[i] = the sum of lengths[0, i). Shapes: lengths and offsets [count]; scratch split_scratch_bytes(count).
 HCTR_OP(void add_lengths(Context&, const int32_t* lengths, int64_t count, int32_t* offsets, std::byte* scratch))
 
-/// found[p] = places[p] where rows[places[p] - 1], the row of the key at its owner, is not 0, else 0. Shapes: places
-/// and found [count].
+/// found[p] = places[p] if the owner has a row for key p, else 0. rows[i] is the row of key sent[i] at its owner, or 0;
+/// places[p] - 1 is the index of key p in `sent`. Shapes: places and found [count].
 HCTR_OP(void find_sent(Context&, const int32_t* places, const int32_t* rows, int64_t count, int32_t* found))
 
 }  // namespace hctr::ops

@@ -40,7 +40,7 @@ void split_gradients(Context& ctx, KeyBatch batch, OwnerVectors owners, Combiner
 namespace cpu {
 namespace {
 
-/// Calls body with the element types of both.
+/// Calls body.operator()<P, T>() with the element types of the messages and of y.
 template <class Body>
 void dispatch_owned_and_output(const OwnerVectors& owners, const Tensor& y, const Body& body) {
   dispatch_float(owners.memory.dtype,

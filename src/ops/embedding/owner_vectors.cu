@@ -12,8 +12,8 @@ template <size_t Bytes>
 using Word = std::conditional_t<Bytes == 2, uint16_t,
                                 std::conditional_t<Bytes == 4, uint32_t, std::conditional_t<Bytes == 8, uint2, uint4>>>;
 
-/// As store_fragment, with wide stores written out: the compiler splits a conditional store in a loop into one store
-/// per element, which is four times as slow.
+/// Like store_fragment(), but with explicit wide stores: the compiler splits a conditional store in a loop into one
+/// store per element, which is four times slower.
 inline __device__ void store_word(void* to, uint16_t word) { *static_cast<uint16_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint32_t word) { *static_cast<uint32_t*>(to) = word; }
 inline __device__ void store_word(void* to, uint2 word) {
@@ -26,7 +26,7 @@ inline __device__ void store_word(void* to, uint4 word) {
                : "memory");
 }
 
-/// One group of lanes for each vector of the batch, in the order of the batch's memory.
+/// Joins vectors with one group of lanes per vector, in the memory order of the batch.
 template <class P, class T, int Width>
 __global__ void join_vectors_kernel(KeyBatch batch, OwnerVectors owners, Combiner combiner, View<T, 3> y, int64_t dim,
                                     int lanes, bool add_to) {
@@ -54,7 +54,7 @@ __global__ void join_vectors_kernel(KeyBatch batch, OwnerVectors owners, Combine
   }
 }
 
-/// One thread per vector: only few vectors are to be cleared.
+/// Clears vectors without an owner, with one thread per vector. Few vectors need clearing.
 template <class T>
 __global__ void clear_unowned_kernel(OwnerVectors owners, View<T, 3> y) {
   const auto columns = static_cast<uint32_t>(y.size(1));
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreadsToFar)
 #pragma unroll
         for (int i = 0; i < Width; ++i) {
           const auto gradient = static_cast<float>(loaded[k].v[i]);
-          all_fit = all_fit && fabsf(gradient) <= search.largest;  // false for NaN
+          all_fit = all_fit && fabsf(gradient) <= search.largest;  // the comparison is false for NaN
           pack.v[i] = P(gradient * weight);
         }
         Word<sizeof pack> word;
@@ -109,10 +109,10 @@ __global__ void __launch_bounds__(kThreadsToFar)
       }
     }
   }
-  if (search.found && !all_fit) *search.found = 1;  // all threads that write store the same value
+  if (search.found && !all_fit) *search.found = 1;  // a benign race: every thread writes the same value
 }
 
-/// Calls body.operator()<Width>(lanes) with the widest access that both memories allow, up to 16 bytes of the wider
+/// Calls body.operator()<Width>(lanes) with the widest access that messages and y allow, up to 16 bytes of the wider
 /// type.
 template <class P, class T, class Body>
 void dispatch_widest(const OwnerVectors& owners, const Tensor& y, int64_t dim, Body&& body) {
@@ -126,7 +126,7 @@ void dispatch_widest(const OwnerVectors& owners, const Tensor& y, int64_t dim, B
   dispatch_width(fits(4), [&]<int Width>() { body.template operator()<Width>(lanes_for(dim, Width)); });
 }
 
-/// The kernel of join_vectors and split_gradients for their types.
+/// Calls body with the element types, width, grid and lanes for join_vectors() or split_gradients().
 template <class Body>
 void dispatch(const KeyBatch& batch, const OwnerVectors& owners, const Tensor& y, Body&& body) {
   const int64_t dim = y.dim(2) / owners.pieces, vectors = batch.samples * owners.columns;

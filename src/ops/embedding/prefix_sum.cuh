@@ -1,4 +1,4 @@
-// Prefix sums by CUB, for the kernels of this folder.
+// CUB prefix sums for the kernels of this folder.
 #pragma once
 
 #include <cub/device/device_scan.cuh>
@@ -7,7 +7,7 @@
 
 namespace hctr::ops::cuda {
 
-/// Bytes of `words` 32-bit integers, rounded up so that CUB's memory may follow them.
+/// Bytes of `words` 32-bit integers, rounded up to 256. CUB's storage may follow directly.
 inline size_t padded_bytes(int64_t words) { return (static_cast<size_t>(words) * sizeof(int32_t) + 255) / 256 * 256; }
 
 /// Bytes of scratch that prefix_sums() needs.

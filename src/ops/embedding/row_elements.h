@@ -1,4 +1,4 @@
-// An array with an element vector per row, in one of the types a table may be stored in.
+// An array with one vector of elements per row, in one of the storage types of a table.
 #pragma once
 
 #include "core/base/dtype.h"
@@ -22,10 +22,10 @@ struct RowMemory {
   HCTR_HD static int64_t bytes_of(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4; }
 };
 
-/// The key and slot of each row: recorded by index_insert, or computed by a direct index.
+/// The key and slot of each row: recorded by index_insert(), or computed by a direct index.
 struct RowIdentity {
-  const int64_t* keys = nullptr;   // [rows]; null: see `direct`
-  const int32_t* slots = nullptr;  // [rows]; null: rows belong to keys alone
+  const int64_t* keys = nullptr;   // [rows]; null: use `direct`
+  const int32_t* slots = nullptr;  // [rows]; null: slots share rows
   DirectIndex direct;
 
   HCTR_HD RowOwner of(int64_t row) const {

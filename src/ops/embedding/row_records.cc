@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRecordsAtATime = 64;
 
-/// Calls copy(bytes of a row in a column, bytes of its record, how many) for each part of each record.
+/// Calls copy(address in the column, address in the record, bytes) for each part of each record.
 template <class Copy>
 void for_each_part(Context& ctx, const RecordParts& parts, const int32_t* rows, int64_t count, const Copy& copy) {
   ctx.threads().parallel_for(count, kRecordsAtATime, [&](int64_t begin, int64_t end) {

@@ -1,4 +1,5 @@
-// A warp for each record: its lanes copy one part after the other, in the widest words that all addresses allow.
+// Kernels that gather and scatter records: a warp per record copies one part after the other, in the widest words that
+// all addresses allow.
 #include "core/device/launch.cuh"
 #include "ops/embedding/row_records.h"
 

@@ -1,4 +1,4 @@
-// Rows of several arrays as records: moves rows out of a table's arrays and back.
+// Packs rows from several arrays of a table into records, and unpacks records into rows.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace hctr::ops {
 
-/// An array of a table and its part of records: row r has `bytes` bytes at column + r * bytes, record i has them at
-/// first + i * stride.
+/// An array of a table and its part of the records. Row r of the array has `bytes` bytes at column + r * bytes. The
+/// part of record i is at first + i * stride.
 struct RecordPart {
   std::byte* column;
   std::byte* first;
   int64_t bytes, stride;
 };
 
-/// Parts of a record. No two parts overlap.
+/// The parts of a record. Parts do not overlap.
 struct RecordParts {
   static constexpr int kMost = 8 + kMostStates;
   int count = 0;
@@ -28,9 +28,9 @@ struct RecordParts {
   }
 };
 
-/// Record i receives row rows[i]. Shapes: rows [count].
+/// Copies row rows[i] to record i. Shapes: rows [count].
 HCTR_OP(void gather_records(Context&, RecordParts, const int32_t* rows, int64_t count))
-/// Row rows[i] receives record i; rows are distinct. Shapes: rows [count].
+/// Copies record i to row rows[i]; rows are distinct. Shapes: rows [count].
 HCTR_OP(void scatter_records(Context&, RecordParts, const int32_t* rows, int64_t count))
 
 }  // namespace hctr::ops

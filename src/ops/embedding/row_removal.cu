@@ -1,6 +1,6 @@
-// The lowest ranks are found digit by digit, from the highest: a pass over the rows counts how many have each value of
-// the digit, the host selects the value that the last row to be removed has. Counts are integers, so their order does
-// not matter.
+// Kernels of row removal. A radix select finds the lowest ranks digit by digit, from the most significant digit on. A
+// pass over the rows counts the rows per digit value; then the host selects the digit value of the last row to remove.
+// Counts are integers, so the order of additions does not affect them.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kDigits = 16, kDigitBits = 8;
 static_assert(RemovalMemory::kCounters == 1 << kDigitBits);
 
-/// A rank whose upper `digits` digits are known.
+/// A partial rank: its upper `digits` digits are known.
 struct Prefix {
   RowRanks::Rank rank{0, 0};
   int digits = 0;
@@ -60,7 +60,8 @@ __global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, 
     if (values[row] < bound) fates[row] = Fate::leaves;
 }
 
-/// counters[v] = open rows under the prefix whose next digit is v. Fewer than 2^31 rows: no counter overflows.
+/// counters[v] = number of open rows under the prefix whose next digit is v. There are fewer than 2^31 rows, so no
+/// counter overflows.
 __global__ void count_digits_kernel(RowRanks ranks, Prefix prefix, int64_t first, int64_t last, const Fate* fates,
                                     uint32_t* counters) {
   __shared__ uint32_t of_block[RemovalMemory::kCounters];
@@ -97,7 +98,8 @@ struct HasFate {
   __device__ bool operator()(int32_t row) const { return (fates[row] == Fate::leaves) == leaves; }
 };
 
-/// Selects those of `count` rows from `first` on that are removed, or that are not, in ascending order.
+/// Selects the rows of [first, first + count) in ascending order: the rows with the fate `leaves`, or the other rows if
+/// `leaves` is false.
 void select_rows(cudaStream_t stream, void* temporary, size_t& bytes, const Fate* fates, bool leaves, int64_t first,
                  int64_t count, int32_t* out, uint32_t* selected) {
   HCTR_CHECK(cub::DeviceSelect::If(temporary, bytes, thrust::counting_iterator<int32_t>(static_cast<int32_t>(first)),
@@ -126,7 +128,7 @@ __global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* 
       rows[i] = instead;
       if (replaced) atomicAdd(reinterpret_cast<unsigned long long*>(replaced), 1ull);
     } else if (row > moves.rows) {
-      int64_t low = 0, high = moves.count - 1;  // the row is there
+      int64_t low = 0, high = moves.count - 1;  // moves.from contains the row
       while (low < high) {
         const int64_t middle = (low + high) / 2;
         if (moves.from[middle] < row)
@@ -139,7 +141,7 @@ __global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* 
   }
 }
 
-/// Arrays that are zeroed have rows of a word or a byte.
+/// Zeroes listed rows byte by byte. The rows of these arrays have only one word or one byte.
 __global__ void zero_rows_kernel(const int32_t* rows, int64_t count, uint8_t* column, int64_t bytes) {
   for (int64_t i = hctr::cuda::thread_index(); i < count * bytes; i += hctr::cuda::thread_count())
     column[rows[i / bytes] * bytes + i % bytes] = 0;

@@ -1,4 +1,4 @@
-// Update rules that treat a row of a table as a whole, and the input of every rule for a row.
+// Update rules with per-row scalars, and the scalars that each rule needs for a row.
 #pragma once
 
 #include <type_traits>
@@ -8,15 +8,16 @@
 
 namespace hctr::ops {
 
-/// Per-row input of LazyAdamRule.
+/// Per-row scalars of LazyAdamRule.
 struct LazyScalars {
   float move, decay1, decay2;
 };
 
-/// Adam that touches a row only when it occurs and then catches up. With t the update, p the row's last, k = t - p:
+/// Lazy Adam: updates a row only in batches that contain it, and then catches up. t is the number of this update, p
+/// that of the row's last update, k = t - p:
 ///   w -= lr / (1 - b1) * sqrt(1 - b2^p) / (1 - b1^p) * (1 - b1^k) * m / (sqrt(v) + eps)   with the old m and v
 ///   m = b1^k m + (1 - b1) g;  v = b2^k v + (1 - b2) g^2
-/// so a gradient moves the row at its next touch. A row never touched counts as touched in update 1.
+/// A gradient therefore moves the row at the row's next update. A row never updated counts as updated in update 1.
 struct LazyAdamRule : AdamRule {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::last_step;
   static constexpr int kDelayedIn = 0;
@@ -49,7 +50,7 @@ struct RowWiseAdaGradRule : SgdRule {
   }
 };
 
-/// A rule that does not train: stores the summed gradient as the row.
+/// A rule that does not train: stores the summed gradient in the row.
 struct StoreGradientRule : RuleDefaults {
   static constexpr int kStates = 0;
   static constexpr bool kTrains = false;
@@ -57,7 +58,7 @@ struct StoreGradientRule : RuleDefaults {
   HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
 };
 
-/// The output of sum_row_gradients, in the form of rows.
+/// Views the output of sum_row_gradients() as rows.
 inline RowData rows_of_sums(const Tensor& sums) {
   RowData data;
   data.dim = sums.dim(1);
@@ -68,8 +69,8 @@ inline RowData rows_of_sums(const Tensor& sums) {
 template <class Rule>
 using RowScalars = std::conditional_t<Rule::kScalarsOf == ScalarsOf::last_step, LazyScalars, UpdateScalars>;
 
-/// The scalars of one row. Updates the state that the rule keeps for the row as a whole, so it must be called once per
-/// row and step. `mean_square`: of the row's gradient, for rules that need it.
+/// The scalars of one row. Updates the rule's per-row state: call exactly once per row and step. `mean_square`: mean of
+/// g^2 over the row, for rules that need it.
 template <class Rule>
 HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState& state, const UpdateScalars& of_step,
                                      const RowData& data, int64_t row, float mean_square) {
@@ -84,7 +85,7 @@ HCTR_HD RowScalars<Rule> row_scalars(const Optimizer& optimizer, const StepState
   }
 }
 
-/// Calls body.operator()<Rule>(), whose kStates are those that each element has.
+/// Calls body.operator()<Rule>(). Rule::kStates counts the per-element states only.
 template <class Body>
 void dispatch_row_rule(const Optimizer& optimizer, const RowData& data, Body&& body) {
   if (data.last_step) {

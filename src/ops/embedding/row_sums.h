@@ -1,4 +1,4 @@
-// The gradients of a batch summed by row, in the order of the list of its rows, for optimizers of somebody else.
+// Sums the gradients of a batch by row, in the order of the batch's distinct rows, for external optimizers.
 #pragma once
 
 #include "core/device/op.h"
@@ -7,11 +7,11 @@
 
 namespace hctr::ops {
 
-/// run_of[p] = the number of the run that position p of the groups is in; 0 where its row is 0. So groups with these as
-/// their rows have sum_row_gradients() write the sum of run r to row r. Shapes: run_of [key_capacity].
+/// run_of[p] = the run that contains position p of the groups, or 0 if the row at position p is 0. With run_of as
+/// RowGroups::rows, sum_row_gradients() writes the sum of run r to row r. Shapes: run_of [key_capacity].
 HCTR_OP(void number_runs(Context&, RowGroups, int64_t key_capacity, int32_t* run_of))
 
-/// keys[r] = the key of the row of run r. Shapes: keys [runs], room for key_capacity.
+/// keys[r] = the key of the row of run r. Shapes: keys [key_capacity], of which the first `runs` are written.
 HCTR_OP(void keys_of_runs(Context&, RowGroups, RowIdentity, int64_t key_capacity, int64_t* keys))
 
 }  // namespace hctr::ops

@@ -1,5 +1,5 @@
-// Selection keeps the order of rows: blocks count the rows of their tiles, a prefix sum gives each tile its first
-// position, and blocks write the rows of their tiles from there.
+// Kernels of row swaps. The selection keeps row order: blocks count the selected rows of their tiles; a prefix sum
+// computes each tile's first output position; then blocks write the selected rows to these positions.
 #include <algorithm>
 
 #include "core/device/copy_bytes.h"
@@ -12,7 +12,7 @@ namespace hctr::ops {
 namespace {
 
 constexpr int kSwapThreads = 256;
-constexpr int64_t kTile = 16 * kSwapThreads;  // rows
+constexpr int64_t kTile = 16 * kSwapThreads;  // rows per tile
 
 struct UseRange {
   const uint8_t* uses;
@@ -23,10 +23,10 @@ struct UseRange {
 
 int64_t tiles_of(int64_t rows) { return std::max<int64_t>(1, (rows + kTile - 1) / kTile); }
 
-/// Each row of the batch has one run, so its uses have one writer.
+/// Each row of the batch has one run, so each element of `uses` has one writer.
 __global__ void add_uses_kernel(RowGroups groups, int64_t key_capacity, RowUses to) {
   const int64_t runs = groups.counts->runs;
-  uint32_t reads[2] = {};  // counts of this thread
+  uint32_t reads[2] = {};  // this thread's occurrences: of all rows, and of rows below first_on_host
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
     const auto count = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
@@ -41,13 +41,13 @@ __global__ void add_uses_kernel(RowGroups groups, int64_t key_capacity, RowUses 
   }
 }
 
-/// Fewer than 2^31 rows: no counter overflows.
+/// Counts the rows per value of `uses`. There are fewer than 2^31 rows, so no counter overflows.
 __global__ void count_uses_kernel(const uint8_t* uses, int64_t first, int64_t last, uint32_t* counts) {
   __shared__ uint32_t of_block[256];
   of_block[threadIdx.x] = 0;
   __syncthreads();
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count()) {
-    // Most rows have no use: the lanes that meet one value add it together.
+    // Most rows have 0 uses. The lanes with equal `use` add their count in one atomic operation.
     const uint32_t use = uses[row];
     const uint32_t peers = __match_any_sync(__activemask(), use);
     if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(peers)) - 1)
@@ -77,7 +77,7 @@ __global__ void write_tiles_kernel(UseRange range, int64_t tiles, const int32_t*
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     int64_t position = before[tile];
-    if (position >= most) return;  // later tiles are beyond it too
+    if (position >= most) return;  // later tiles also start at or beyond `most`
     for (int64_t i = 0; i < kTile; i += kSwapThreads) {
       const int64_t row = range.first + tile * kTile + i + threadIdx.x;
       const bool chosen = range.holds(row);

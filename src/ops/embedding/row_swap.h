@@ -1,7 +1,7 @@
-// Swaps rows by access counts: often used rows of the host with rarely used rows of the device.
+// Swaps rows by access counts: often used rows in host memory with rarely used rows in device memory.
 //
-// Only between steps, when nothing else uses the table. Rows are chosen by counts and row numbers alone, so that equal
-// batches give equal swaps.
+// Runs only between steps, while no other operation uses the table. The selection depends only on counts and row
+// numbers, so that equal batches give equal swaps.
 #pragma once
 
 #include <array>
@@ -15,30 +15,32 @@ namespace hctr::ops {
 
 /// Access counts that batches increment.
 struct RowUses {
-  uint8_t* uses = nullptr;    ///< [rows] one more for each batch that has the row; saturates
-  uint64_t* reads = nullptr;  ///< [2] occurrences of keys: of all rows, and of those below first_on_host
-  int64_t first_on_host = 0;  ///< rows below it are on the device whole
+  uint8_t* uses = nullptr;    ///< [rows] number of batches that contained the row; saturates at 255
+  uint64_t* reads = nullptr;  ///< [2] occurrences of keys: in all rows, and in rows below first_on_host
+  int64_t first_on_host = 0;  ///< all rows below this number are in device memory
 
   HCTR_HD static uint8_t one_more(uint8_t uses) { return static_cast<uint8_t>(uses + (uses < 255)); }
 };
 
-/// Adds the uses of a batch, grouped by row.
+/// Increments `uses` for each distinct row of a grouped batch, and adds the row's occurrences to `reads`.
 HCTR_OP(void add_uses(Context&, RowGroups, int64_t key_capacity, RowUses))
 
-/// How many rows have each count of uses.
+/// UseCounts[u] = number of rows with u uses.
 using UseCounts = std::array<int64_t, 256>;
 
-/// The count-th most used rows of the host swap with the count-th least used rows of the device: rows whose uses pass a
-/// limit, and in the order of row numbers as many at the limit as are missing.
+/// Swaps the `count` most used rows on the host with the `count` least used rows on the device. The plan contains all
+/// rows beyond a limit of uses, and enough rows at the limit, in the order of row numbers.
 struct SwapPlan {
   int64_t count = 0;
-  int hot_limit = 0, cold_limit = 0;        ///< all rows above, or below, change places
-  int64_t hot_beyond = 0, cold_beyond = 0;  ///< how many rows these are
+  /// all host rows above hot_limit, and all device rows below cold_limit, are swapped
+  int hot_limit = 0, cold_limit = 0;
+  /// number of host rows above hot_limit, number of device rows below cold_limit
+  int64_t hot_beyond = 0, cold_beyond = 0;
 };
 
-/// The number of useful swaps, at most `most`. A swap is useful if the host's row has twice the uses of the device's
-/// row plus two: then rows with similar uses do not swap back and forth, and similar uses in the next period pay for
-/// the swap, which moves two rows. `always`: whether they gain something or not.
+/// Plans the useful swaps, at most `most`. A swap is useful if the host row has at least twice the uses of the device
+/// row plus two. This margin prevents rows with similar uses from swapping back and forth. The margin also repays the
+/// cost of moving two rows if the uses are similar in the next period. `always`: also plans swaps that are not useful.
 SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.
@@ -47,20 +49,20 @@ namespace cuda {
 size_t swap_scratch_bytes(int64_t rows);
 }
 
-/// counts[u] = how many of rows first to last have u uses. Waits for the stream.
+/// counts[u] = number of rows in [first, last] with u uses. Synchronizes the stream.
 HCTR_OP(void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, std::byte* scratch,
                         UseCounts& counts))
-/// out = those of rows first to last whose uses are in [low, high], ascending, the first `most` of them. There must be
-/// that many.
+/// out = the first `most` rows of [first, last] whose uses are in [low, high], ascending. At least `most` such rows
+/// must exist.
 HCTR_OP(void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
                             std::byte* scratch, int32_t* out))
 /// Swaps rows one[i] and other[i] of an array with `bytes` bytes per row. All rows are distinct.
 HCTR_OP(void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes))
-/// places[numbers[rows[i]]] = rows[i]: the new positions of a direct index's rows.
+/// places[numbers[rows[i]]] = rows[i]: updates the places of a direct index's rows.
 HCTR_OP(void note_places(Context&, const int32_t* rows, int64_t count, const int32_t* numbers, int32_t* places))
 /// rows[i] = places[rows[i]].
 HCTR_OP(void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows))
-/// marks[rows[i]] = 1.
+/// Sets `bits` in marks[rows[i]].
 HCTR_OP(void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits))
 /// Halves the uses of rows 1 to `rows`.
 HCTR_OP(void halve_uses(Context&, int64_t rows, uint8_t* uses))

@@ -1,9 +1,9 @@
-// Groups a small batch by row in one block: a radix sort in registers and shared memory, then the runs and their
-// pieces. Several launches of CUB take longer than the work of so few keys.
+// Groups a small batch by row in one block: a radix sort in registers and shared memory, then the lists of runs and
+// pieces. For so few keys, the launches of CUB take longer than the work.
 //
-// A warp has adjacent keys and processes 32 at a time. In each pass of eight bits it counts its keys by digit, in their
-// order; the counts of all warps then give the position where each digit of each warp begins. So the sort is stable,
-// and its result is that of the large sort, with the long runs in the order of rows.
+// A warp owns adjacent keys and processes 32 at a time. In each 8-bit pass, a warp counts its keys per digit in key
+// order; the counts of all warps then give the start position of each digit of each warp. The sort is therefore stable,
+// with the same result as the large sort. Long runs are in row order.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,17 @@ namespace {
 using hctr::cuda::BlockRange;
 
 constexpr int kGroupThreads = 1024, kGroupWarps = kGroupThreads / 32;
-constexpr int kKeysEach = 16;  // maximum keys of a thread: two registers each
+constexpr int kKeysEach = 16;  // maximum keys per thread; a key needs two registers
 constexpr int64_t kMostSmallKeys = kGroupThreads * kKeysEach;
 
 /// The block's dynamic shared memory.
 struct SmallGroupMemory {
   uint32_t rows[kMostSmallKeys];
-  uint16_t positions[kMostSmallKeys];  // positions of the keys in the batch
+  uint16_t positions[kMostSmallKeys];  // position of each key in the batch
   union {
-    uint32_t before[kGroupWarps][kSortDigits];  // keys of a digit in this warp; then in the warps before it
-    uint16_t run_begin[kMostSmallKeys];         // once the keys are sorted
+    // per warp and digit: number of keys; later: number of keys in earlier warps
+    uint32_t before[kGroupWarps][kSortDigits];
+    uint16_t run_begin[kMostSmallKeys];  // valid after the sort
   };
   uint32_t digit_begin[kSortDigits];
   uint32_t of_warp[kGroupWarps];
@@ -35,13 +36,13 @@ struct SmallGroupMemory {
 };
 static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
 
-/// The sums of `of_warp` over the warps before this one, and over all. Called by the whole block; `mine` counts only in
-/// lane 0.
+/// The sums of `mine` over the earlier warps, and over all warps. Call sum_warps() from all threads of the block; only
+/// lane 0's `mine` is read.
 struct WarpSums {
   uint32_t before, all;
 };
 __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp, int lane) {
-  __syncthreads();  // of_warp has been read
+  __syncthreads();  // all warps have read of_warp
   if (lane == 0) of_warp[warp] = mine;
   __syncthreads();
   const uint32_t to_lane = sum_to_lane(of_warp[lane]);
@@ -50,8 +51,8 @@ __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp,
 }
 static_assert(kGroupWarps == 32, "a warp sums the counts of all warps");
 
-/// Sorts the keys that the threads hold by eight bits of their rows. A thread holds key first + 32 j in row[j]; the
-/// lower half of tag[j] is its position in the batch.
+/// One radix sort pass over the threads' keys by eight bits of their rows. row[j] is the row of the thread's key first
+/// + 32 j; the lower half of tag[j] is the key's position in the batch.
 __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)[kKeysEach], uint32_t (&tag)[kKeysEach],
                                        int each, int first, int shift) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -79,7 +80,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
   __syncthreads();
 
   uint32_t total = 0, to_here = 0;
-  if (thread < kSortDigits) {  // whole warps
+  if (thread < kSortDigits) {  // the condition is uniform in a warp
 #pragma unroll 8
     for (int w = 0; w < kGroupWarps; ++w) {
       const uint32_t count = memory.before[w][thread];
@@ -114,7 +115,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
   }
 }
 
-/// Lists the runs of the sorted rows. Returns how many they are.
+/// Lists the runs of the sorted rows. Returns the number of runs.
 __device__ inline uint32_t list_small_runs(SmallGroupMemory& memory, const uint32_t (&row)[kKeysEach], int each,
                                            int first, int keys, const RowGroups& groups) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -143,14 +144,14 @@ __device__ inline uint32_t list_small_runs(SmallGroupMemory& memory, const uint3
   return sums.all;
 }
 
-/// Lists the long runs and their pieces, both in the order of runs, and writes the counts. Thread and warp have the
-/// runs with the numbers of their keys.
+/// Lists the long runs and their pieces, both in run order, and writes the counts. A thread processes the runs first +
+/// 32 j.
 __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs, int each, int first, int keys,
                                          const RowGroups& groups) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const auto count = static_cast<int>(runs);
   const auto begin_of = [&](int run) { return run < count ? static_cast<int>(memory.run_begin[run]) : keys; };
-  // Long runs in the upper half, their pieces in the lower: neither reaches 2^16.
+  // Upper half: number of long runs; lower half: number of their pieces. Both numbers are below 2^16.
   const auto pieces_of = [&](int run) {
     if (run >= count) return 0u;
     const int length = begin_of(run + 1) - begin_of(run);
@@ -165,7 +166,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
     const int run = first + 32 * j;
     const uint32_t mine = pieces_of(run), pieces = mine & 0xffffu;
     uint32_t is_long = __ballot_sync(kWholeWarp, pieces != 0);
-    if (is_long == 0) continue;  // the whole warp
+    if (is_long == 0) continue;  // the condition is uniform in the warp
     const uint32_t to_here = sum_to_lane(mine), at = before + to_here - mine;
     if (pieces != 0)
       groups.long_runs[at >> 16] = {run, static_cast<int32_t>(at & 0xffffu), static_cast<int32_t>(pieces)};
@@ -185,7 +186,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
     *groups.counts = {count, static_cast<int32_t>(sums.all >> 16), static_cast<int32_t>(sums.all & 0xffffu)};
 }
 
-/// One block of kGroupThreads. `bags`: of each key. `keys`: at most kMostSmallKeys.
+/// Groups a batch in one block of kGroupThreads. `bags`: bag of each key. keys <= kMostSmallKeys.
 __device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t* bags, RowGroups groups, int keys) {
   extern __shared__ __align__(16) unsigned char shared_memory[];
   auto& memory = *reinterpret_cast<SmallGroupMemory*>(shared_memory);
@@ -197,7 +198,7 @@ __device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t
   for (int j = 0; j < kKeysEach; ++j) {
     if (j >= each) break;
     const int p = first + 32 * j;
-    // Past the end are the greatest numbers, which every pass leaves there.
+    // Padding has the largest row number, so it stays at the end in every pass.
     row[j] = p < keys ? static_cast<uint32_t>(rows[p]) : 0xffffffffu;
     tag[j] = static_cast<uint32_t>(p);
     if (p < keys) last_row = max(last_row, row[j]);
@@ -211,7 +212,7 @@ __device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t
   const int bits = 32 - __clz(static_cast<int>(memory.last_row));
 
   int shift = 0;
-  do {  // once at least: what follows reads the shared memory
+  do {  // runs at least one pass, because the code below reads the result of a pass
     sort_small_pass(memory, row, tag, each, first, shift);
     shift += kSortDigitBits;
   } while (shift < bits);

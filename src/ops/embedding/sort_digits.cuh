@@ -1,4 +1,4 @@
-// Shared by the sorts of row numbers and by key splitting: digits of eight bits, and sums over warps and blocks.
+// Helpers of the row sorts and the key split: 8-bit digits, and sums over warps and blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace {
 constexpr int kSortDigitBits = 8, kSortDigits = 1 << kSortDigitBits;
 constexpr uint32_t kWholeWarp = 0xffffffffu;
 
-/// The lanes of the warp with this digit.
+/// Returns a mask of the warp's lanes with the same digit.
 __device__ inline uint32_t lanes_with(uint32_t digit) {
   uint32_t lanes = kWholeWarp;
 #pragma unroll
@@ -21,7 +21,7 @@ __device__ inline uint32_t lanes_with(uint32_t digit) {
   return lanes;
 }
 
-/// The sum of `x` over this lane and those before it.
+/// Inclusive prefix sum of x over the warp's lanes.
 __device__ inline uint32_t sum_to_lane(uint32_t x) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
@@ -32,11 +32,11 @@ __device__ inline uint32_t sum_to_lane(uint32_t x) {
   return x;
 }
 
-/// The sum of `x` over the threads of the block before this one, and over all.
+/// Sums of x over the earlier threads of the block, and over all threads.
 struct BlockSums {
   uint32_t before, all;
 };
-/// Sum over a block of kWarps warps. The whole block calls it, and may reuse `of_warp` after a barrier.
+/// Sums over a block of kWarps warps. Call from all threads of the block; `of_warp` may be reused after a barrier.
 template <int kWarps>
 __device__ inline BlockSums sum_threads(uint32_t (&of_warp)[kWarps], uint32_t x) {
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);

@@ -1,6 +1,6 @@
-// How update kernels read and write the elements of a row. PlainRows: all f32. RoundedRows: any of a row's arrays may
-// have two-byte elements. Its type is looked up at each access (the same for all threads), and written values are
-// rounded stochastically.
+// How update kernels load and store the elements of a row. PlainRows: all arrays are f32. RoundedRows: any array may
+// have two-byte elements. RoundedRows dispatches on the array's type at each access (uniform over all threads), and
+// rounds stochastically at each store.
 #pragma once
 
 #include "ops/embedding/embedding_rows.h"
@@ -10,7 +10,7 @@ namespace hctr::ops {
 
 class PlainRows {
  public:
-  static constexpr int kWidest = 4;  // elements per access of a lane
+  static constexpr int kWidest = 4;  // elements per lane and access
   __device__ PlainRows(const RowData&, int64_t /*row*/, int64_t /*update*/) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -25,7 +25,7 @@ class PlainRows {
 
 class RoundedRows {
  public:
-  static constexpr int kWidest = 8;  // elements that share one random draw
+  static constexpr int kWidest = 8;  // elements per random draw
   __device__ RoundedRows(const RowData& data, int64_t row, int64_t update) : rounding_(data.rounding_of(row, update)) {}
   template <int Width>
   __device__ Fragment<Width> load(const RowMemory& memory, int64_t at) const {
@@ -33,8 +33,8 @@ class RoundedRows {
     if (memory.dtype == DType::bf16) return load_fragment<Width>(memory.as<const BFloat16>() + at);
     return load_fragment<Width>(memory.as<const float>() + at);
   }
-  /// Elements e to e + Width - 1 of array `which` (see RowRounding) of the row, whose first is number `at` of the
-  /// array.
+  /// Stores elements e to e + Width - 1 of the row's array `which` (see RowRounding). `at`: index of element e in
+  /// `memory`.
   template <int Width>
   __device__ void store(const RowMemory& memory, int64_t at, const Fragment<Width>& part, int which, int64_t e) const {
     if (memory.dtype == DType::f16)
@@ -50,13 +50,13 @@ class RoundedRows {
   __device__ void store_rounded(T* to, const Fragment<Width>& part, int which, int64_t e) const {
     static_assert(Width == 1 || Width == 4 || Width == 8);
     const Random4 draw = rounding_.eight(which, e & ~int64_t{7});
-    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // index of the first one in the draw's eight
+    const int first = Width == 8 ? 0 : static_cast<int>(e & 7);  // index of element e among the draw's eight
     Pack<T, Width> pack;
 #pragma unroll
     for (int i = 0; i < Width; ++i) {
       const int place = first + i, word = Width == 1 ? place & 3 : i & 3;
       const uint32_t low = word & 1 ? draw.v[1] : draw.v[0],
-                     high = word & 1 ? draw.v[3] : draw.v[2];  // no indexed registers
+                     high = word & 1 ? draw.v[3] : draw.v[2];  // avoids dynamic register indexing
       pack.v[i] = rounded_at_random<T>(part.v[i], RowRounding::bits_of(word & 2 ? high : low, place));
     }
     *reinterpret_cast<Pack<T, Width>*>(to) = pack;
@@ -65,8 +65,7 @@ class RoundedRows {
   RowRounding rounding_;
 };
 
-/// Calls body.operator()<Width>() with the most elements, up to Rows::kWidest, per access of a lane that fits(Width)
-/// allows.
+/// Calls body.operator()<Width>() with the largest Width <= Rows::kWidest for which fits(Width) is true.
 template <class Rows, class Fits, class Body>
 void dispatch_width_of(const Fits& fits, Body&& body) {
   if constexpr (Rows::kWidest == 8)

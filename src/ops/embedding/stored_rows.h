@@ -1,4 +1,5 @@
-// Chunks of a row in float, for arrays that may have two-byte elements; see stored_rows.cuh. For the CPU.
+// CPU loads and stores of row segments as float, for arrays that may have two-byte elements. stored_rows.cuh has the
+// GPU version.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +8,9 @@
 
 namespace hctr::ops::cpu {
 
-inline constexpr int64_t kStretch = 64;  // elements at a time, a multiple of 8
+inline constexpr int64_t kStretch = 64;  // elements per segment, a multiple of 8
 
-/// numbers[i] = number at + i of the array.
+/// numbers[i] = element at + i of the array, for i < n.
 inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* numbers) {
   dispatch_float(memory.dtype, [&]<class T>() {
     const T* from = memory.as<const T>() + at;
@@ -17,8 +18,8 @@ inline void load_stretch(const RowMemory& memory, int64_t at, int64_t n, float* 
   });
 }
 
-/// The reverse, for at most kStretch elements, rounded stochastically if the array is not f32. `which` and `e`: see
-/// RowRounding; e is a multiple of 8.
+/// Stores numbers[i] to element at + i for i < n <= kStretch. Rounds stochastically unless the array is f32. For
+/// `which` and `e` see RowRounding; e is a multiple of 8.
 inline void store_stretch(const RowMemory& memory, int64_t at, int64_t n, const float* numbers,
                           const RowRounding& rounding, int which, int64_t e) {
   dispatch_float(memory.dtype, [&]<class T>() {

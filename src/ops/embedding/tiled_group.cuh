@@ -1,10 +1,11 @@
-// Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, and then the
-// runs of the sorted rows. For batches of up to kMostTiledKeys keys.
+// Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, then the
+// lists of runs. For batches of up to kMostTiledKeys keys.
 //
-// A block sorts a tile of adjacent keys by one digit. Their destinations follow from the number of keys of each digit
-// in every tile. A kernel counts these for the first digit; each pass, which knows the destination of a key, counts
-// them for the next. So neither look-back nor a sum over tiles separates two passes: these are fewer and shorter
-// kernels than CUB's, and those of several tables start as one.
+// A block sorts a tile of adjacent keys by one digit. The destinations of keys follow from the digit counts: the number
+// of keys per digit in every tile. A separate kernel computes the digit counts of the first pass. Each pass knows the
+// destination of its keys, and also computes the digit counts of the next pass. Passes therefore need neither look-back
+// nor a separate sum over tiles. This sort has fewer and shorter kernels than CUB's, and launches of several tables are
+// merged into lockstep launches.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,17 @@ namespace {
 using hctr::cuda::BlockRange;
 
 constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
-constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys of a thread, and of a block
+constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys per thread, keys per block
 static_assert(kSortThreads == kSortDigits, "a thread has one digit");
 constexpr int kMostPasses = 32 / kSortDigitBits;
-constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a block reads the counts of all tiles
+constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a limit, because a block reads the counts of all tiles
 
-/// How many runs begin in a tile, and where the first does.
+/// The number of runs that start in a tile, and the position of the first of these runs.
 struct TileRuns {
   int32_t count, first;
 };
 
-/// Keys with their rows: an array of each.
+/// Arrays of keys: the row and the bag of each key.
 struct SortedKeys {
   int32_t* rows;
   int32_t* bags;
@@ -39,8 +40,8 @@ struct ConstKeys {
   const int32_t* bags;
 };
 
-/// Writes the gradient of each key, and 0 (never read) past the last key. A thread writes the keys of its
-/// bag; a warp writes those of long bags, one bag after the other.
+/// Writes the gradient number of each key to `bags`, and 0 (never read) past the last key. A thread writes the numbers
+/// of a short bag. The threads of a warp together write the numbers of the warp's long bags, bag by bag.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
   constexpr int32_t kShort = 4;
   const auto lane = static_cast<int32_t>(threadIdx.x % 32);
@@ -59,8 +60,8 @@ __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32
   for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
 }
 
-/// First kernel of a sort: writes the bags of keys, counts the keys of each first digit in each tile (one block a
-/// tile), and zeroes the counts of further passes. tile_counts: [passes][tiles][kSortDigits].
+/// The first kernel of a sort: writes the bags of keys, counts the first digit per tile (one block per tile), and
+/// zeroes the counts of the later passes. tile_counts: [passes][tiles][kSortDigits].
 __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows, int32_t* bags, GroupCounts* counts,
                            uint32_t* tile_counts, int tiles, int passes) {
   __shared__ uint32_t of_digit[kSortDigits];
@@ -80,7 +81,7 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
     for (int j = 0; j < kSortEach; ++j) {
       const uint32_t digit = row[j] & (kSortDigits - 1);
       const bool here = first + j * kSortThreads < keys;
-      // Frequent keys occur in many lanes: one lane adds for all.
+      // Frequent keys occur in many lanes, so one lane adds the count of all lanes with the same digit.
       const uint32_t same = lanes_with(digit) & __ballot_sync(kWholeWarp, here);
       if (here && __ffs(static_cast<int>(same)) - 1 == thread % 32)
         atomicAdd(&of_digit[digit], static_cast<uint32_t>(__popc(same)));
@@ -93,12 +94,12 @@ __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows
   if (range.block == 0 && thread == 0) *counts = {};
 }
 
-/// Sorts the keys by the digit at bit `shift`; one block a tile. `counts`: [tiles][kSortDigits] of this digit. `next`:
-/// those of the digit after it, which are counted here; null after the last.
+/// Sorts the keys by the digit at bit `shift`, with one block per tile. `counts` [tiles][kSortDigits]: counts of this
+/// digit. `next`: receives the counts of the next digit; null in the last pass.
 __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const uint32_t* counts, uint32_t* next,
                           int keys, int tiles, int shift) {
   __shared__ int32_t tile_rows[kSortTile], tile_bags[kSortTile];
-  __shared__ uint32_t before[kSortWarps][kSortDigits];  // keys of a digit in the warps before
+  __shared__ uint32_t before[kSortWarps][kSortDigits];  // per warp and digit: number of keys in earlier warps
   __shared__ uint32_t begin_here[kSortDigits], begin_there[kSortDigits], of_warp[2][kSortWarps];
   const int tile = static_cast<int>(range.block);
   const auto thread = static_cast<int>(threadIdx.x);
@@ -109,7 +110,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
 #pragma unroll
   for (int j = 0; j < kSortEach; ++j) {
     const int p = first + 32 * j;
-    // Past the end are the greatest numbers, which stay there.
+    // Padding has the largest row number, so it stays at the end.
     row[j] = p < keys ? static_cast<uint32_t>(from.rows[p]) : 0xffffffffu;
     bag[j] = p < keys ? static_cast<uint32_t>(from.bags[p]) : 0;
   }
@@ -171,7 +172,7 @@ __device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const
   }
 }
 
-/// The runs that begin in each tile; one block a tile. Row 0 has no run.
+/// Counts the runs that start in each tile, with one block per tile. Row 0 has no run.
 __device__ void count_tile_runs(BlockRange range, const int32_t* rows, TileRuns* tile_runs, int keys) {
   __shared__ int32_t first_run;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -195,8 +196,8 @@ __device__ void count_tile_runs(BlockRange range, const int32_t* rows, TileRuns*
   if (thread == 0) tile_runs[range.block] = {count, first_run};
 }
 
-/// Lists the runs that begin in a tile, those that are long, and their pieces; one block a tile. The order of long runs
-/// depends on timing; the pieces of a run do not.
+/// Lists the runs that start in a tile, the long runs among them, and the pieces of long runs, with one block per tile.
+/// The order of long runs depends on timing; the pieces of a run do not.
 __device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRuns* tile_runs, int keys, int tiles) {
   constexpr int kMostLong = kSortTile / (kPiece + 1) + 1;
   __shared__ int32_t run_begin[kSortTile + 1];
@@ -205,9 +206,9 @@ __device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRun
   __shared__ int32_t long_count;
   const int tile = static_cast<int>(range.block);
   const auto thread = static_cast<int>(threadIdx.x);
-  const int begin = tile * kSortTile + thread * kSortEach;  // a thread has adjacent positions
+  const int begin = tile * kSortTile + thread * kSortEach;  // a thread processes adjacent positions
 
-  int32_t row[kSortEach + 1];  // rows, including the previous position's
+  int32_t row[kSortEach + 1];  // row[0] is the row before this thread's positions
 #pragma unroll
   for (int j = 0; j <= kSortEach; ++j) {
     const int p = begin + j - 1;
@@ -217,7 +218,7 @@ __device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRun
 #pragma unroll
   for (int j = 0; j < kSortEach; ++j) starts |= row[j + 1] != 0 && row[j + 1] != row[j] ? 1u << j : 0u;
   uint32_t before = 0;
-  int32_t end = keys;  // where the last run of this tile ends
+  int32_t end = keys;  // end of the tile's last run
   for (int t = thread; t < tiles; t += kSortThreads) {
     if (t < tile) before += static_cast<uint32_t>(tile_runs[t].count);
     if (t > tile) end = min(end, tile_runs[t].first);

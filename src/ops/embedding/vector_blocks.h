@@ -1,4 +1,4 @@
-// Copies vectors in a regular pattern to another device's memory without multiprocessors.
+// Strided copies of vectors to another device's memory by copy engines, without multiprocessors.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// `count` pieces of `bytes` bytes, the i-th at from + i * from_stride and at to + i * to_stride.
+/// `count` segments of `bytes` bytes: segment i is copied from from + i * from_stride to to + i * to_stride.
 struct VectorBlock {
   const std::byte* from = nullptr;
   int64_t from_stride = 0;
@@ -17,7 +17,7 @@ struct VectorBlock {
   int64_t bytes = 0, count = 0;
 };
 
-/// Copies the blocks; on a GPU by its copy engines, and `to` may be memory of another. Aliasing: none.
+/// Copies the blocks; a GPU uses its copy engines. `to` may be memory of another GPU. Aliasing: none.
 HCTR_OP(void copy_blocks(Context&, const std::vector<VectorBlock>& blocks))
 
 }  // namespace hctr::ops

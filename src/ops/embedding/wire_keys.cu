@@ -1,4 +1,5 @@
-// Lengths of bags, their prefix sums by CUB, then each key to its position: one thread for each bag.
+// Kernels that pack and merge keys, with one thread per bag: bag lengths, their prefix sums by CUB, then the copy of
+// each key to its position.
 #include "core/device/launch.cuh"
 #include "ops/embedding/prefix_sum.cuh"
 #include "ops/embedding/wire_keys.h"
@@ -59,7 +60,7 @@ __global__ void packed_counts_kernel(KeySplit split, int64_t samples, const int3
   }
 }
 
-/// The first i in [begin, end) whose bag is not below `bag`.
+/// Returns the first i in [begin, end) with bags[i] >= bag, or `end`. bags is ascending.
 __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end, int32_t bag) {
   while (begin < end) {
     const int32_t middle = begin + (end - begin) / 2;
@@ -71,10 +72,10 @@ __device__ int32_t first_of_bag(const int32_t* bags, int32_t begin, int32_t end,
   return begin;
 }
 
-/// Bag i of all messages, which are ordered by rank, then column, then sample.
+/// Bag i of all messages, ordered by rank, then column, then sample.
 struct ReceivedBag {
   int32_t rank, bag;
-  int64_t merged, vector;  // its number in the merged batch, and its vector's in [ranks * samples, columns]
+  int64_t merged, vector;  // bag number in the merged batch; index of the bag's vector in [ranks * samples, columns]
 
   __device__ ReceivedBag(const MergeShape& shape, int64_t i) {
     const auto samples = static_cast<uint32_t>(shape.samples), of_rank = static_cast<uint32_t>(shape.columns) * samples;

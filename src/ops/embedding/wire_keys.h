@@ -1,5 +1,6 @@
-// Keys of a batch as sent inside a host before they leave it: packed, so that messages have the size of the actual keys
-// instead of the capacity, each key with its bag. And the lists of their vectors.
+// The format of keys that ranks of one host exchange before the keys are sent to other hosts: packed keys, each with
+// its bag number. Message sizes then depend on the number of keys instead of the capacity. Also lists the vectors of
+// the keys.
 #pragma once
 
 #include "core/device/op.h"
@@ -7,14 +8,14 @@
 
 namespace hctr::ops {
 
-/// Keys of a rank, in the order of its bags. Bags are numbered column * samples + sample, over the columns of all
-/// owners. All on one device.
+/// Packed keys of a rank, in bag order. A bag has the number column * samples + sample, over the columns of all owners.
+/// All arrays are on one device.
 struct WireKeys {
   int64_t* keys = nullptr;
-  int32_t* bags = nullptr;  // bag of each key, ascending for one rank
+  int32_t* bags = nullptr;  // bag number of each key; ascending within one rank
 };
 
-/// Bytes of scratch for pack_keys or merge_packed_keys with this many bags in all messages together.
+/// Bytes of scratch for pack_keys() or merge_packed_keys(), with `bags` bags in all messages together.
 size_t packed_keys_scratch_bytes(Device, int64_t bags);
 namespace cpu {
 size_t packed_keys_scratch_bytes(int64_t bags);
@@ -23,18 +24,16 @@ namespace cuda {
 size_t packed_keys_scratch_bytes(int64_t bags);
 }
 
-/// Packs the keys that are sent to all owners. `present`: as split_keys. `vectors`: the bags that have a key, in the
-/// order of bags, each as its index in `present`. Shapes: counts i32 [2 * split.ranks]: keys and vectors of owner 0,
-/// then of owner 1, and so on, whatever the order of their columns; scratch packed_keys_scratch_bytes(split.count *
-/// samples).
+/// Packs the keys that are sent to all owners. `present`: as in split_keys(). `vectors`: index in `present` of each
+/// non-empty bag, in bag order. Shapes: counts i32 [2 * split.ranks]: number of keys and vectors per owner, ordered by
+/// owner number; scratch packed_keys_scratch_bytes(split.count * samples).
 HCTR_OP(void pack_keys(Context&, KeyBatch, KeySplit, WireKeys packed, uint8_t* present, int32_t* vectors, Tensor counts,
                        std::byte* scratch))
 
-/// Merges the keys that were received from some ranks into one batch, as merge_keys does. `first` [ranks + 1]: where
-/// the keys of each rank begin. `first_bag`: the number of the first bag of these columns. `vectors`: the bags that
-/// have a key, by rank and in the order of bags, each as the index of its vector in [ranks * samples, columns]. Shapes:
-/// offsets i32 [columns * ranks * samples + 1]; scratch packed_keys_scratch_bytes(columns * ranks * samples).
-/// `shape.words` is not used.
+/// Merges the keys received from several ranks into one batch, like merge_keys(). `first` [ranks + 1]: offsets of each
+/// rank's keys. `first_bag`: number of the first bag of these columns. `vectors`: index of the vector in [ranks *
+/// samples, columns] of each non-empty bag, by rank, then bag. Shapes: offsets i32 [columns * ranks * samples + 1];
+/// scratch packed_keys_scratch_bytes(columns * ranks * samples). `shape.words` is unused.
 HCTR_OP(void merge_packed_keys(Context&, MergeShape shape, WireKeys received, const int32_t* first, int32_t first_bag,
                                Tensor offsets, Tensor keys, int32_t* vectors, std::byte* scratch))
 

@@ -7,7 +7,7 @@
 namespace hctr::ops {
 namespace {
 
-/// op(matrix) number i: element (r, c) at data[r * row + c * column].
+/// op(matrix) i of a batch: element (r, c) is at data[r * row + c * column].
 template <class T>
 struct MatrixAt {
   T* data;

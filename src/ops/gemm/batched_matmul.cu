@@ -1,6 +1,6 @@
-// GEMMs of many small matrices by cuBLASLt, which knows one stride between the matrices of a call. Heads inside rows
-// need two, so there is a call for each of the `inner` matrices of a row, over all rows. As in ops/gemm/linear.cu, a
-// row-major GEMM is computed as that of the transposes, with b first.
+// Batched GEMMs of small matrices by cuBLASLt. A cuBLASLt call has one stride between matrices, but attention heads
+// within rows need two strides. One call therefore computes one matrix of every row; there are `inner` calls. As in
+// ops/gemm/linear.cu, a row-major GEMM is computed as the GEMM of the transposes, with b first.
 #include "ops/gemm/batched_matmul.h"
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kMostInACall = 32768;  // some kernels of the library have a dimension of the grid for them
+// a limit, because some cuBLASLt kernels use one grid dimension for the matrices
+constexpr int64_t kMostInACall = 32768;
 
-/// The matrices of one call: number `which` of each of `count` rows.
+/// The matrices of one call: one matrix of each of `count` rows.
 struct BatchedProblem {
   Matrices a, b, c;
   Transpose of_a, of_b;
@@ -42,7 +43,7 @@ struct BatchedProblem {
             tf32};
   }
   static int64_t stride_of(const Matrices& m) { return m.tensor.row_stride(); }
-  /// The common alignment of all matrices' addresses, for every matrix of a row.
+  /// The common alignment of the addresses of all matrices in all rows.
   static uint32_t aligned(const Matrices& m) {
     const int64_t bytes = static_cast<int64_t>(size_of(m.tensor.dtype()));
     const auto all = reinterpret_cast<intptr_t>(m.tensor.bytes()) | (m.inner_stride * bytes) | (stride_of(m) * bytes);
@@ -62,7 +63,7 @@ void describe_batch(cublasLtMatrixLayout_t layout, const Matrices& m, int64_t co
       cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
 }
 
-/// Uses the library's first proposal, which is always the same.
+/// Uses cuBLASLt's first proposal, which is deterministic.
 void plan_batch(Runtime::CudaLibraries& libraries, const BatchedProblem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));

@@ -10,7 +10,7 @@ TensorSpec bias_gradient_scratch(int64_t columns) { return TensorSpec(DType::f32
 
 namespace {
 
-/// The gradient after the GEMM, from y and d_y.
+/// The rule of relu_bias_gradient(): d_z from y and d_y.
 struct ReluGradient {
   float factor;
   template <class A>

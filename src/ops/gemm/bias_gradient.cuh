@@ -1,6 +1,6 @@
-// The gradient of a bias in one pass with an element-wise rule: a block reads a part of the rows of some adjacent
-// columns, writes d_z and the sums of its part. The parts are then added up in their order, so results depend on the
-// shape alone.
+// The bias gradient fused with an element-wise rule, in one pass. A block reads one part of the rows for some adjacent
+// columns, writes d_z, and writes the column sums of its part. Then the partial sums are added in order, so results
+// depend on the shape only.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace hctr::ops::cuda {
 
 inline constexpr int kBiasThreads = 256;
 
-/// Input and output. Without a rule (AsItIs), d_z is d_y and is not written.
+/// Input and output tensors. Without a rule (AsItIs), d_z equals d_y and is not written.
 template <class T>
 struct BiasGradients {
   View<const T, 2> y, d_y;
@@ -22,15 +22,15 @@ struct BiasGradients {
   float* sums;  ///< [parts, columns]
 };
 
-/// Blocks of a grid: `parts` of the rows, each in tiles of column_lanes * V columns.
+/// The grid: `parts` parts of the rows, each with `tiles` tiles of column_lanes * V columns.
 struct BiasTiles {
   int column_lanes;
   int64_t parts, tiles;
 };
 
-/// d_z = d_y. Another rule is a function (y, d_y) -> d_z of floats. If it has beside(row, column, left, d_y), that is
-/// also called for every pack of V elements. kFromEnd: blocks process rows from the last to the first, because the
-/// cache still holds the last rows of the previous kernel and then holds the first rows for the next one.
+/// The rule d_z = d_y. Other rules are functors (y, d_y) -> d_z of floats. A rule may define beside(row, column, left,
+/// d_y), which is called for every pack of V elements. kFromEnd: blocks process rows from last to first. The last rows
+/// of the preceding kernel's output are still in L2, and the first rows are then in L2 for the next kernel.
 struct AsItIs {
   static constexpr bool kFromEnd = false;
 };
@@ -39,7 +39,7 @@ template <class Rule, class T, int V>
 inline constexpr bool kHasBeside =
     requires(const Rule& rule, const Pack<T, V>& d_y) { rule.beside(int64_t{}, int64_t{}, int64_t{}, d_y); };
 
-/// V adjacent elements, or `left` when that is less.
+/// Loads min(V, left) adjacent elements; the rest of the pack is 0.
 template <int V, class T>
 __device__ inline Pack<T, V> load_some(const T* from, int64_t left) {
   return left >= V ? load_pack<V>(from) : load_part_of_pack<V>(from, left);
@@ -48,22 +48,22 @@ __device__ inline Pack<T, V> load_some(const T* from, int64_t left) {
 template <int V, class Rule, class T>
 __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& rule, int64_t row, int64_t column,
                                        int64_t left, const Pack<T, V>& y, const Pack<T, V>& d_y, float (&sum)[V]) {
-  // First, since its loads cannot pass a store.
+  // The call precedes the store of d_z, because loads cannot be moved above a store.
   if constexpr (kHasBeside<Rule, T, V>) rule.beside(row, column, left, d_y);
   float d[V];
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     d[v] = static_cast<float>(d_y.at[v]);
-    if constexpr (!std::is_same_v<Rule, AsItIs>)  // sums the stored (rounded) values
+    if constexpr (!std::is_same_v<Rule, AsItIs>)  // sums the stored, rounded values
       d[v] = static_cast<float>(static_cast<T>(rule(static_cast<float>(y.at[v]), d[v])));
     sum[v] += d[v];
   }
   if constexpr (!std::is_same_v<Rule, AsItIs>) write<V>(g.d_z.row(row) + column, left, d);
 }
 
-/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are in flight; if the rule has
-/// loads of its own, one row is enough. kWhole: V columns remain. This is a compile-time constant, since a branch
-/// around each load would serialize them.
+/// Sums the rows first, first + step, .... Loads four rows before the first use, so that the loads overlap; a rule with
+/// its own loads needs only one row. kWhole: at least V columns remain. kWhole is a template parameter, because a
+/// branch around each load would serialize the loads.
 template <int V, bool kWhole, class Rule, class T>
 __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule, int64_t first, int64_t step,
                                      int64_t column, float (&sum)[V]) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kBiasThreads)
     bias_gradient_kernel(BiasGradients<T> g, const __grid_constant__ Rule rule, BiasTiles tiling) {
   start_early();
   __shared__ float shared[V][kBiasThreads];
-  // Tiles of the same rows run concurrently.
+  // Blocks with adjacent indices process different tiles of the same rows.
   const int64_t columns = g.d_y.size(1), part = blockIdx.x / tiling.tiles, tile = blockIdx.x % tiling.tiles;
   const int thread = static_cast<int>(threadIdx.x), lanes = tiling.column_lanes, row_lanes = kBiasThreads / lanes;
   const int row_lane = thread / lanes;
@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(kBiasThreads)
       if (column + v < columns) g.sums[part * columns + column + v] = shared[v][thread];
 }
 
-/// d_z = rule(y, d_y), rounded to T, and d_bias of it. `packs`: whether what the rule reads and writes besides takes
-/// packs of 16 bytes.
+/// d_z = rule(y, d_y), rounded to T, and d_bias = the column sums of d_z. `packs`: whether the additional tensors of
+/// the rule are aligned for 16-byte packs.
 template <class T, class Rule>
 void launch_bias_gradient(Context& ctx, const char* name, const Rule& rule, bool packs, const Tensor& y,
                           const Tensor& d_y, const Tensor& d_z, const Tensor& d_bias, const Tensor& scratch) {

@@ -1,4 +1,5 @@
-// Shared by the implementations of ops/gemm/bias_gradient.h and by other operators that reduce a bias gradient.
+// Definitions shared by the implementations of ops/gemm/bias_gradient.h and by other operators that compute a bias
+// gradient.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,14 @@
 
 namespace hctr::ops {
 
-/// CUDA sums the rows in at most this many parts, then the sums of the parts in order.
+/// Maximum number of parts of the rows that CUDA sums separately; the partial sums are then added in order.
 inline constexpr int64_t kMostRowParts = 512;
 
-/// The same where each block of a larger kernel sums a part: 6 blocks on each of the 132 multiprocessors of an H100.
-/// Not asked of the device, as sums must not depend on it.
+/// Maximum number of parts if each block of a larger kernel sums one part: 6 blocks on each of the 132 multiprocessors
+/// of an H100. A constant, because sums must not depend on the device.
 inline constexpr int64_t kMostBlockParts = 6 * 132;
 
-/// Throws Error(bug) unless these are gradients after a bias and of it, and the scratch memory for their sums.
+/// Throws Error(bug) unless d_z, d_bias and `scratch` have valid shapes and dtypes for a bias gradient.
 inline void expect_bias_gradient(const char* what, Context& ctx, const Tensor& d_z, const Tensor& d_bias,
                                  const Tensor& scratch) {
   expect_on(what, ctx.device(), d_bias);

@@ -21,7 +21,7 @@ namespace {
 struct Blas {
   decltype(&cblas_sgemm) sgemm;
   decltype(&cblas_dgemm) dgemm;
-  std::string_view kernels;  ///< OpenBLAS's kernels, else empty
+  std::string_view kernels;  ///< name of OpenBLAS's kernels; empty for another library
 };
 
 template <class Function>
@@ -33,18 +33,18 @@ Function blas_function(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-/// OpenBLAS's name of the selected kernels. Empty for another library.
+/// The name of the kernels that OpenBLAS selected. Empty for another library.
 std::string_view kernels_of(void* library) {
   using Name = char* (*)();
   const auto name = library ? reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename")) : nullptr;
   return name ? name() : "";
 }
 
-/// While it exists, the calling thread may use one core.
+/// Restricts the calling thread to one core during the object's lifetime.
 class OneCore {
  public:
   OneCore() {
-    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;  // more cores than a mask of this size has
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;  // more cores than cpu_set_t can represent
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
@@ -62,13 +62,14 @@ class OneCore {
   bool limited_ = false;
 };
 
-/// Does nothing if the library or memory for it is missing.
+/// Loads the library. Returns null if the library or memory for it is missing.
 void* open_blas() {
   const OneCore one_core;
   return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
 }
 
-/// OpenBLAS chooses when it is loaded.
+/// Loads the library. OpenBLAS selects its kernels during the load, so the library is loaded again if other kernels are
+/// better.
 void* library_with_good_kernels(const Surroundings& around) {
   constexpr const char* kChoice = "OPENBLAS_CORETYPE";
   void* const of_others = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -76,7 +77,7 @@ void* library_with_good_kernels(const Surroundings& around) {
   void* const library = open_blas();
   const auto set_threads =
       library ? reinterpret_cast<void (*)(int)>(::dlsym(library, "openblas_set_num_threads")) : nullptr;
-  if (set_threads) set_threads(1);  // GEMMs are cut into tiles, one for each thread of ours
+  if (set_threads) set_threads(1);  // our thread pool splits GEMMs into tiles, one tile per thread
   const std::string_view better = better_blas_kernels(kernels_of(library), processor_has);
   if (better.empty() || !around.set_environment || variable_of(around.environment, kChoice)) return library;
   ::dlclose(library);
@@ -86,7 +87,7 @@ void* library_with_good_kernels(const Surroundings& around) {
   return again;
 }
 
-/// The first library loaded counts.
+/// Returns the library's functions. Only the first call loads the library.
 const Blas& blas(const Surroundings& around = {}) {
   static const Blas functions = [&] {
     void* const library = library_with_good_kernels(around);
@@ -96,9 +97,10 @@ const Blas& blas(const Surroundings& around = {}) {
   return functions;
 }
 
-/// OpenBLAS waits forever for GEMM memory that the system refuses. It keeps memory for the largest number of concurrent
-/// GEMMs so far, so each increase is tested first: for all of them, since the others may not have theirs yet. If memory
-/// is missing, a GEMM waits until another one has ended.
+/// Guards OpenBLAS's GEMM memory: if the system refuses an allocation, OpenBLAS waits forever. OpenBLAS keeps memory
+/// for the largest number of concurrent GEMMs so far. Each increase is therefore tested first, by allocating memory for
+/// all running GEMMs, because other GEMMs may not have allocated their memory yet. If memory is missing, a GEMM waits
+/// until another GEMM has ended.
 class BlasMemory {
  public:
   BlasMemory() {
@@ -106,7 +108,7 @@ class BlasMemory {
     if (products <= most_) return;
     std::unique_lock lock(mutex_);
     if (products <= most_) return;
-    // compilers may otherwise leave both out
+    // volatile: the compiler could otherwise remove both malloc and free
     void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));
     const bool there = memory != nullptr;
     std::free(memory);
@@ -169,7 +171,7 @@ std::string_view better_blas_kernels(std::string_view chosen, const std::functio
   return std::ranges::all_of(kOf512, has) ? "SkylakeX" : "Haswell";
 }
 
-// True for kernels of 512-bit vectors. With 256-bit vectors the last bit depends on the position.
+// True for kernels with 512-bit vectors. With 256-bit vectors, the last bit of an element depends on its position.
 bool blas_rounds_alike() { return blas().kernels == "SkylakeX" || blas().kernels == "Cooperlake"; }
 
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,

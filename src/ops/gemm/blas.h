@@ -1,4 +1,4 @@
-// GEMMs of the BLAS library, on a CPU.
+// CPU GEMMs of the BLAS library.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +10,42 @@
 
 namespace hctr::ops {
 
-/// Loads the library, once in a process. GEMMs do so too, without surroundings.
+/// Loads the BLAS library, once per process. A GEMM also loads the library, but without `Surroundings`.
 ///
-/// OpenBLAS starts a thread for each core that the loading thread may use. These threads are not used here, and
-/// OpenBLAS ends the process if the system refuses threads or memory. So the calling thread may use one core while it
-/// loads, and OpenBLAS starts none. If another part of the process has loaded the same library before, it is used
-/// unchanged: GEMMs then run in as many threads as that part has set (openblas_set_num_threads), and their last bits
-/// may differ from those of the programs.
+/// OpenBLAS starts one thread per core that the loading thread may use, and ends the process if the system refuses
+/// threads or memory. This program does not use these threads. The calling thread is therefore restricted to one core
+/// during the load, so that OpenBLAS starts no threads. If another part of the process has already loaded the library,
+/// that instance is used unchanged: GEMMs then run with that part's thread count (openblas_set_num_threads), and the
+/// last bits of results may differ.
 ///
-/// OpenBLAS selects its kernels once, too. If it does not know the processor, it is loaded again with the variable
-/// OPENBLAS_CORETYPE set, if the surroundings can set it and their environment has none. Errors: Error(device) when the
-/// library cannot be loaded.
+/// OpenBLAS also selects its kernels during the load. If OpenBLAS does not know the processor, the library is loaded
+/// again with the environment variable OPENBLAS_CORETYPE. The second load requires that `Surroundings` can set
+/// variables, and that the variable is not already set. Errors: Error(device) if the library cannot be loaded.
 void load_blas(const Surroundings& = {});
 
-/// OpenBLAS's name of the kernels in use, such as "SkylakeX". Empty for another library.
+/// The name of the OpenBLAS kernels in use, such as "SkylakeX". Empty for another library.
 std::string_view blas_kernels();
-/// The kernels it should have selected, for a processor that has() these instructions; empty: the selected ones are
-/// right. A library older than the processor does not know it and uses kernels of 128-bit vectors, a third as fast.
+/// The kernels that OpenBLAS should have selected instead of `chosen`; empty if `chosen` is right. has(name): whether
+/// the processor has these instructions. OpenBLAS versions older than the processor select kernels with 128-bit
+/// vectors, which are three times slower.
 std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has);
 
-/// Whether an element of a large GEMM in f32 has the same bits in every part of the GEMM that contains it, if
-/// parts begin at multiples of 16 rows and columns and have at least kLeastLargeProduct multiplications. Depends on the
-/// library and the processor alone.
+/// Whether an element of a large f32 GEMM has the same bits in every sub-GEMM that contains it. The sub-GEMMs must
+/// start at multiples of 16 rows and columns, and have at least kLeastLargeProduct multiplications. The result depends
+/// on the library and the processor only.
 bool blas_rounds_alike();
-/// Smaller GEMMs may go to other kernels of the library, which sum the whole depth at once.
+/// Minimum number of multiplications of a large GEMM. The library may compute smaller GEMMs with other kernels, which
+/// sum over the whole depth in one pass.
 inline constexpr int64_t kLeastLargeProduct = int64_t{1} << 23;
 
-/// A matrix in row-major order whose rows are `stride` elements apart; op(m) is m or its transpose.
+/// A row-major matrix whose rows are `stride` elements apart. op(m) is m or its transpose.
 template <class T>
 struct BlasMatrix {
   T* data;
   int64_t stride;
   Transpose how = Transpose::no;
 };
-/// c = op(a) op(b) + beta c in the calling thread, where op(a) is [rows, depth] and op(b) [depth, columns].
+/// c = op(a) op(b) + beta c, computed in the calling thread; op(a) is [rows, depth] and op(b) [depth, columns].
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
           float beta, BlasMatrix<float> c);
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const double> a, BlasMatrix<const double> b,

@@ -1,4 +1,4 @@
-// Shared by GEMMs through cuBLASLt: attributes, the library's proposals, and a check that it accepts an algorithm
+// Helpers for GEMMs by cuBLASLt: attributes, algorithm proposals, and a check whether the library accepts an algorithm
 // chosen earlier.
 #pragma once
 
@@ -21,13 +21,12 @@ inline void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t a
   HCTR_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
 }
 
-/// Bytes that the addresses of a, b, c and the addend of c = op(a) op(b) + addend are multiples of.
+/// Alignment in bytes of the addresses of a, b, c and the addend in c = op(a) op(b) + addend.
 struct ProductAlignment {
   uint32_t a, b, c, addend = c;
 };
 
-/// Fills `proposals` with what the library proposes, best first, and returns how many there are. The same on every
-/// call.
+/// Fills `proposals` with the library's proposals, best first, and returns their number. Deterministic.
 inline int propose(Runtime::CudaLibraries& libraries, BlasProduct& product, ProductAlignment alignment,
                    std::span<cublasLtMatmulHeuristicResult_t> proposals) {
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -36,11 +35,11 @@ inline int propose(Runtime::CudaLibraries& libraries, BlasProduct& product, Prod
     HCTR_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(libraries.blas_workspace.bytes()));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);  // the library gets b first
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.b);  // b is the library's first operand
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.a);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.addend);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment.c);
-  // If the sum over k is split, the partial sums are added in f32 and in order, not in the dtype of c.
+  // With split-K, the partial sums are added in f32 and in order, not in the dtype of c.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   int count = 0;
   HCTR_CHECK(cublasLtMatmulAlgoGetHeuristic(libraries.blas, &product.operation, &product.first, &product.second,
@@ -49,7 +48,7 @@ inline int propose(Runtime::CudaLibraries& libraries, BlasProduct& product, Prod
   return count;
 }
 
-/// Whether the library can compute the GEMM with this algorithm and the workspace there is.
+/// Whether the library can compute the GEMM with this algorithm and the available workspace.
 inline bool accepts(Runtime::CudaLibraries& libraries, BlasProduct& product, const cublasLtMatmulAlgo_t& algorithm) {
   cublasLtMatmulHeuristicResult_t result{};
   return cublasLtMatmulAlgoCheck(libraries.blas, &product.operation, &product.first, &product.second, &product.addend,

@@ -11,9 +11,9 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kConcatRows = 64;  // per task
+constexpr int64_t kConcatRows = 64;  // rows per task
 
-/// The sum over k of x[k] w[k step]: sixteen independent partial sums, then these in order.
+/// The sum of x[k] w[k * step] over k < n: sixteen independent partial sums, which are then added in order.
 template <class A, class T>
 A product_of_part(const T* x, const T* w, int64_t step, int64_t n) {
   constexpr int64_t kLanes = 16;

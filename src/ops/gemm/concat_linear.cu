@@ -1,6 +1,6 @@
-// Each part is read and written once, at the speed of memory. Forward, a warp has kRows rows, for which it loads each
-// weight once. Backward, a thread keeps the weights of its columns, iterates over rows and accumulates wgrads and
-// bias gradients; a second kernel adds up the sums of parts of the rows.
+// Kernels of concat_linear(). Each input is read and written once, at memory bandwidth. Forward, a warp processes
+// kConcatLinearRows rows and loads each weight once for these rows. Backward, a thread keeps the weights of its columns
+// in registers, iterates over rows, and accumulates wgrads and bias gradients; a second kernel adds the partial sums.
 #include "ops/gemm/concat_linear.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct ConcatParts {
   int count;
 };
 
-/// V weights, or `left` of them when that is less. `whole`: they can be loaded as one.
+/// Reads min(V, left) weights. `whole`: the weights are contiguous and aligned for one load.
 template <int V, class T>
 __device__ void read_weights(const T* w, int64_t step, bool whole, int64_t left, float (&to)[V]) {
   if (whole) return cuda::read<V>(w, left, to);
@@ -38,14 +38,14 @@ __device__ void read_weights(const T* w, int64_t step, bool whole, int64_t left,
     if (v < left) to[v] = static_cast<float>(w[v * step]);
 }
 
-/// Adds the products of one part's rows first, first + 1, ... to the sums of this lane. Rows past the end repeat the
-/// last one.
+/// Adds one input's contribution to the lane's sums, for the rows first, first + 1, .... Rows past the end repeat the
+/// last row.
 template <int V, class T>
 __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane, float (&sum)[kConcatLinearRows]) {
   const int64_t last = part.x.size(0) - 1, columns = part.x.size(1);
   for (int64_t k = lane * V; k < columns; k += 32 * V) {
     cuda::Pack<T, V> in[kConcatLinearRows];
-    if (k + V <= columns) {  // one test for all loads, so that they are in flight together
+    if (k + V <= columns) {  // one test for all loads, so that the loads overlap
 #pragma unroll
       for (int r = 0; r < kConcatLinearRows; ++r)
         in[r] = *reinterpret_cast<const cuda::Pack<T, V>*>(part.x.row(min(first + r, last)) + k);
@@ -87,14 +87,14 @@ __global__ void __launch_bounds__(256, 3)
   }
 }
 
-/// An input of the backward pass. `w` and the sums begin at its first column.
+/// One input of the backward pass. `w` and the sums point to the input's first column.
 template <class T>
 struct BackwardInput {
   View<const T, 2> x;
   View<T, 2> d_x;  // null: not requested
   const T* w;
-  float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless through a ReLU
-  float factor;                   // dropout's factor after the ReLU
+  float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless the gradient passes through a ReLU
+  float factor;                   // dropout's scale after the ReLU, or 1
   bool packs;
 };
 
@@ -107,8 +107,7 @@ struct BackwardInputs {
 
 constexpr int kBackwardThreads = 256, kBackwardWarps = kBackwardThreads / 32;
 
-/// Adds up over the warps of a block what each thread has put into its N places of `shared`. The first warp's places
-/// have the sums afterwards.
+/// Sums the N values per thread in `shared` over the warps of a block. The results are in the first warp's elements.
 template <int N>
 __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
@@ -122,12 +121,12 @@ __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
   }
 }
 
-/// V columns of an input from `column` on. kWhole: all of them lie in it, so that loads need no tests.
+/// V columns of an input from `column` on. kWhole: all V columns exist, so that loads need no bounds checks.
 template <int V, bool kRelu, bool kWhole, class T>
 struct BackwardColumns {
-  const BackwardInput<T> input;  // a copy: through a reference it would be read again after each store
+  const BackwardInput<T> input;  // a copy in registers: through a reference, each store would force a reload
   int64_t column, left;
-  float w[V] = {}, sums[2 * V + 1] = {};  // sums: of d_w, of the bias below, of d_y
+  float w[V] = {}, sums[2 * V + 1] = {};  // sums: of d_w, of the upstream bias gradient, of d_y
 
   __device__ void load_weights(int64_t step) {
 #pragma unroll
@@ -166,7 +165,7 @@ struct BackwardColumns {
         if (v < left) to[v] = static_cast<T>(out[v]);
     }
   }
-  /// The rows [begin, end), each warp every eighth, a few of them at the same time.
+  /// Processes rows [begin, end): each warp processes every eighth row, kAtOnce rows at a time.
   __device__ void add_rows(int64_t begin, int64_t end, const T* d_y, int64_t d_y_step) {
     constexpr int kAtOnce = 4;
     for (int64_t first = begin + threadIdx.x / 32; first < end; first += kAtOnce * kBackwardWarps) {
@@ -184,7 +183,7 @@ struct BackwardColumns {
   }
 };
 
-/// The gradients of V columns a lane for the rows [begin, end).
+/// Computes the gradients of V columns per lane for rows [begin, end).
 template <int V, bool kRelu, class T>
 __device__ void backward_tile(const BackwardInput<T>& input, const T* d_y, int64_t d_y_step, int64_t w_step, int tile,
                               int64_t begin, int64_t end, int64_t sums_at, float* d_y_sum,
@@ -213,7 +212,7 @@ __device__ void backward_tile(const BackwardInput<T>& input, const T* d_y, int64
   if (lane == 0 && d_y_sum) *d_y_sum = shared[2 * V][0];
 }
 
-/// A block has a tile of 32 chunks of columns of one input, for one part of the rows.
+/// A block processes one tile of 32 * V columns of one input, for one part of the rows.
 template <class T>
 __global__ void __launch_bounds__(kBackwardThreads)
     concat_linear_backward_kernel(const __grid_constant__ BackwardInputs<T> inputs, const T* d_y, int64_t d_y_step,
@@ -264,7 +263,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
                                   Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
   const int64_t rows = d_y.rows(), width = w.dim(0), parts = concat_linear_parts(rows, width),
                 part_width = concat_linear_part_width(width);
-  // Partial sums of each part: for d_w, then for biases, then of d_y.
+  // Layout of each part's partial sums: for d_w, for the upstream biases, for d_y.
   float *d_w_sums = scratch.data<float>(), *bias_sums = d_w_sums + width, *d_y_sums = bias_sums + width;
   dispatch_float(d_y.dtype(), [&]<class T>() {
     constexpr int V = kConcatPack<T>;

@@ -1,4 +1,4 @@
-// Shared by the kernels of a layer with one output: stores, and reducing partial sums over rows to gradients.
+// Helpers for the kernels of a layer with one output: stores, and the reduction of partial sums to gradients.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace hctr::ops::cuda {
 template <class T>
 inline constexpr int kConcatPack = 16 / sizeof(T);
 
-/// Stores 16 bytes at a multiple of 16, or one element. In assembler, because the compiler makes eight stores of two
-/// bytes here from one of sixteen, whatever the type in the source.
+/// Stores 16 aligned bytes, or one element. The store is inline assembly: the compiler would split a 16-byte store into
+/// eight two-byte stores here, whatever type the source uses.
 template <class T, int V>
 __device__ inline void store_as_one(T* to, const float (&from)[V]) {
   static_assert(sizeof(T) * V == 16 || V == 1);
@@ -35,8 +35,8 @@ __device__ inline void store_as_one(T* to, const float (&from)[V]) {
   }
 }
 
-/// Adds up `sums`, whose parts have concat_linear_part_width() numbers each: for d_w, for the biases below ReLUs, and
-/// the sum of d_y.
+/// Adds the partial sums `sums` over parts. A part has concat_linear_part_width() elements: for d_w, for the bias
+/// gradients through ReLUs, and the sum of d_y.
 inline void add_concat_totals(Context& ctx, const char* name, const float* sums, int64_t parts,
                               const std::vector<ConcatLinearInput>& inputs, const Tensor& d_w,
                               const std::optional<Tensor>& d_bias) {

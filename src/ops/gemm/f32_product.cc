@@ -6,18 +6,18 @@
 namespace hctr::ops {
 namespace {
 
-// Times in us on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only their relations matter here.
+// Times in microseconds on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only the ratios of the times matter.
 
-/// Cost of a kernel whose blocks have one piece of a tile each; of a further piece, which adds up sums of groups and
-/// stores them; and of the wait for sums from another block.
+/// kStartTime: a kernel whose blocks have one piece of a tile each. kPieceTime: each further piece, including the
+/// reduction over groups and the store. kHandOverTime: the wait for another block's partial sums.
 constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
-/// Time to add the sums of a 128 x 128 tile from another block.
+/// Time to add another block's partial sums of a 128 x 128 tile.
 constexpr double kTakeTime = 0.7;
-/// Multiply-adds that a multiprocessor can start in a us.
+/// Peak multiply-adds of a multiprocessor per microsecond.
 constexpr double kPeak = 252'000;
 
-/// Efficiency of blocks with such tiles: the fewer k of a step a warp has, the longer it waits. The values of `half`
-/// and `quarter` lie between those measured with steps of 32 and the value of `square`.
+/// Efficiency of blocks with these tiles. A warp waits for every step, so efficiency is lower if a warp has fewer k per
+/// step. The values of `half` and `quarter` are between the measurements with steps of 32 and the value of `square`.
 double f32_efficiency(F32Tiles tiles) {
   switch (tiles) {
     case F32Tiles::half:
@@ -31,7 +31,8 @@ double f32_efficiency(F32Tiles tiles) {
 
 int64_t units_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
-/// Work of the busiest block: steps, and pieces of tiles. `parts`: parts of a tile shared by several blocks, or 1.
+/// Work of the busiest block: number of steps and of pieces. `parts`: split-K slices of a tile shared by several
+/// blocks, or 1.
 struct BlockWork {
   int64_t steps, pieces, parts;
 };
@@ -40,7 +41,7 @@ BlockWork most_work(const DividedTiles& d, int64_t tiles, int64_t steps) {
   if (divided == 0) return {d.rounds * steps, d.rounds, 1};
   const int64_t share = units_of(divided * steps, d.blocks);
   if (d.blocks % divided == 0) return {d.rounds * steps + share, d.rounds + 1, d.blocks / divided};
-  // Tiles begin within shares, and shares within tiles.
+  // A block's share of the k steps may span several tiles, and a tile may be divided among several blocks.
   return {d.rounds * steps + share, d.rounds + units_of(share, steps) + 1,
           units_of(steps * d.blocks, divided * steps) + 1};
 }
@@ -55,16 +56,16 @@ double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int
   return time;
 }
 
-/// Time of a GEMM [m, k] [k, n] with such tiles.
+/// Estimated time of a GEMM [m, k] [k, n] with the tiles `tiling`.
 double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   const F32TileSize size = f32_tile_size(tiling, transposed_a);
   const int64_t tiles = units_of(m, size.m) * units_of(n, size.n), steps = units_of(k, size.depth);
   return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
 }
 
-/// Time of the library's GEMMs up to kLeastOfEach, with `each` million multiply-adds a multiprocessor. For `ended`
-/// GEMMs it excludes our kernel's epilogue time. The library splits deep sums (split-K) and adds the slices in a kernel
-/// of its own.
+/// Estimated time of the library's GEMM, for at most kLeastOfEach. `each`: million multiply-adds per multiprocessor.
+/// For F32Use::ended, the estimate excludes the time of our fused epilogue. The library splits large k (split-K) and
+/// adds the partial sums in a separate kernel.
 double time_of_library(F32Use use, double each, int64_t k) {
   const auto depth = static_cast<double>(k) / 1000;
   return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;
@@ -77,15 +78,16 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   double least = std::numeric_limits<double>::infinity();
   for (const F32Tiles tiling : kF32Tiles) {
     const double time = estimated_time(tiling, transposed_a, m, n, k, multiprocessors);
-    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // the first of equal ones
+    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // keeps the first of equal candidates
   }
   return best;
 }
 
-// If there are no more tiles than multiprocessors, blocks can have equal parts of one tile each. That may leave some
-// multiprocessors idle, but no block has parts of two tiles.
+// If there are no more tiles than multiprocessors, blocks may have equal parts of one tile each. Some multiprocessors
+// may then be idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  constexpr int64_t kLeastDepth = 128;  // minimum depth of a block: less work takes less time than adding up sums
+  // minimum k per block; with less k, the exchange of partial sums costs more time than it saves
+  constexpr int64_t kLeastDepth = 128;
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
   double least = estimated_time(tiling, best, tiles, steps);
@@ -98,14 +100,15 @@ DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, i
   return best;
 }
 
-// Measured with 132 multiprocessors. The library is faster for large GEMMs with few columns and for wgrads with few
-// tiles. Transposing takes too long for small and for shallow GEMMs. For small GEMMs with a shallow sum the library
-// needs no split-K kernel.
+// The thresholds were measured with 132 multiprocessors. The library is faster for large GEMMs with few columns, and
+// for wgrads with few tiles. Transposing b costs too much for small GEMMs and for small k. For small GEMMs with small
+// k, the library needs no split-K kernel.
 bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
-  constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds of a multiprocessor
+  constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds per multiprocessor
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
                     kLeastWeights = 150'000;
-  constexpr double kGap = 1;  // microseconds: the library often needs several kernels, which cost more within a step
+  // microseconds: the library often launches several kernels, which cost extra within a step
+  constexpr double kGap = 1;
   if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
                       (1e6 * static_cast<double>(multiprocessors));

@@ -1,19 +1,20 @@
 // An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
-// Each of the four parts of a multiprocessor can issue one instruction of a warp per cycle. So every instruction other
-// than a multiply-add costs time, and so does a multiply-add with two operands in the same of the four register banks.
-// Hence:
-//   - the TMA copies operands to a ring in shared memory, without instructions of other threads
-//   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
-//   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
-//     sums in other banks than the numbers of their columns (rotated())
-// A block has eight warps, each of which has 64 x 64 sums. Large tiles are those of two groups of four warps; where
-// results are small, four groups of two warps, or eight of one, have a tile (F32Tiles). Each group multiplies its part
-// of every step of k for the whole tile; then they add up their sums, and each finishes its part of the rows. Steps of
-// small tiles are deeper, since a warp waits for every step, and has fewer k of it.
-// Blocks have the same to do: ops/gemm/tile_division.cuh.
-// What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
-// It is one GEMM, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
+// Each of the four quadrants of a multiprocessor issues at most one warp instruction per cycle. Every instruction other
+// than a multiply-add therefore costs time. A multiply-add with two operands in the same register bank (of four) costs
+// extra time. Hence:
+//   - the TMA copies operands to pipeline stages in shared memory, without instructions of other threads
+//   - a thread has 8 x 16 accumulators: 24 elements from shared memory, in six loads, serve 128 multiply-adds
+//   - each multiply-add shares an operand with the preceding multiply-add (register reuse)
+//   - an accumulator is in another bank than the operand of its column (rotated())
+// A block has eight warps, each with 64 x 64 accumulators. The warps form groups: two groups of four warps for a large
+// tile; four groups of two warps, or eight groups of one warp, for a small tile (F32Tiles). Each group multiplies its
+// part of every k step, for the whole tile. Then the groups reduce their sums, and each group stores a part of the
+// rows. A small tile has more groups, and each group computes fewer k of a step. Steps of small tiles therefore have
+// more k, because a warp waits once per step. Tiles are divided evenly among blocks: ops/gemm/tile_division.cuh.
+//
+// The template parameter `Product` defines what a kernel computes: the operands of a tile, and how the sums of a tile
+// are stored. A Product is one GEMM (F32Product) or a list of GEMMs (weight_gradient_f32_sm90a.cu).
 #pragma once
 
 #include "core/device/cuda_runtime_calls.h"
@@ -25,10 +26,9 @@
 
 namespace hctr::ops::hopper {
 
-constexpr int kBoxRow = 128;  ///< bytes of a row of a box with k adjacent
+constexpr int kBoxRow = 128;  ///< bytes of a box row if k is contiguous
 
-/// The sizes of a tile and of its parts. kTransposedA: a is given as [k, m], else as [m, k]. b is [k, n]. A group has
-/// kWarpsM x kWarpsN warps.
+/// Tile sizes. kTransposedA: a is stored as [k, m], else as [m, k]. b is [k, n]. A group has kWarpsM x kWarpsN warps.
 template <bool kTransposedA_, F32Tiles kTiles>
 struct F32Tiling {
   static constexpr bool kTransposedA = kTransposedA_;
@@ -37,23 +37,24 @@ struct F32Tiling {
   static constexpr int kWarpSide = 64, kWarpsM = kM / kWarpSide, kWarpsN = kN / kWarpSide;
   static constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpsOfGroup = kWarpsM * kWarpsN;
   static constexpr int kGroups = kWarps / kWarpsOfGroup, kGroupDepth = kDepth / kGroups;
-  static constexpr int kRows = 8, kColumns = 16;    ///< sums of a thread
-  static constexpr int kLanesM = 8, kLanesN = 4;    ///< lanes of a warp
-  static constexpr int kOwnRows = kRows / kGroups;  ///< rows that a thread finishes
-  static constexpr int kDepthOfBox = kBoxRow / 4;   ///< k of a box of a with k adjacent; a step may have several boxes
+  static constexpr int kRows = 8, kColumns = 16;    ///< accumulators per thread
+  static constexpr int kLanesM = 8, kLanesN = 4;    ///< arrangement of a warp's lanes
+  static constexpr int kOwnRows = kRows / kGroups;  ///< rows per thread after the reduction over groups
+  /// k of one box of a if k is contiguous; a step may have several boxes
+  static constexpr int kDepthOfBox = kBoxRow / 4;
   static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
   static constexpr int kRingBytes = 144 * 1024, kStages = kRingBytes / kStageBytes;
-  static constexpr size_t kControlBytes = 256;  ///< barriers, and the copies still to issue
+  static constexpr size_t kControlBytes = 256;  ///< barriers, and F32Copies
   static constexpr size_t kSharedBytes =
       kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
   static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 <= kTileBytes);
   static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
-/// Copies still to issue: the pieces after this one, and its steps. In shared memory, because the producer role rotates
-/// across warps.
+/// The state of the producer: the remaining pieces, and the current tile with its remaining steps. The state is in
+/// shared memory, because the producer role rotates across warps.
 template <class Tile>
 struct F32Copies {
   TilePieces pieces;
@@ -65,16 +66,16 @@ struct F32Shape {
   int m, n, k;
 };
 
-/// The first row and column of a tile.
+/// First row and column of a tile.
 struct F32Tile {
   int m, n;
 };
 
-/// The rows and columns of the result that a thread finishes.
+/// The rows and columns of the result that a thread writes.
 template <class Tiles>
 struct F32Places {
   int first_row, first_column;
-  /// Adjacent lanes have adjacent rows where k is adjacent, else each has four adjacent rows.
+  /// If k is contiguous in a, adjacent lanes have adjacent rows; otherwise a lane has four adjacent rows.
   __device__ int row(int i) const { return first_row + (Tiles::kTransposedA ? i : Tiles::kLanesM * i); }
   __device__ int column(int j) const { return first_column + j % 4 + j / 4 * 4 * Tiles::kLanesN; }
 };
@@ -88,8 +89,8 @@ __device__ inline float4 load_four(uint32_t shared) {
 /// Shared memory of a block.
 template <class Tiles, class Tile>
 struct F32Memory {
-  std::byte* ring;     ///< [kStages]: a, then b
-  float4* others;      ///< sums that the groups exchange
+  std::byte* ring;     ///< [kStages]: stages with a box of a, then of b
+  float4* others;      ///< buffer for the reduction over groups
   float* column_sums;  ///< [kGroups kWarpsM][kN]
   uint64_t *full, *empty;
   F32Copies<Tile>* copies;
@@ -106,7 +107,8 @@ struct F32Memory {
   }
 };
 
-/// Runs in one thread: begins to copy the next step, if there is one, to this free stage.
+/// Producer, one thread: starts the TMA copies of the next step into the free stage `stage`; does nothing after the
+/// last step.
 template <class Tiles, class Product>
 __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, typename Product::Tile>& shared,
                                       int stage) {
@@ -130,8 +132,8 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
-/// Where the first numbers of a that a thread multiplies are in a stage: of row first_m + 4 lane_m of the tile, or
-/// first_m + lane_m where k is adjacent, and k first_k.
+/// Offset in a stage of the first element of a that a thread reads: column first_k of row first_m + lane_m, or of row
+/// first_m + 4 lane_m if kTransposedA.
 template <class Tiles>
 __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   if constexpr (Tiles::kTransposedA) {
@@ -142,9 +144,9 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   }
 }
 
-/// Adds the products of a group's part of a step. a and b: addresses of this thread's first numbers. Loops go over four
-/// k: the loop should fit into the instruction cache of a processor part. If two iterations use the same registers, the
-/// compiler finds registers in the right banks.
+/// Accumulates a group's part of one step. a and b: addresses of the thread's first elements. A loop iteration covers
+/// four k; a longer body would not fit in the instruction cache of a multiprocessor quadrant. The operand registers
+/// alternate between iterations, which lets the compiler assign registers without bank conflicts.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
@@ -168,7 +170,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
     for (int first = 0; first < Tiles::kGroupDepth; first += kAtOnce) {
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
-        load_both((k + 1) % 2, k + 1);  // the last is not used, but lies in shared memory
+        load_both((k + 1) % 2, k + 1);  // the last load is unused, but reads valid shared memory
 #pragma unroll
         for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -185,7 +187,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
       float of_a[2][4], of_b[4][kColumns];
 #pragma unroll
       for (int l = 0; l < 4; ++l) load_b(of_b[l], l);
-      // Units of 16 bytes of a row are exchanged by the row's number, of which this thread's have the same last bits.
+      // 16-byte units of a row are swizzled by the row number; all rows of a thread have the same low bits.
       const uint32_t unit = a ^ static_cast<uint32_t>(4 * first);
       const auto load_a = [&](int i) { load(of_a[i % 2], unit + i * Tiles::kLanesM * kBoxRow); };
       load_a(0);
@@ -196,7 +198,7 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
         for (int l = 0; l < 4; ++l)
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
-            const int j = (c + l + 2) % kColumns;  // begins with an element that is in another bank than that of `a`
+            const int j = (c + l + 2) % kColumns;  // starts with an element in another register bank than `a`
             sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
           }
       }
@@ -205,20 +207,20 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
-/// Four adjacent sums in the order in which they are stored for others. A single store needs registers of four adjacent
-/// banks; in this order none is in the bank of the number of its column.
+/// Four adjacent sums in rotated order, for a 16-byte store to other groups or blocks. A 16-byte store needs registers
+/// of four consecutive banks. In the rotated order, no sum is in the bank of its column's operand.
 __device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
 __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
-/// The groups of a block add up their sums. `held`: sums of the rows this group still owns. Groups work in pairs: each
-/// passes the half that the other keeps, until a group has the rows that it finishes. `place`: where in `others`, which
-/// no other thread reads any more.
+/// Reduces sums over the groups of a block by recursive halving. In each round, two groups exchange halves of `held`,
+/// and each group adds the received half to the half that it keeps. The last round leaves kOwnRows rows per group.
+/// `place`: this thread's offset in `others`; no other thread may still read the element at `place`.
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;  // in groups
+  constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;  // kDistance: in groups
   constexpr int kOther = kDistance * 32 * Tiles::kWarpsOfGroup;
   float4 *const to = others + place, *const from = others + (place ^ kOther);
   float kept[kKept][Tiles::kColumns];
@@ -252,7 +254,7 @@ __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::k
   }
 }
 
-/// All threads of a block hand over sums together.
+/// The Team of give_sums() and take_sums(): all threads of a block exchange partial sums.
 template <class Tiles>
 struct F32Team {
   static constexpr int kThreads = Tiles::kThreads, kQuads = Tiles::kOwnRows * Tiles::kColumns / 4;
@@ -274,7 +276,7 @@ __device__ inline void take_f32_sums(const SumExchange& exchange, const TileDivi
   });
 }
 
-/// Stores what a thread finished. kAligned: rows begin at multiples of 16 bytes.
+/// Stores a thread's rows of the result. kAligned: rows are aligned to 16 bytes.
 template <class Tiles, bool kAligned>
 __device__ inline void store_rows(const F32Shape& shape, const View<float, 2>& result, const F32Places<Tiles>& places,
                                   const float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
@@ -296,12 +298,12 @@ __device__ inline void store_rows(const F32Shape& shape, const View<float, 2>& r
   }
 }
 
-/// Stores the sums of the columns of a tile of F32Product.
+/// Stores the column sums of a tile of F32Product.
 template <class Tiles, class Product>
 __device__ inline void store_column_sums(const Product& p, int tile, int warp_row, const F32Places<Tiles>& places,
                                          const float (&own)[Tiles::kOwnRows][Tiles::kColumns], float* column_sums) {
   const int thread = static_cast<int>(threadIdx.x), first_column = tile % p.across * Tiles::kN;
-  __syncthreads();  // the sums of the tile before are read
+  __syncthreads();  // all threads have read the previous tile's column sums
 #pragma unroll
   for (int j = 0; j < Tiles::kColumns; ++j) {
     float of_rows[Tiles::kOwnRows];
@@ -325,13 +327,13 @@ __device__ inline void store_column_sums(const Product& p, int tile, int warp_ro
   }
 }
 
-/// One GEMM and its epilogue.
+/// The Product of one GEMM with an epilogue.
 template <class End>
 struct F32Product {
   using Tile = F32Tile;
   CUtensorMap a, b;
   F32Shape shape;
-  int across;  ///< tiles
+  int across;  ///< tiles per row of tiles
   TileDivision division;
   View<float, 2> result;
   SumExchange exchange;
@@ -374,14 +376,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
   __syncthreads();
 
-  // In both operands, pairs of lanes load the same 16 bytes; a load then takes two cycles instead of four.
+  // In both operands, pairs of lanes load the same 16 bytes. A load therefore takes two cycles instead of four.
   const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
   const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
   const int first_k = group * Tiles::kGroupDepth;
   const uint32_t of_a = shared_address(shared.ring) + offset_of_a<Tiles>(first_m, lane_m, first_k);
   const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
-  int count = 0;  // number of steps
+  int count = 0;  // steps so far
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
@@ -389,8 +391,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       const int stage = count % Tiles::kStages;
       wait_for(shared.full + stage, count / Tiles::kStages % 2);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
-      // The producer role rotates across warps, so that no part of the multiprocessor has more work than others. When
-      // all warps have finished the previous step, so has the previous producer.
+      // The TMA producer role rotates across warps to balance the load of the multiprocessor's quadrants. The stage of
+      // the previous step is free once all warps have finished that step. The previous producer has then finished too.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
         wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);
@@ -401,7 +403,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     }
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
-    __syncthreads();  // the exchange of the previous piece is over
+    __syncthreads();  // the previous piece's exchange has ended
     add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);
@@ -417,7 +419,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
 }
 
-/// result = end(op(a) b), with tiles of this kind. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
+/// Launches result = end(op(a) b) with kTiles. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
 template <bool kTransposedA, F32Tiles kTiles, class End>
 void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                        const End& end) {
@@ -441,7 +443,7 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                      f32_product_kernel<Tiles, F32Product<End>>, product);
 }
 
-/// The same with these tiles, or those that suit the shape. Returns the rows of a tile.
+/// Launches result = end(op(a) b) with the tiles `asked`, or with f32_tiles() for the shape. Returns the rows per tile.
 template <bool kTransposedA, class End>
 int64_t f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                     const End& end, std::optional<F32Tiles> asked) {

@@ -1,4 +1,4 @@
-// Epilogues of f32 GEMMs by multiply-adds, for GPUs of compute capability 9.0.
+// Epilogues of the f32 multiply-add GEMMs, for compute capability 9.0.
 #include "ops/common/dropout_rule.h"
 #include "ops/gemm/f32_product.cuh"
 #include "ops/gemm/f32_product.h"
@@ -7,14 +7,14 @@
 namespace hctr::ops {
 namespace {
 
-/// The GEMM as it is.
+/// The epilogue that leaves the GEMM result unchanged.
 struct F32Plain {
   static constexpr bool kSums = false;
   template <class Places, int R, int C>
   __device__ void finish(const hopper::F32Shape&, const Places&, float (&)[R][C]) const {}
 };
 
-/// p + bias, or max(p + bias, 0), for a GEMM result p.
+/// Epilogue: p + bias, or max(p + bias, 0), for a GEMM result p.
 template <bool kRelu>
 struct F32Bias {
   static constexpr bool kSums = false;
@@ -28,13 +28,13 @@ struct F32Bias {
 #pragma unroll
       for (int i = 0; i < R; ++i) {
         const float sum = sums[i][j] + of_column;
-        sums[i][j] = kRelu && sum < 0 ? 0.0f : sum;  // keeps NaN
+        sums[i][j] = kRelu && sum < 0 ? 0.0f : sum;  // a NaN stays NaN
       }
     }
   }
 };
 
-/// max(p + bias, 0), dropped or scaled.
+/// Epilogue: dropout(max(p + bias, 0)).
 struct F32BiasReluDropout {
   static constexpr bool kSums = false;
   F32Bias<true> bias;
@@ -49,7 +49,7 @@ struct F32BiasReluDropout {
     const int per_row = (shape.n + 31) / 32;
 #pragma unroll
     for (int i = 0; i < R; ++i) {
-      // Two draws decide four adjacent columns, and four others of the same 32 (ops/common/dropout_rule.h).
+      // Two draws decide four adjacent columns, and also four other columns of the same 32 (ops/common/dropout_rule.h).
 #pragma unroll
       for (int j = 0; j < C; j += 8) {
         const int column = at.column(j);
@@ -76,15 +76,15 @@ struct F32BiasReluDropout {
   }
 };
 
-/// y > 0 ? factor p : 0. `sums`: of the columns.
+/// Epilogue: y > 0 ? factor p : 0. `sums`: the column sums of the result.
 struct F32ThroughRelu {
   static constexpr bool kSums = true;
   View<const float, 2> y;
   float factor;
   float* sums;
 
-  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get 0 and read other elements: then no load
-  /// depends on a condition.
+  /// Rows of y are aligned to 16 bytes. For positions outside y, the code loads some valid element and sets the result
+  /// to 0, so that no load is conditional.
   template <class Places, int R, int C>
   __device__ void finish(const hopper::F32Shape& shape, const Places& at, float (&products)[R][C]) const {
     const int last_column = (shape.n - 1) / 4 * 4;

@@ -1,6 +1,6 @@
-// A block rounds a tile of 128 by 128 numbers and writes it as it is and transposed. A thread holds four by four codes
-// at a time, one word for each row, and transposes them in registers; words change places in shared memory, so that
-// both matrices are written in whole lines.
+// The FP8 cast kernel: a block rounds a tile of 128 x 128 elements and writes the codes plain and transposed. A thread
+// processes 4 x 4 codes at a time, one word per row, and transposes the codes in registers. The threads exchange the
+// words through shared memory, and can thus write both matrices in whole cache lines.
 #include "ops/common/element_loops.cuh"
 #include "ops/common/part_totals.cuh"
 #include "ops/common/valid_rows.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCastTile = kFp8Tile, kCastThreads = 256, kCastWarps = kCastThreads / 32, kCastQuads = kCastTile / 4;
 
-/// Four adjacent numbers of a row, and zeros where it has none.
+/// Loads four adjacent elements of a row. Elements outside x are left unchanged.
 template <class T>
 __device__ void load_four(View<const T, 2> x, bool packs, int64_t row, int64_t column, float (&to)[4]) {
   if (row >= x.size(0)) return;
@@ -24,27 +24,27 @@ __device__ void load_four(View<const T, 2> x, bool packs, int64_t row, int64_t c
     if (j < left) to[j] = static_cast<float>(from[j]);
 }
 
-/// The epilogue applied to a gradient first: Fp8GradientEnd.
+/// The epilogue of Fp8GradientEnd, which is applied to a gradient before the cast.
 template <class T>
 struct GradientEnd {
   View<const T, 2> y;
   float factor;
-  float* sums;  // column sums of a tile, [tiles, columns]; null: not requested
+  float* sums;  // [tiles, columns] column sums per tile; null: not requested
 };
 
 template <class T>
 struct CastJob {
   View<const T, 2> x;
-  bool packs;              // x, and y, can be read four elements at a time
-  const StepState* state;  // null: all rows count
+  bool packs;              // x and y are aligned for loads of four elements
+  const StepState* state;  // excludes rows without a sample from amax; null: all rows count
   const Fp8Scale* scale;
   uint32_t* amax;
   std::byte *rows, *transposed;
-  int64_t high, wide;  // rows and columns, padded
+  int64_t high, wide;  // padded numbers of rows and columns
   GradientEnd<T> end;
 };
 
-/// Byte i of the result is byte `which` of word i.
+/// Returns a word whose byte i is byte `which` of words[i].
 __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
   const uint32_t pick = which | (which + 4) << 4;
   return __byte_perm(__byte_perm(words[0], words[1], pick), __byte_perm(words[2], words[3], pick), 0x5410);
@@ -52,8 +52,8 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
 
 template <class Code, bool kRelu, class T>
 __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) {
-  // A column of words is one column of x, a word four of its rows. Column c stands at c % 4 * kCastQuads + c / 4, so
-  // that threads with adjacent c / 4 write to different banks.
+  // words[c'][quad] has four rows of one column of x. Column c is at index c' = c % 4 * kCastQuads + c / 4. With this
+  // order, threads with adjacent c / 4 write to different banks.
   __shared__ uint32_t words[kCastTile][kCastQuads + 1];
   __shared__ float sums[kCastWarps][kCastTile];
   __shared__ uint32_t most_of_warp[kCastWarps];
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) 
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
-    atomicMax(job.amax, most);  // bits of magnitudes have the order of the numbers, and NaN is above all
+    atomicMax(job.amax, most);  // magnitudes compare like their bits, and NaN is the largest
   }
   const int64_t own_column = first_column + threadIdx.x;
   if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {

@@ -83,7 +83,7 @@ void round_rows(Context& ctx, Tensor x, int64_t counted, const Fp8Scaling& scali
         HCTR_INDEPENDENT_ITERATIONS
         for (int64_t j = 0; j < columns; ++j) out[j] = T(factor * static_cast<float>(in[j]));
         if (row >= counted) continue;
-        uint32_t bits = 0;  // bits of magnitudes have the order of the numbers, and NaN is above all
+        uint32_t bits = 0;  // magnitudes compare like their bits, and NaN is the largest
         for (int64_t j = 0; j < columns; ++j)
           bits = std::max(bits, std::bit_cast<uint32_t>(static_cast<float>(in[j])) & 0x7fffffffu);
         float& of_task = most[static_cast<size_t>(row / kRowsOfTask)];
@@ -96,7 +96,7 @@ void round_rows(Context& ctx, Tensor x, int64_t counted, const Fp8Scaling& scali
         std::bit_cast<float>(std::max(std::bit_cast<uint32_t>(*scaling.amax), std::bit_cast<uint32_t>(of_task)));
 }
 
-/// The numbers of a matrix, without what lies after them.
+/// Decodes a matrix to f32, without its padding.
 std::vector<float> numbers_of(Context& ctx, const Fp8Matrix& m) {
   std::vector<float> numbers(static_cast<size_t>(m.rows * m.columns));
   const auto read = [&]<class T>() {
@@ -163,7 +163,7 @@ void cpu::fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end,
   if (end.d_bias) cpu::sum_rows(ctx, d_z, *end.d_bias);
 }
 
-/// In f32 of the numbers that the codes stand for.
+/// CPU reference: decodes the operands to f32 and multiplies in f32.
 void cpu::fp8_product(Context& ctx, const Fp8Matrix& a, const Fp8Matrix& b, std::optional<Tensor> bias, bool relu,
                       Tensor c) {
   std::vector<float> left = numbers_of(ctx, a), right = numbers_of(ctx, b), sums(static_cast<size_t>(a.rows * b.rows));

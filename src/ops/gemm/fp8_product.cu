@@ -1,5 +1,6 @@
-// GEMMs in FP8 by cuBLASLt, which computes them for operands whose rows run along the sum alone: a b^T of row-major
-// matrices. The library is column-major: c^T = b a^T, with b first, which it wants transposed.
+// FP8 GEMMs by cuBLASLt, which requires the summed dimension to be contiguous in both operands: a b^T of row-major
+// matrices. The library is column-major. The code therefore computes c^T = b a^T, with b as the first, transposed
+// operand.
 #include "ops/gemm/fp8_product.h"
 
 #include <array>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kLeastCapability = 89;
 
-/// A GEMM whose extents are padded where there is memory for it.
+/// A GEMM whose extents are padded if the tensors have memory for the padding.
 struct Fp8Problem {
   const Fp8Matrix& a;
   const Fp8Matrix& b;
@@ -77,7 +78,8 @@ bool find_algorithm(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Blas
   return true;
 }
 
-/// Uses the library's first proposal, which is always the same; one that adds the bias, if there is one.
+/// Uses the library's first proposal, which is deterministic. Prefers an algorithm with a bias epilogue if there is a
+/// bias.
 void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& plan) {
   plan.epilogue = p.bias.has_value();
   describe_fp8(p, plan.epilogue, plan.product);
@@ -90,7 +92,7 @@ void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& p
   throw Error(Kind::device, "cuBLAS has no algorithm for this GEMM; \"mixed_precision\": \"bf16\" needs none");
 }
 
-/// c = c + bias, or its positive part, if the library has no epilogue. Rounds a second time.
+/// c = c + bias, or max(c + bias, 0), if the library has no bias epilogue. Rounds a second time.
 template <int V>
 __global__ void add_bias_kernel(View<BFloat16, 2> c, const BFloat16* bias, bool relu) {
   const int64_t per_row = cuda::chunks_per_row(c.size(1), V);
@@ -103,7 +105,7 @@ __global__ void add_bias_kernel(View<BFloat16, 2> c, const BFloat16* bias, bool 
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       sums[j] += add[j];
-      if (relu) sums[j] = sums[j] < 0 ? 0 : sums[j];  // keeps NaN
+      if (relu) sums[j] = sums[j] < 0 ? 0 : sums[j];  // a NaN stays NaN
     }
     cuda::write<V>(c.row(at.row) + at.column, left, sums);
   }
@@ -120,7 +122,7 @@ void add_bias(Context& ctx, const Tensor& c, const Tensor& bias, bool relu) {
     cuda::launch(ctx, "add_bias", cuda::grid_for(c.elements()), add_bias_kernel<1>, view, add, relu);
 }
 
-/// Zeros that pad an extent to a multiple, or none if the tensor's memory is too small for them.
+/// Returns the extent padded to a multiple of `unit`, or the extent itself if the tensor has too few zeros (`held`).
 int64_t widened(int64_t extent, int64_t unit, int64_t held) {
   const int64_t wide = (extent + unit - 1) / unit * unit;
   return wide - extent <= held ? wide : extent;

@@ -1,4 +1,4 @@
-// GEMMs with FP8 operands: conversion of wider tensors, and the GEMM.
+// GEMMs with FP8 operands: the cast of wider tensors to FP8, and the GEMM.
 #pragma once
 
 #include <optional>
@@ -7,49 +7,50 @@
 
 namespace hctr::ops {
 
-/// A multiple of 16: the hardware multiplies FP8 in such pieces.
+/// Rounds up to a multiple of 16, the unit of FP8 tensor core instructions.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of codes. Rows are fp8_padded(columns) apart; what lies after each row, and fp8_padded(rows) - rows rows
-/// after the last, is zero.
+/// A matrix of FP8 codes. Rows are fp8_padded(columns) apart. The padding of each row, and fp8_padded(rows) - rows rows
+/// after the last, are zero.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;
   Fp8Format format;
-  const Fp8Scale* scale;  ///< the scale whose inverse turns codes back into numbers
+  const Fp8Scale* scale;  ///< value = code * scale->inverse
 
   static constexpr int64_t bytes(int64_t rows, int64_t columns) { return fp8_padded(rows) * fp8_padded(columns); }
 };
 
-/// A kernel rounds tiles of this many rows and columns, and sums columns over this many rows.
+/// Rows and columns of a tile that a kernel casts; column sums are per tile.
 inline constexpr int kFp8Tile = 128;
 
-/// Errors: Error(device) that says what works instead, unless the device of the context has FP8.
+/// Throws Error(device) if the device of the context has no FP8. The message names the alternatives.
 HCTR_OP(void expect_fp8(Context&))
 
-/// x as FP8 by scaling.scale, as it is and transposed, in one pass; raises *scaling.amax.
-/// Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: the same for (n, m).
-/// Dtypes: f32 f16 bf16.
-/// `samples`: the rows of x are those of the batch, and rows without a sample do not count for amax.
+/// Casts x to FP8 with scaling.scale, plain and transposed, in one pass. Raises *scaling.amax to the largest magnitude
+/// of x. Shapes: x [m, n], any row stride; rows: memory for Fp8Matrix::bytes(m, n), or null; transposed: memory for (n,
+/// m), or null. Dtypes: f32 f16 bf16. `samples`: the rows of x are the rows of the batch; amax then excludes rows
+/// without a sample.
 HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows,
                       std::byte* transposed))
 
-/// The epilogue between the gradient of a layer's output and the gradient of x W + bias.
+/// Epilogue that turns the gradient of a layer's output into the gradient of x W + bias.
 struct Fp8GradientEnd {
-  std::optional<Tensor> y{};  ///< the y of y = dropout(max(x W + bias, 0)); none: y is the sum itself
-  float factor = 1;           ///< dropout_scale(), or 1
+  /// the output y = dropout(max(x W + bias, 0)); none: the layer's output is x W + bias itself
+  std::optional<Tensor> y{};
+  float factor = 1;  ///< dropout_scale(), or 1
   std::optional<Tensor> d_bias{}, scratch{};
 };
-/// Scratch memory for it, if there is a bias.
+/// Scratch memory of fp8_cast_gradient() with a bias.
 TensorSpec fp8_gradient_scratch(const TensorSpec& d_y);
 
-/// d_z as FP8, as fp8_cast(), for d_z = y > 0 ? factor * d_y : 0, or d_y without a y; and d_bias = the sums of its
-/// columns, in f32 and in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides; d_bias
+/// Casts d_z to FP8, like fp8_cast(), where d_z = y > 0 ? factor * d_y : 0, or d_z = d_y without y. d_bias = the column
+/// sums of d_z in f32, in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides; d_bias
 /// [n], dense. Dtypes: y as d_y; d_bias f32.
 HCTR_OP(void fp8_cast_gradient(Context&, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
                                std::byte* rows, std::byte* transposed))
 
-/// Output of fp8_cast().
+/// Views the output of fp8_cast() as a matrix.
 inline Fp8Matrix fp8_rows(const Tensor& x, const Fp8Scaling& scaling, std::byte* codes) {
   return {codes, x.dim(0), x.dim(1), scaling.format, scaling.scale};
 }
@@ -57,12 +58,13 @@ inline Fp8Matrix fp8_transposed(const Tensor& x, const Fp8Scaling& scaling, std:
   return {codes, x.dim(1), x.dim(0), scaling.format, scaling.scale};
 }
 
-/// Whether fp8_product() can write to c: its columns are a multiple of 16, or with zero_columns.
+/// Whether fp8_product() can write c: the number of columns, or the sum of columns and zero_columns, is a multiple of
+/// 16.
 bool takes_fp8_product(const Tensor& c);
 
-/// c = a b^T + bias, or its positive part with `relu`; sums in f32, c rounded once.
-/// Shapes: a [m, k], b [n, k], bias [n], c [m, n] of any row stride, as takes_fp8_product() wants it; with a bias n is
-/// a multiple of 16. Not both operands e5m2. Dtypes: c and bias bf16; or c f32, without a bias.
+/// c = a b^T + bias, or max(a b^T + bias, 0) if `relu`; accumulated in f32, c rounded once. Shapes: a [m, k], b [n, k],
+/// bias [n], c [m, n], any row stride, takes_fp8_product(c); with a bias, n is a multiple of 16. At most one operand
+/// may be e5m2. Dtypes: c and bias bf16; or c f32, without a bias.
 HCTR_OP(void fp8_product(Context&, const Fp8Matrix& a, const Fp8Matrix& b, std::optional<Tensor> bias, bool relu,
                          Tensor c))
 

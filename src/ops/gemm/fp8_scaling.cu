@@ -1,4 +1,4 @@
-// One thread for each scale: a model has a few dozens.
+// The kernel that updates FP8 scales: one thread per scale, because a model has only a few dozen.
 #include "ops/gemm/fp8_scaling.h"
 
 #include "core/device/launch.cuh"

@@ -1,5 +1,6 @@
-// Delayed scaling of FP8 operands of GEMMs: the factor of a step comes from the largest magnitudes of the steps before,
-// so that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section 3.
+// Delayed scaling of FP8 GEMM operands: the factor of a step comes from the largest magnitudes of earlier steps. A cast
+// therefore reads its tensor only once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section
+// 3.
 #pragma once
 
 #include <bit>
@@ -12,23 +13,24 @@ namespace hctr::ops {
 /// Activations and weights are e4m3, gradients e5m2.
 enum class Fp8Format : int32_t { e4m3, e5m2 };
 
-/// The exponent of the largest number of a format, which is 1.75 times a power of two in both.
+/// The exponent of the format's largest value; the value is 1.75 * 2^exponent in both formats.
 HCTR_HD constexpr int largest_exponent(Fp8Format format) {
   return format == Fp8Format::e4m3 ? Fp8E4M3::kLargestExponent : Fp8E5M2::kLargestExponent;
 }
 
-/// The factor of one tensor and the magnitudes that it comes from. On the device, and in checkpoints as it is.
+/// The scale factor of one tensor, and the magnitudes that determine the factor. On the device; checkpoints contain
+/// this struct unchanged.
 struct alignas(16) Fp8Scale {
   static constexpr int kSteps = 16;
 
-  float inverse = 1;  ///< 1 / factor. Read by cuBLASLt, from a multiple of 16 bytes
-  float factor = 1;   ///< a power of two, so that it rounds nothing; code = rounded(factor * number)
+  float inverse = 1;  ///< 1 / factor; cuBLASLt requires 16-byte alignment
+  float factor = 1;   ///< a power of two, which adds no rounding error; code = rounded(factor * value)
   Fp8Format format = Fp8Format::e4m3;
   int32_t padding = 0;
-  float largest[kSteps] = {};  ///< the largest magnitude of each of the last steps, the newest last; 0: no step yet
+  float largest[kSteps] = {};  ///< largest magnitude of each of the last kSteps steps, newest last; 0: no step yet
 
-  /// The largest power of two, from 2^-60 to 2^60, by which a number of this magnitude still fits the format.
-  /// `most` > 0, finite.
+  /// The largest power of two in [2^-60, 2^60] with which a value of magnitude `most` still fits the format. `most`
+  /// must be positive and finite.
   HCTR_HD static float factor_for(Fp8Format format, float most) {
     const auto bits = std::bit_cast<uint32_t>(most);
     int exponent = largest_exponent(format) + 127 - static_cast<int>(bits >> 23) - ((bits & 0x7fffffu) > 0x600000u);
@@ -36,7 +38,7 @@ struct alignas(16) Fp8Scale {
     return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
   }
 
-  /// Records the largest magnitude of a step at its end. Infinite or NaN magnitudes are ignored.
+  /// Records the largest magnitude of a step and updates the factor. Ignores infinite and NaN magnitudes.
   HCTR_HD void finish(float amax) {
     if (!(amax <= 3.402823466e38f)) return;
     float most = amax;
@@ -51,19 +53,19 @@ struct alignas(16) Fp8Scale {
   }
 };
 
-/// How one tensor becomes FP8, on the device of the tensor.
+/// The scale and the amax of one tensor's cast to FP8, on the tensor's device.
 struct Fp8Scaling {
   const Fp8Scale* scale;
-  float* amax;  ///< raised to the largest magnitude of the tensor in this step; NaN counts as the largest
+  float* amax;  ///< raised to the tensor's largest magnitude in this step; NaN counts as the largest
   Fp8Format format;
 };
 
-/// The tensors of y = x W that its three GEMMs read in FP8.
+/// The FP8 operands of the three GEMMs of y = x W.
 struct Fp8ProductScaling {
   Fp8Scaling x, w, d_y;
 };
 
-/// At the end of a step: moves amax[i] into scales[i], unless the step is skipped, and sets it to 0. Shapes: amax [n],
+/// Ends a step: records amax[i] in scales[i] unless the step is skipped, and resets amax[i] to 0. Shapes: amax [n],
 /// f32, dense; n scales.
 HCTR_OP(void finish_fp8_scales(Context&, Tensor amax, Fp8Scale* scales))
 

@@ -38,9 +38,9 @@ void with_rows(int64_t rows, const Block& block) {
 }
 
 #if defined(__x86_64__)
-// The same code for two kinds of instructions: a function's target cannot be a template parameter. R rows of W
-// registers with kLanes numbers each. Loops are unrolled, so that sums stay in registers. With one row of a, arithmetic
-// is small compared to reading b, so the following rows of b are prefetched.
+// A macro instantiates the same code for two instruction sets, because a function's target cannot be a template
+// parameter. A block has R rows of W registers with kLanes elements each. The unrolled loops keep the sums in
+// registers. With one row of a, reading b takes most of the time, so the code prefetches later rows of b.
 #define HCTR_UNROLLED _Pragma("GCC unroll 16")
 #define HCTR_BLOCK_OF(name, instructions, Register, kLanes, load, store, fill, multiply_add)                  \
   template <int R, int W>                                                                                     \

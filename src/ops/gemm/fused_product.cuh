@@ -1,18 +1,18 @@
 // A GEMM with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
-// A block takes tiles of 64 kGroups x kN one after the other, or one tile alone where there are not more than blocks.
-// One warp copies boxes of both operands to a ring in shared memory; kGroups groups of four warps multiply them, 64
-// rows each, apply the epilogue, and hand the results to the TMA, which stores them while the next tile is
-// multiplied. Three warps more prepare meanwhile a bit for each element of the tile, which says whether it becomes
-// zero, and the biases of its columns.
+// A block processes tiles of 64 kGroups x kN sequentially, or a single tile if there are no more tiles than blocks. One
+// warp copies boxes of both operands to pipeline stages in shared memory by TMA. kGroups groups of four warps multiply
+// the operands, 64 rows per group, and apply the epilogue. The groups store the results by TMA while the GEMM of the
+// next tile runs. Three helper warps concurrently prepare one mask bit per element of the tile (whether the element
+// becomes zero) and the biases of the tile's columns.
 //
 // Epilogue concept, an End:
-//   kBias, kSums                          whether it has a bias, and whether columns of the result are summed
-//   prepare<Tiles>(shape, m, n, t, mask, bias)   by thread t of kHelpers, for tile (m, n)
-//   finish(product, bias, keep)           the element
-//   sums                                  [ceil(m / 64), n], with kSums
-// Elements outside of the result that share 16 bytes with others are stored too: they are end(0), which must be zero
-// where takes_fused_product() allows such elements.
+//   kBias, kSums                          whether the epilogue has a bias, and whether it sums columns of the result
+//   prepare<Tiles>(shape, m, n, t, mask, bias)   fills mask and bias of tile (m, n); called by thread t of kHelpers
+//   finish(product, bias, keep)           returns the element of the result
+//   sums                                  [ceil(m / 64), n] column sums, with kSums
+// Padding elements in the last 16 bytes of a row are also stored, with the value end(0). If takes_fused_product()
+// allows padding, end(0) must be zero.
 #pragma once
 
 #include "core/device/cuda_libraries.cuh"
@@ -27,21 +27,21 @@ struct OperandMaps {
   CUtensorMap a, b;
 };
 
-/// Maps of both operands and of the result; `last`: for the last box of a tile of the result, if that is narrower.
+/// TMA maps of both operands and of the result. `last`: map of a narrower last box of a result tile.
 struct ProductMaps {
   OperandMaps operands;
   CUtensorMap result, last;
 };
 
-/// The tiles of a GEMM, all columns of some rows before the next rows. Blocks fetch tiles dynamically: a block that
-/// starts late, because another kernel holds its multiprocessor, leaves its tiles to others.
+/// The tile scheduler of a GEMM; tiles are numbered row by row. Blocks fetch tiles dynamically. If another kernel
+/// occupies a multiprocessor and one block starts late, the other blocks process more tiles.
 struct TileQueue {
-  int tiles, columns;  ///< all; and those across
+  int tiles, columns;  ///< number of tiles; tiles per row
   uint32_t* next;      ///< 0 before and after the kernel
 
-  /// The next tile, or -1. By one thread.
+  /// Returns the next tile, or -1. To be called from one thread of a block.
   __device__ int take() const {
-    // Each block fetches one tile too many, and the last of these fetches resets the counter.
+    // Each block fetches one tile too many. The last of these extra fetches wraps the counter to 0.
     const uint32_t tile = atomicInc(next, static_cast<uint32_t>(tiles) + gridDim.x - 1);
     return tile < static_cast<uint32_t>(tiles) ? static_cast<int>(tile) : -1;
   }
@@ -49,7 +49,7 @@ struct TileQueue {
 
 __device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(turn / 2 % 2); }
 
-/// Copies the operands of one step.
+/// Starts the TMA copies of one step's operands.
 template <class Tiles>
 __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
   arrive_and_expect(full, Tiles::kStageBytes);
@@ -64,7 +64,7 @@ __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, s
   }
 }
 
-/// Runs in one thread: copies the operands of all steps of the tile at (m, n). `loaded(step)`: after those of each.
+/// Producer, one thread: copies the operands of all steps of the tile at (m, n). Calls loaded(step) after each step.
 template <class Tiles, class Memory, class Loaded>
 __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, const Memory& shared,
                                  RingPosition<Tiles>& at, Loaded loaded) {
@@ -75,9 +75,9 @@ __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& sh
   }
 }
 
-/// Runs in one thread: fetches tile numbers, publishes them to the other threads, and copies operands. The next tile is
-/// published while the current one is multiplied, as soon as a mask is free: when all threads have started that tile,
-/// the previous one is finished.
+/// Producer, one thread: fetches tile numbers, publishes the numbers to the other threads, and copies operands. The
+/// producer publishes the next tile during the GEMM of the current tile, as soon as a mask buffer is free. A free
+/// buffer means that all threads have started the current tile, and thus have finished the previous one.
 template <class Tiles, class Memory>
 __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
                                   const Memory& shared) {
@@ -92,7 +92,7 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
   tell(0, tile);
   for (int turn = 0; tile >= 0; ++turn) {
     const int m = tile / queue.columns * Tiles::kM, n = tile % queue.columns * Tiles::kN;
-    tile = queue.take();  // the next tile number arrives while this tile is computed
+    tile = queue.take();  // the latency of the next tile number overlaps this tile
     bool told = false;
     load_tile<Tiles>(maps, shape, m, n, shared, at, [&](int step) {
       if (step == Tiles::kStages) tell(turn + 1, tile), told = true;
@@ -101,7 +101,7 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
   }
 }
 
-/// Multiplies the operands of one pipeline stage for the 64 rows of a group.
+/// Multiplies the operands of one pipeline stage, for the 64 rows of a group.
 template <class Tiles>
 __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte* at, int group, bool first_step) {
   using T = typename Tiles::T;
@@ -118,7 +118,7 @@ __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte*
   commit_products();
 }
 
-/// Multiplies a tile, of which each group has 64 rows. `at`: the position in the ring, for the next tile too.
+/// Computes a group's 64 rows of a tile. `at`: the pipeline position; advanced to the next tile's first stage.
 template <class Tiles, class Memory>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const Memory& shared,
                                               const ProductShape& shape, int group, int thread,
@@ -135,7 +135,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const M
   if (thread == 0) arrive(shared.empty + before);
 }
 
-/// Epilogue of a tile that a group has multiplied; hands the result to the TMA. `mask`, `biases`: of the tile.
+/// Epilogue of a group's part of a tile; starts the TMA store of the result. `mask`, `biases`: the mask bits and the
+/// biases of this tile.
 template <class Tiles, class End, class Done>
 __device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const End& end,
                                             int tile_m, int tile_n, int group, int thread,
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (tile < 0) break;
     float d[Tiles::kN / 2];
     multiply_tile<Tiles>(d, shared, shape, group, thread, at);
-    if (thread == 0) wait_for_stores();  // stores of the previous tile
+    if (thread == 0) wait_for_stores();  // the previous tile's stores have read `result`
     wait_for(shared.mask_ready + p, parity_of(turn));
     synchronize_group(1 + group, 128);
     finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d,
@@ -201,8 +202,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Single-tile variant: block i has tile i, of `columns` columns, without a tile scheduler. The scheduler would take a
-/// tenth of the time of a small GEMM.
+/// Single-tile variant without the tile scheduler: block i computes tile i. `columns`: tiles per row. The scheduler
+/// would take a tenth of the time of a small GEMM.
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
@@ -241,14 +242,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Those that a GEMM may take.
+/// The number of multiprocessors that a GEMM may use.
 inline int64_t multiprocessors_for(const Context& ctx) {
   const int all = hctr::cuda::multiprocessors();
   return ctx.multiprocessors() > 0 ? std::min(ctx.multiprocessors(), all) : all;
 }
 
-/// Estimated cycles of a GEMM on this many multiprocessors with these tiles, from multiplications and operand copies
-/// out of the cache; used only to choose tiles.
+/// Estimated cycles of a GEMM with these tiles on `processors` multiprocessors, from multiplications and from operand
+/// copies out of L2. Used only to choose tiles.
 template <class Tiles>
 double product_cycles(const ProductShape& shape, int64_t processors) {
   constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;
@@ -267,7 +268,7 @@ OperandMaps operand_maps(const Tensor& a, const Tensor& b) {
           Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN)};
 }
 
-/// The blocks of a GEMM and its tiles.
+/// The grid of a GEMM and its tiles.
 template <class Tiles>
 struct ProductBlocks {
   int64_t blocks = 0, tiles = 0;
@@ -279,14 +280,15 @@ struct ProductBlocks {
   }
   hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
   bool one_each() const { return tiles == blocks; }
-  /// For tiles that blocks share. Only one such GEMM may run at a time.
+  /// The tile scheduler, needed if blocks process several tiles. Only one GEMM with a scheduler may run at a time,
+  /// because there is one counter.
   TileQueue queue(Context& ctx) const {
     return {static_cast<int>(tiles), across,
             reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data())};
   }
 };
 
-/// result = end(a b), or end(a b^T) unless kTransposedB: then b is [n, k]. With tiles of this kind.
+/// Launches result = end(a b) if kTransposedB, else result = end(a b^T) with b [n, k]. Uses the tile size Tiles.
 template <class Tiles, class End>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                          const End& end) {
@@ -298,14 +300,14 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  if constexpr (Tiles::kN <= 128)  // wider ones are for large GEMMs
+  if constexpr (Tiles::kN <= 128)  // wider tiles are for large GEMMs
     if (blocks.one_each())
       return hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across,
                                 end);
   hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
-/// The same with the tiles that suit the shape. Only on the compute stream.
+/// Like start_fused_product(), with the tile size that fits the shape. Compute stream only.
 template <class T, bool kTransposedB, class End>
 void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                    const End& end) {

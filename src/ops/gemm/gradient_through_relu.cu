@@ -1,4 +1,4 @@
-// Chooses: one kernel on Hopper, else separate operators.
+// Dispatches gradient_through_relu(): one fused kernel on Hopper, else separate operators.
 #include "ops/gemm/gradient_through_relu.h"
 
 #include "core/device/launch.cuh"

@@ -1,12 +1,12 @@
-// dgrad GEMM with ReLU's gradient in its epilogue, for GPUs of compute capability 9.0. Warps read the signs of y while
-// the GEMM runs.
+// The dgrad GEMM with ReLU's gradient in its epilogue, for compute capability 9.0. Helper warps read the signs of y
+// while the GEMM runs.
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/gradient_through_relu.h"
 
 namespace hctr::ops {
 namespace {
 
-/// Which of eight adjacent elements are positive: bit c for element c. NaN is not.
+/// Bit mask of the positive elements among eight adjacent ones: bit c for element c. NaN is not positive.
 template <class T>
 __device__ uint32_t positive(const uint4& eight) {
   constexpr uint32_t kInfinity = std::is_same_v<T, BFloat16> ? 0x7f80 : 0x7c00;
@@ -20,13 +20,14 @@ __device__ uint32_t positive(const uint4& eight) {
   return bits;
 }
 
-/// Whether one of eight adjacent f16 numbers is infinite or NaN: an exponent of all ones carries into the sign.
+/// Whether any of eight adjacent f16 values is infinite or NaN. Adding 1 to an all-ones exponent carries into the sign
+/// bit.
 __device__ inline bool any_not_finite(const uint4& eight) {
   const auto carries = [](uint32_t two) { return (two & 0x7c007c00) + 0x04000400; };
   return ((carries(eight.x) | carries(eight.y) | carries(eight.z) | carries(eight.w)) & 0x80008000) != 0;
 }
 
-/// d_z = y > 0 ? factor p : 0 for a GEMM result p. `sums`: of the columns of d_z, for 64 rows each.
+/// Epilogue: d_z = y > 0 ? factor p : 0 for a GEMM result p. `sums`: column sums of d_z per 64 rows.
 template <class T>
 struct ThroughRelu {
   static constexpr bool kBias = false, kSums = true;
@@ -37,8 +38,8 @@ struct ThroughRelu {
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 
-  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get bits of others: the results there are zero, or
-  /// not stored. So no load depends on a condition, and all loads of a thread are in flight together.
+  /// Rows of y are aligned to 16 bytes. For positions outside y, the code uses the bits of other elements; the results
+  /// at such positions are zero or not stored. No load is therefore conditional, and all loads of a thread overlap.
   template <class Tiles>
   __device__ void prepare(const hopper::ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
                           float*) const {

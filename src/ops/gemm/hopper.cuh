@@ -1,6 +1,6 @@
-// Instructions of GPUs of compute capability 9.0 (Hopper): matrix instructions of a warp group, copies by the tensor
-// memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a alone (their names
-// end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
+// Wrappers of Hopper (compute capability 9.0) instructions: warp group MMA, TMA copies, and barriers that count bytes.
+// Sources that include this file are compiled for sm_90a only and have names that end in _sm90a.cu. Reference: NVIDIA,
+// "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
 
 #include <cuda.h>
@@ -21,10 +21,10 @@ __device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
-/// Makes barriers known to the TMA.
+/// Makes initialized barriers visible to the TMA.
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/// Arrives, and makes the current phase wait for this many bytes of copies.
+/// Arrives, and adds `bytes` of TMA copies to the transactions that the current phase waits for.
 __device__ inline void arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -34,7 +34,7 @@ __device__ inline void arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/// Waits until the phase of this parity is over.
+/// Waits until the phase with this parity has completed.
 __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
@@ -47,7 +47,7 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
-/// A stage in a ring of Ring::kStages stages, and the parity of the phase of its barriers.
+/// A position in a pipeline of Ring::kStages stages, and the current phase parity of the stage's barriers.
 template <class Ring>
 struct RingPosition {
   int stage = 0;
@@ -57,14 +57,14 @@ struct RingPosition {
   }
 };
 
-/// `threads` threads that name the same barrier, 1 to 15.
+/// Synchronizes `threads` threads at the named barrier `barrier`, a number from 1 to 15.
 __device__ inline void synchronize_group(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// ---- copies of boxes of a matrix
+// ---- TMA copies of matrix boxes
 
-/// Prefetches a map for the TMA.
+/// Prefetches a TMA map.
 __device__ inline void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
@@ -78,8 +78,7 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       : "memory");
 }
 
-/// Copies a box from shared memory to (column, row). The copies of a thread since its last commit_stores() end
-/// together.
+/// Copies a box from shared memory to (column, row). commit_stores() groups the preceding copies of a thread.
 __device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
                "r"(shared_address(from)), "r"(column), "r"(row)
@@ -87,7 +86,7 @@ __device__ inline void store_box(const CUtensorMap& to, int column, int row, con
 }
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/// Waits until the TMA has read all data that this thread has committed for stores.
+/// Waits until the TMA has read the sources of all stores that this thread committed.
 __device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 /// Makes this thread's writes to shared memory visible to the TMA and to matrix instructions.
@@ -95,25 +94,26 @@ __device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shar
 
 // ---- matrices of 8 x 8 elements of two bytes
 
-/// Stores four of them, of which lane l has the elements (l / 4, 2 (l % 4)) and the next in `two`. Lane l names the
-/// address of row l % 8 of matrix l / 8.
+/// Stores four 8 x 8 matrices. In two[i], lane l passes the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of matrix
+/// i. As `row`, lane l passes the address of row l % 8 of matrix l / 8.
 __device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
                "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
                : "memory");
 }
 
-// ---- products
+// ---- warp group MMA
 
-/// Describes a matrix in shared memory as 128-byte swizzled copies write it, with k adjacent: rows of 128 bytes, eight
-/// of them an atom of 1,024 bytes.
+/// Descriptor of a matrix in shared memory with contiguous k. The layout is that of a 128-byte swizzled TMA copy: rows
+/// of 128 bytes, and eight rows per atom of 1,024 bytes.
 __device__ inline uint64_t describe_matrix(const void* at) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
 }
 
-/// Describes boxes of 64 columns and at least 16 rows in shared memory, `box_bytes` from one to the next, as 128-byte
-/// swizzled copies write them, for a product that sums over their rows: eight of them are an atom of 1,024 bytes.
+/// Descriptor for a GEMM that sums over the rows of boxes in shared memory. The boxes have 64 columns and at least 16
+/// rows, and are `box_bytes` apart. 128-byte swizzled TMA copies write the boxes; eight rows form an atom of 1,024
+/// bytes.
 __device__ inline uint64_t describe_transposed(const void* at, uint32_t box_bytes) {
   return describe_matrix(at) | (uint64_t{box_bytes >> 4} << 16);
 }
@@ -156,7 +156,7 @@ __device__ inline void take_registers() {
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
-/// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands after them.
+/// R: the register names of d. A, B, P, TA, TB: operand numbers of the following operands.
 #define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
                ", 0;\n"                                                                                  \
@@ -180,10 +180,11 @@ __device__ inline void take_registers() {
       HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);  \
   } while (false)
 
-/// d = a b, plus d with `accumulate`, for a [64, 32 bytes of k] and b [the same, kN]: 16 numbers of two bytes, or 8 of
-/// f32 of which the upper 19 bits count (TF32). An operand has k adjacent (describe_matrix) or, in two bytes,
-/// is transposed (describe_transposed). Four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
-/// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one after.
+/// d = a b, plus d if `accumulate`. a is [64, k] and b is [k, kN], where k is 32 bytes: 16 two-byte elements, or 8 f32
+/// values with the upper 19 bits used (TF32). An operand has contiguous k (describe_matrix()); a two-byte operand may
+/// also be transposed (describe_transposed()). d is distributed over four warps. With r = 16 w + l / 4 and c = 8 j + 2
+/// (l % 4), lane l of warp w has d[r, c] and d[r, c + 1] in elements 4 j and 4 j + 1, and d[r + 8, c] and d[r + 8, c +
+/// 1] in elements 4 j + 2 and 4 j + 3.
 template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
@@ -200,10 +201,10 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
     HCTR_PRODUCT(256, HCTR_R128, 128, 129, 130, 131, 132, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
 }
 
-/// d = a b, plus d with `accumulate`, for TF32 operands a [64, 8], which four warps have in registers, and b [8, 128],
-/// which has k adjacent (describe_matrix). With i = lane / 4 and j = lane % 4, lanes of warp w have of a the elements
-/// (16 w + i, j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4), and must keep them until the product
-/// is done. d: as above.
+/// d = a b, plus d if `accumulate`, for TF32 operands: a [64, 8] in the registers of four warps, and b [8, 128] with
+/// contiguous k (describe_matrix()). With i = lane / 4 and j = lane % 4, a lane of warp w has the elements (16 w + i,
+/// j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4) of a. The registers of a must not change until
+/// the MMA has completed. d is distributed as in multiply().
 __device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"

@@ -88,7 +88,7 @@ void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu, 
 
 namespace {
 
-/// op(t) of a matrix: element (i, j) at data[i * row + j * column].
+/// op(t) of a matrix: element (i, j) is at data[i * row + j * column].
 template <class T>
 struct Operand {
   const T* data;
@@ -101,7 +101,7 @@ struct Operand {
         row(how == Transpose::no ? stride : 1),
         column(how == Transpose::no ? 1 : stride) {}
   Operand(const Tensor& t, Transpose how_) : Operand(t.data<const T>(), how_, t.row_stride()) {}
-  /// From row i and column j on.
+  /// The operand from row i and column j on.
   Operand at(int64_t i, int64_t j) const {
     Operand part = *this;
     part.data += i * row + j * column;
@@ -113,16 +113,16 @@ struct PartSize {
   int64_t rows, columns, depth;
 };
 
-/// The epilogue of a GEMM: an addend, unless it is null, and whether max(., 0) follows.
+/// The epilogue of a GEMM: adds `addend` unless it is null; then max(., 0) if `relu`.
 template <class T>
 struct Epilogue {
   const T* addend;
-  int64_t stride;  ///< elements from one row of the addend to the next; 0 if all rows get the same
+  int64_t stride;  ///< elements between rows of the addend; 0: one row for all
   bool relu;
   bool ordered = false;  ///< Context::ordered_products()
 };
 
-/// One part of c.
+/// Computes one part of c by ordered_product() or BLAS.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T* c, int64_t c_stride) {
@@ -142,7 +142,7 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T
   }
 }
 
-/// The part of op(t) that a part of c needs, converted to f32 in the layout of t.
+/// Returns an f32 copy of the first `rows` x `columns` elements of op(t), in the layout of t.
 template <class T>
 Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
   if (t.how == Transpose::yes) std::swap(rows, columns);
@@ -156,10 +156,10 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
   return Operand<float>(memory.data(), t.how, columns);
 }
 
-/// For dtypes that BLAS lacks: operands are converted to f32, and the f32 result is rounded once.
+/// For dtypes that BLAS lacks: converts operands to f32, and rounds the f32 result once.
 template <class T, class Out>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_addend;  // reused by the next part
+  thread_local std::vector<float> left, right, sums, wide_addend;  // reused for the next part
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_addend.clear();
   for (int64_t i = 0; end.addend && i < (end.stride > 0 ? size.rows : 1); ++i)
@@ -177,7 +177,8 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, O
   }
 }
 
-/// c = op(a) op(b) + addend, or its positive part, one part per task. The addend is null, a bias or a matrix.
+/// c = op(a) op(b) + addend, or its positive part if `relu`; one part of c per task. The addend is null, a bias or a
+/// matrix.
 void run_gemm(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* addend,
               bool relu, const Tensor& c) {
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);

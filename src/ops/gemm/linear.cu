@@ -1,6 +1,6 @@
-// GEMMs by cuBLASLt. The library is column-major, our tensors are row-major. A row-major matrix has the memory of its
-// transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first and no copy. A
-// bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
+// GEMMs by cuBLASLt. The library is column-major, our tensors are row-major. A row-major matrix has the memory layout
+// of its column-major transpose. The code therefore computes c = op(a) op(b) as c^T = op(b)^T op(a)^T, with b first and
+// without a copy. A bias per column of c is a bias per row of c^T; the library adds such a bias in its epilogue.
 #include "ops/gemm/linear.h"
 
 #include <optional>
@@ -38,8 +38,8 @@ struct Problem {
   Transpose of_a, of_b;
   std::optional<Tensor> bias;
   bool relu;
-  bool tf32 = false, adds = false;  // operands are rounded to TF32; c is added to
-  std::optional<Tensor> addend{};   // a matrix in memory of its own, instead of a bias
+  bool tf32 = false, adds = false;  // tf32: rounds operands to TF32; adds: adds to c
+  std::optional<Tensor> addend{};   // a matrix that is added instead of a bias
 
   std::array<int64_t, 17> key() const {
     return {a.dim(0),
@@ -62,13 +62,14 @@ struct Problem {
   }
 };
 
-/// t with `columns` and `rows` more, which hold zeros.
+/// t with `rows` more rows and `columns` more columns, whose memory contains zeros.
 Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
   return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
 }
 
-/// Zeros that pad one extent of a GEMM to a multiple of 16 bytes, or 0 if the two tensors with that extent do not have
-/// that many. Without padding the library uses kernels that load single elements, at a fifth of the speed.
+/// Number of zeros that pad one extent of a GEMM to a multiple of 16 bytes. Returns 0 if one of the two tensors with
+/// this extent has too few zeros. Without padding, the library uses kernels with single-element loads, which are five
+/// times slower.
 int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_other) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(dtype)), missing = (extent + unit - 1) / unit * unit - extent;
   return missing <= held && missing <= held_by_other ? missing : 0;
@@ -79,8 +80,7 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
-/// Describes the GEMM and uses the algorithm chosen for it, or else the library's first proposal, which is always the
-/// same.
+/// Describes the GEMM. Uses the algorithm chosen for it, or else the library's first proposal, which is deterministic.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));
@@ -112,13 +112,13 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   product.algorithm = found.algo;
 }
 
-/// The same GEMM with each extent at a multiple of 16 bytes where zeros allow it.
+/// The same GEMM, with extents padded to multiples of 16 bytes where the tensors have zeros.
 Problem widened(Problem p) {
   const bool t_a = p.of_a == Transpose::yes, t_b = p.of_b == Transpose::yes;
   const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec(), &addend = p.addend ? p.addend->spec() : c;
   const int64_t m =
       zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, std::min(c.zero_rows, addend.zero_rows));
-  // The library would read a bias for every padded column.
+  // With padded columns, the library would read past the end of the bias.
   const int64_t n = p.bias ? 0
                            : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns,
                                        std::min(c.zero_columns, addend.zero_columns));
@@ -130,19 +130,20 @@ Problem widened(Problem p) {
   return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu, p.tf32, p.adds, p.addend};
 }
 
-/// op(t), a column or a row, as a vector.
+/// op(t) as a vector; op(t) is a column or a row.
 template <class T>
 cuda::Strided<T> vector_of(const Tensor& t) {
   return {t.data<const T>(), t.dim(1) == 1 ? t.row_stride() : 1};
 }
 
-/// The GEMMs of a layer with one output: the gradient of its input, of its weights, and the layer itself.
+/// The GEMMs of a layer with one output: dgrad (outer), wgrad (column_sums), and forward (rows).
 enum class VectorProduct { none, outer, column_sums, rows };
 
 VectorProduct vector_product(const Problem& p, size_t workspace_bytes) {
   const bool t_a = p.of_a == Transpose::yes;
   if (p.c.elements() == 0) return VectorProduct::none;
-  if (p.addend && p.c.dtype() != DType::f32) return VectorProduct::none;  // the sum is rounded once
+  // the vector kernels would round the result before the addend is added
+  if (p.addend && p.c.dtype() != DType::f32) return VectorProduct::none;
   if (p.a.dim(t_a ? 0 : 1) == 1 && !p.bias) return VectorProduct::outer;
   if (p.c.dim(1) != 1 || p.of_b == Transpose::yes) return VectorProduct::none;
   const auto needed = static_cast<size_t>(cuda::kWeightedParts * p.c.dim(0)) * sizeof(float);
@@ -200,13 +201,13 @@ void multiply_planned(Context& ctx, const Problem& p) {
   if (runtime.options().sync_launches) ctx.stream().synchronize();
 }
 
-/// Whether an f32 GEMM is computed with operands that are split into TF32 numbers.
+/// Whether an f32 GEMM is computed as TF32x3, with operands split into TF32 values.
 bool is_split(const Runtime& runtime, const Problem& p) {
   if (!runtime.options().tf32x3 || p.a.dtype() != DType::f32 || hctr::cuda::compute_capability() < 80) return false;
   return split_product_gains(p.c.dim(0), p.c.dim(1), p.a.dim(p.of_a == Transpose::yes ? 0 : 1));
 }
 
-/// First the contributions of the operands' small parts, then the GEMM of the big parts.
+/// Computes the contributions of the operands' small parts first, then adds the GEMM of the big parts.
 void multiply_split(Context& ctx, const Problem& p) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
               "a product of split operands on another stream than the compute stream would share their memory");
@@ -215,14 +216,14 @@ void multiply_split(Context& ctx, const Problem& p) {
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
-/// Whether a GEMM is so small that it should be a kernel of ours, which can start before the kernel in front has ended
-/// (hctr::cuda::start_early()). The library's kernels cannot, and such a GEMM takes only a few microseconds.
+/// Whether a GEMM is small enough for one of our kernels. Such a GEMM takes only a few microseconds, so an early start
+/// (hctr::cuda::start_early()) matters; the library's kernels cannot start early.
 bool gains_by_early_start(const Tensor& result) {
   constexpr int64_t kMostRows = 2048, kLeastColumns = 64;
   return result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns;
 }
 
-/// Whether linear() with ReLU runs as hopper::linear_relu(), in f32 with transposed weights.
+/// Whether linear() with ReLU runs as hopper::linear_relu(); for f32 with transposed weights.
 bool takes_linear_relu(Context& ctx, const Tensor& x, const Tensor& w, const std::optional<Tensor>& transposed,
                        const Tensor& y) {
   const bool held = ctx.multiprocessors() > 0, gains = held || gains_by_early_start(y);
@@ -255,7 +256,7 @@ void run_gemm(Context& ctx, const char* name, const Problem& asked) {
 }  // namespace
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
-  // Transposed weights are in memory of the compute stream.
+  // Only the compute stream has memory for transposed weights.
   const bool can_transpose = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   const F32Use use = of_a == Transpose::yes   ? F32Use::weight_gradient
                      : of_b == Transpose::yes ? F32Use::transposed
@@ -286,7 +287,7 @@ void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool 
     return hopper::linear_relu(ctx, x, y.dtype() == DType::f32 ? transpose() : w, bias, y);
   if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
     return hopper::f32_linear(ctx, x, w, bias, relu, y);
-  // For untransposed weights the library uses slower kernels in TF32.
+  // In TF32, the library's kernels are slower for untransposed weights.
   if (w.dim(1) > 1 && (transposed || takes_transposed_weights(ctx, x.dim(0), w)))
     return run_gemm(ctx, "linear", {x, transpose(), y, Transpose::no, Transpose::yes, bias, relu});
   run_gemm(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, bias, relu});

@@ -1,4 +1,4 @@
-// Chooses: one kernel on Hopper, else separate operators.
+// Dispatches linear_relu_dropout(): one fused kernel on Hopper, else separate operators.
 #include "ops/gemm/linear_dropout.h"
 
 #include "core/device/profiler.h"

@@ -1,5 +1,5 @@
-// A GEMM with bias, ReLU and optional dropout in its epilogue, for GPUs of compute capability 9.0. Separate warps draw
-// the random numbers while the GEMM runs.
+// A GEMM with bias, ReLU and optional dropout in its epilogue, for compute capability 9.0. Helper warps draw the random
+// numbers while the GEMM runs.
 #include "ops/common/dropout_rule.h"
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/linear_dropout.h"
@@ -7,15 +7,15 @@
 namespace hctr::ops {
 namespace {
 
-/// The biases of a tile whose first column is this one, zeros after the last; `left`: columns of the result from there
-/// on.
+/// Loads the biases of a tile from `first_column` on, and zeros past the last column. `left`: remaining columns of the
+/// result.
 template <class Tiles, class T>
 __device__ inline void prepare_biases(const T* bias, int left, int first_column, int t, float* biases) {
   for (int c = t; c < Tiles::kN; c += hopper::kHelpers)
     biases[c] = c < left ? static_cast<float>(bias[first_column + c]) : 0.0f;
 }
 
-/// max(p + bias, 0) for a GEMM result p.
+/// Epilogue: max(p + bias, 0) for a GEMM result p.
 template <class T>
 struct BiasRelu {
   static constexpr bool kBias = true, kSums = false;
@@ -23,7 +23,7 @@ struct BiasRelu {
 
   __device__ float finish(float product, float of_column, bool) const {
     const float sum = product + of_column;
-    return sum < 0 ? 0.0f : sum;  // keeps NaN
+    return sum < 0 ? 0.0f : sum;  // a NaN stays NaN
   }
 
   template <class Tiles>
@@ -33,7 +33,7 @@ struct BiasRelu {
   }
 };
 
-/// The same, dropped or scaled.
+/// Epilogue: dropout(max(p + bias, 0)).
 template <class T>
 struct BiasReluDropout {
   static constexpr bool kBias = true, kSums = false;
@@ -43,7 +43,7 @@ struct BiasReluDropout {
 
   __device__ float finish(float product, float of_column, bool keep) const {
     const float sum = product + of_column;
-    return !keep ? 0.0f : sum < 0 ? 0.0f : sum * rule.scale;  // keeps NaN
+    return !keep ? 0.0f : sum < 0 ? 0.0f : sum * rule.scale;  // a NaN stays NaN
   }
 
   template <class Tiles>
@@ -52,7 +52,7 @@ struct BiasReluDropout {
     const int first_column = tile_n * Tiles::kN;
     prepare_biases<Tiles>(bias, shape.n - first_column, first_column, t, biases);
 
-    // Four draws decide 32 columns. Tiles begin at multiples of 16.
+    // Four draws decide 32 columns. Tiles start at multiples of 16 columns.
     static_assert(Tiles::kN % 16 == 0);
     constexpr int kBlocks = (Tiles::kN + 31) / 32;
     const int first_block = first_column / 32, per_row = (shape.n + 31) / 32;
@@ -76,7 +76,8 @@ struct BiasReluDropout {
   }
 
  private:
-  /// Bit c: whether column c of 32 is kept, by the four draws from this one on (ops/common/dropout_rule.h).
+  /// Bit mask of the kept columns among 32: bit c for column c. The four draws from `draw` on decide
+  /// (ops/common/dropout_rule.h).
   __device__ uint32_t kept(uint64_t step, uint64_t draw) const {
     const uint32_t least = rule.threshold << 16;
     uint32_t bits = 0;

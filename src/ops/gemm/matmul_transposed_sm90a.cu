@@ -1,4 +1,4 @@
-// A GEMM and nothing else, for GPUs of compute capability 9.0.
+// A GEMM without an epilogue, for compute capability 9.0.
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/fused_product.h"
 

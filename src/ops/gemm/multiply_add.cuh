@@ -1,4 +1,4 @@
-// The matrix instruction of a warp, which GPUs have from compute capability 8.0 on. NVIDIA, "PTX ISA", section mma.
+// The warp-level MMA instruction, for compute capability 8.0 and later. Reference: NVIDIA, "PTX ISA", section mma.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace hctr::ops::tensor_cores {
 
-/// sum [16 x 8] += a [16 x K] b [K x 8], where a row of K numbers has 32 bytes: two of two bytes in a register, or one
-/// f32 of which the upper 19 bits count (TF32). With i = lane / 4 and j = lane % 4, a lane has the registers (i, j),
-/// (i + 8, j), (i, j + 4) and (i + 8, j + 4) of a, (j, i) and (j + 4, i) of b, and the numbers (i, 2 j), (i, 2 j + 1),
-/// (i + 8, 2 j) and (i + 8, 2 j + 1) of the sum. Nothing before compute capability 8.0.
+/// sum [16 x 8] += a [16 x K] b [K x 8], where K elements have 32 bytes. A register has two two-byte elements, or one
+/// f32 value with its upper 19 bits used (TF32). With i = lane / 4 and j = lane % 4, a lane has the registers (i, j),
+/// (i + 8, j), (i, j + 4) and (i + 8, j + 4) of a; the registers (j, i) and (j + 4, i) of b; and the elements (i, 2 j),
+/// (i, 2 j + 1), (i + 8, 2 j) and (i + 8, 2 j + 1) of the sum. Does nothing below compute capability 8.0.
 template <class T>
 __device__ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (sizeof(T) == 4) {

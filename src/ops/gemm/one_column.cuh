@@ -1,5 +1,5 @@
-// Products with a vector: those of a fully connected layer with one output. Each touches its matrix once, at the speed
-// of memory; the library's kernels for them load single elements where a stride is one.
+// Matrix-vector GEMMs of a fully connected layer with one output. Each kernel reads its matrix once, at memory
+// bandwidth. The library's kernels for these shapes load single elements and are slower.
 #pragma once
 
 #include "ops/common/element_loops.cuh"
@@ -7,13 +7,13 @@
 
 namespace hctr::ops::cuda {
 
-/// A vector in memory.
+/// A strided vector in memory.
 template <class T>
 struct Strided {
   const T* data;
   int64_t step;
   __device__ float operator[](int64_t i) const { return static_cast<float>(data[i * step]); }
-  /// Elements begin, ..., begin + V - 1, or `left` when that is less. `whole`: they can be loaded as one.
+  /// Reads min(V, left) elements from `begin` on. `whole`: the elements are contiguous and aligned for one load.
   template <int V>
   __device__ void read(bool whole, int64_t begin, int64_t left, float (&to)[V]) const {
     if (whole) return cuda::read<V>(data + begin, left, to);
@@ -21,7 +21,7 @@ struct Strided {
     for (int v = 0; v < V; ++v)
       if (v < left) to[v] = (*this)[begin + v];
   }
-  /// Whether elements can be loaded V at a time.
+  /// Whether loads of V elements are contiguous and aligned.
   template <int V>
   bool takes_packs() const {
     return step == 1 && reinterpret_cast<uintptr_t>(data) % (sizeof(T) * V) == 0;
@@ -44,8 +44,7 @@ __global__ void outer_product_kernel(Strided<T> a, Strided<T> b, bool packs_of_b
   }
 }
 
-/// y[i] = the sum over k of x[i, k] w[k], plus bias, by a warp for every R rows. The number of rows that a warp has
-/// at a time changes no bit.
+/// y[i] = the sum of x[i, k] w[k] over k, plus bias. A warp computes R rows at a time; the results do not depend on R.
 template <int V, int R, class T>
 __global__ void __launch_bounds__(256, 4)
     row_products_kernel(View<const T, 2> x, Strided<T> w, bool packs_of_w, const T* bias, bool relu, View<T, 2> y) {
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(256, 4)
     float sum[R] = {};
     for (int64_t k = lane * V; k < columns; k += 32 * V) {
       Pack<T, V> in[R];
-      if (k + V <= columns) {  // one test for all loads, so that they are in flight together
+      if (k + V <= columns) {  // one test for all loads, so that the loads overlap
 #pragma unroll
         for (int r = 0; r < R; ++r) in[r] = load_pack<V>(x.row(min(first + r, rows - 1)) + k);
       } else {
@@ -74,16 +73,16 @@ __global__ void __launch_bounds__(256, 4)
     for (int r = 0; r < R; ++r) {
       sum[r] = warp_sum(sum[r]);
       if (bias) sum[r] += static_cast<float>(*bias);
-      if (relu && sum[r] < 0) sum[r] = 0;  // keeps NaN
+      if (relu && sum[r] < 0) sum[r] = 0;  // a NaN stays NaN
       if (lane == 0 && first + r < rows) y.row(first + r)[0] = static_cast<T>(sum[r]);
     }
   }
 }
 
-/// The rows are summed in this many parts.
+/// Number of parts of the rows that are summed separately.
 inline constexpr int64_t kWeightedParts = 128;
 
-/// sums[part, j] = the sum over a part of the rows of x[., j] d[.]. A block has 32 adjacent chunks of V columns.
+/// sums[part, j] = the sum of x[b, j] d[b] over the rows b of a part. A block processes 32 * V adjacent columns.
 template <int V, class T>
 __global__ void __launch_bounds__(256) weighted_sums_kernel(View<const T, 2> x, Strided<T> d, float* sums) {
   __shared__ float shared[V][256];
@@ -117,7 +116,7 @@ __global__ void __launch_bounds__(256) weighted_sums_kernel(View<const T, 2> x, 
       if (column + v < columns) sums[part * columns + column + v] = shared[v][thread];
 }
 
-/// y[j] = the sums of the parts in order.
+/// y[j] = the sum of sums[part, j] over parts, in order.
 template <class Out>
 __global__ void sum_parts_kernel(const float* sums, int64_t columns, View<Out, 2> y) {
   for (int64_t j = thread_index(); j < columns; j += thread_count()) {
@@ -147,12 +146,12 @@ void row_products_by(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bi
 
 template <class T>
 void row_products(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bias, bool relu, View<T, 2> y) {
-  constexpr int64_t kWarpsAtATime = 64;  // resident warps of a multiprocessor, each of which needs four rows
+  constexpr int64_t kWarpsAtATime = 64;  // resident warps per multiprocessor; each warp needs four rows
   const bool many = x.size(0) >= 4 * kWarpsAtATime * hctr::cuda::blocks_of_device(1);
   many ? row_products_by<4>(ctx, x, w, bias, relu, y) : row_products_by<1>(ctx, x, w, bias, relu, y);
 }
 
-/// `sums`: memory for kWeightedParts times the columns of x.
+/// y[j] = the sum of x[b, j] d[b] over rows b. `sums`: scratch for kWeightedParts * columns of x.
 template <class T, class Out>
 void weighted_column_sums(Context& ctx, View<const T, 2> x, Strided<T> d, float* sums, View<Out, 2> y) {
   constexpr int V = 16 / sizeof(T);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 38;
 
-/// Allows an allocation while a step is recorded, which is otherwise forbidden: this memory is allocated when a GEMM is
-/// first met, possibly during recording.
+/// Allows an allocation during stream capture, which CUDA otherwise forbids. A GEMM allocates operand memory when it
+/// first runs, possibly while a step is being recorded.
 class WhileRecording {
  public:
   WhileRecording() { HCTR_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }

@@ -7,8 +7,8 @@
 
 namespace hctr::ops::cuda {
 
-/// Memory of the Runtime for this many numbers, aligned to 256 bytes, for the next GEMM queued on the compute stream.
-/// Recorded steps keep its address. Errors: Error(device) when memory runs out.
+/// Memory of the Runtime for `elements` f32, aligned to 256 bytes, for the next GEMM queued on the compute stream. The
+/// memory never moves, because recorded steps contain its address. Errors: Error(device) if memory runs out.
 float* operand_memory(Runtime&, int64_t elements);
 
 }  // namespace hctr::ops::cuda

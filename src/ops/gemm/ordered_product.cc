@@ -13,12 +13,12 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kPanelDepth = 256;  // depth of a packed panel of b: it and its rows of a fit the caches
-constexpr int64_t kTaskRows = 96;     // rows of a task: its part of a is read again for each panel
+constexpr int64_t kPanelDepth = 256;  // depth of a packed panel of b; a panel and the rows of a fit in the caches
+constexpr int64_t kTaskRows = 96;     // rows per task; a task rereads its rows of a for each panel
 constexpr int64_t kRowsWorthPacking = 8;
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
 
-/// The GEMM of one task, of [rows, columns].
+/// One task: the GEMM of a [rows, columns] part of c.
 struct ProductTask {
   StridedMatrix a, b;
   ProductEnd end;
@@ -26,7 +26,7 @@ struct ProductTask {
   int64_t c_stride, rows, columns, depth;
 };
 
-/// Copies rows of as many numbers as a panel has columns.
+/// Copies kColumns elements of each row of b to a panel of this width.
 template <int64_t kColumns>
 void pack_rows(StridedMatrix b, int64_t depth, float* panel) {
   for (int64_t k = 0; k < depth; ++k) std::memcpy(panel + k * kColumns, b.data + k * b.row, kColumns * sizeof(float));
@@ -55,7 +55,7 @@ void finish_rows(const ProductTask& task) {
   }
 }
 
-/// The operands of the block at (i, j) for depth [k, k + depth).
+/// Operands of the block at (i, j), for depth [k, k + depth).
 LaneOperands block_of(const ProductTask& task, int64_t i, int64_t j, int64_t k, int64_t depth) {
   return {.a = task.a.data + i * task.a.row + k * task.a.column,
           .a_row = task.a.row,
@@ -68,7 +68,7 @@ LaneOperands block_of(const ProductTask& task, int64_t i, int64_t j, int64_t k, 
           .first = k == 0};
 }
 
-/// A block of which only the first `width` columns are of the GEMM.
+/// Computes a block at the right edge, of which only the first `width` columns exist.
 void add_narrow_block(const FusedLanes& lanes, LaneOperands of, int64_t rows, int64_t width) {
   std::array<float, kMostLaneSums> sums{};
   float* const c = std::exchange(of.c, sums.data());
@@ -78,7 +78,7 @@ void add_narrow_block(const FusedLanes& lanes, LaneOperands of, int64_t rows, in
   for (int64_t r = 0; r < rows; ++r) std::copy_n(of.c + r * of.c_row, width, c + r * c_row);
 }
 
-/// Columns [begin, task.columns) for depth [k, k + depth), in panels of b.
+/// Computes columns [begin, task.columns) for depth [k, k + depth), panel by panel of b.
 void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin, int64_t k, int64_t depth) {
   thread_local std::vector<float> panel;
   panel.resize(static_cast<size_t>(kPanelDepth * lanes.columns));
@@ -103,7 +103,7 @@ void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin,
   }
 }
 
-/// The columns that wide blocks compute, of few rows.
+/// For few rows, computes leading columns in wide blocks. Returns the number of columns computed.
 int64_t add_wide_blocks(const FusedLanes& lanes, const ProductTask& task, int64_t k, int64_t depth) {
   if (task.rows >= kRowsWorthPacking || task.b.column != 1) return 0;
   const int64_t columns = task.columns / lanes.wide_columns * lanes.wide_columns;
@@ -134,7 +134,7 @@ void ordered_product(StridedMatrix a, StridedMatrix b, ProductEnd end, float* c,
 void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
                      int64_t rows, int64_t columns, int64_t depth) {
   static const FusedLanes& lanes = fused_lanes();
-  // Few rows are cut by columns, so that each thread reads its part of b alone.
+  // For few rows, tasks split the columns, so that each thread reads its own part of b.
   const int64_t across = rows >= kTaskRows ? columns : std::max<int64_t>(64, (columns / 4 + 63) / 64 * 64);
   const int64_t tasks_across = parts_of(columns, across), down = parts_of(rows, kTaskRows);
   const int64_t products_of_task = std::min(rows, kTaskRows) * std::min(columns, across) * depth;

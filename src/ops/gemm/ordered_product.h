@@ -1,5 +1,5 @@
-// CPU GEMMs whose rows have the same bits in a batch of any size: for inference, where a sample must get the same score
-// alone and in a batch of thousands.
+// CPU GEMMs whose rows are bitwise equal for any batch size: for inference, where a sample must get the same score
+// alone and in a large batch.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct StridedMatrix {
   int64_t row, column;
 };
 
-/// Epilogue of a sum: an addend, unless it is null, whose rows are `stride` apart (0: one for all rows); then max(.,
-/// 0).
+/// The epilogue: adds `addend` unless it is null; rows of the addend are `stride` apart (0: one row for all). Then
+/// max(., 0) if `relu`.
 struct ProductEnd {
   const float* addend = nullptr;
   int64_t stride = 0;
@@ -25,11 +25,11 @@ struct ProductEnd {
 };
 
 /// c = a b + addend. Shapes: a [rows, depth], b [depth, columns], c [rows, columns], rows c_stride apart. Every element
-/// is one chain of fused multiply-adds in the order of the depth, then the addend, on every processor and with any
-/// number of threads: it depends on its row of a, its column of b and its addend alone.
+/// is one chain of fused multiply-adds in the order of the depth, then the addend. The bits of an element depend only
+/// on its row of a, its column of b and its addend, for every processor and number of threads.
 void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
                      int64_t rows, int64_t columns, int64_t depth);
-/// The same in the calling thread.
+/// ordered_product() in the calling thread.
 void ordered_product(StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride, int64_t rows,
                      int64_t columns, int64_t depth);
 

@@ -1,25 +1,26 @@
-// How a CPU GEMM is cut into parts, one a task. The cut depends on the size alone, so that results do not depend on the
-// number of threads; it depends on the number of threads too if results do not depend on the parts.
+// How a CPU GEMM is split into parts, one part per task. If rounding depends on the split, the split depends only on
+// the size of the GEMM. Results are then equal for any number of threads. If rounding does not depend on the split, the
+// split also depends on the number of threads.
 #pragma once
 
 #include <cstdint>
 
 namespace hctr::ops {
 
-/// Parts of the result: those of the last row and column of parts may be smaller.
+/// Size of the parts of the result. Parts in the last row and column of parts may be smaller.
 struct ProductPart {
   int64_t rows, columns;
 };
 
 inline int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// The smallest part that is worth a task, a tile, for a result of this size. Depends on nothing else, since rounding
-/// may depend on the tile.
+/// The size of a tile: the smallest part that is worth a task, for a result of this size. The tile size must not depend
+/// on anything else, because rounding may depend on the tile.
 ProductPart product_tile(int64_t rows, int64_t columns);
 
-/// As many tiles in one part as leave each thread enough parts, in the shape for which the library copies least: it
-/// copies the operands of each part to its own memory. Only for f32 and where blas_rounds_alike(); a GEMM whose tiles
-/// are too small for that stays in tiles.
+/// Joins tiles into larger parts that still leave enough parts per thread. Chooses the shape that minimizes copying:
+/// the library copies the operands of each part to its own memory. Only for f32 if blas_rounds_alike(). Returns
+/// product_tile() unchanged if the tiles of the GEMM are too small for blas_rounds_alike().
 ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads);
 
 }  // namespace hctr::ops

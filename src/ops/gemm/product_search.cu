@@ -1,4 +1,5 @@
-// A candidate is measured by a recorded graph of several runs, as in a step: without the host's launch time.
+// Measures GEMM algorithms. A candidate is measured as a CUDA graph of several runs, as in a step. The graph excludes
+// the launch time of the host.
 #include "ops/gemm/product_search.h"
 
 #include <algorithm>
@@ -13,12 +14,12 @@ namespace hctr::ops {
 namespace {
 
 constexpr int kMostProposals = 8, kRunsOfGraph = 10, kMeasurements = 5;
-constexpr double kBetter = 0.97;  // another algorithm than the first must take at most this fraction of its time
+constexpr double kBetter = 0.97;  // another algorithm must take at most this fraction of the first proposal's time
 
-/// The tensors of c = op(a) op(b) + addend as described by a key; ops/gemm/linear.cu makes keys.
+/// Sizes of the tensors of c = op(a) op(b) + addend, decoded from a key of ops/gemm/linear.cu.
 struct ProductMemory {
   DType dtype, result;
-  int64_t a, b, c, bias, addend;  // elements; bias, addend: 0: none
+  int64_t a, b, c, bias, addend;  // elements; 0: no bias or addend
   cuda::ProductAlignment alignment;
   uint32_t bias_alignment;
   bool adds;
@@ -37,14 +38,15 @@ struct ProductMemory {
         adds(key[16] & 4) {}
 };
 
-/// Numbers in [-0.5, 0.5): zeros need less power than real numbers, and a GPU is then faster.
+/// Fills memory with values in [-0.5, 0.5). With zeros, the GPU would need less power than with real data, and run
+/// faster.
 template <class T>
 __global__ void fill_for_search_kernel(T* to, int64_t count) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
     to[i] = static_cast<T>(static_cast<float>(static_cast<uint32_t>(i) * 2654435761u >> 20) / 4096.0f - 0.5f);
 }
 
-/// Memory for one operand of any of the GEMMs.
+/// Memory for one operand, large enough for every measured GEMM.
 class SearchTensor {
  public:
   static constexpr int64_t kMostAlignment = 256;
@@ -54,7 +56,7 @@ class SearchTensor {
   void allocate(Device device) {
     if (bytes_ > 0) memory_ = Buffer(device, bytes_ + kMostAlignment);
   }
-  /// An address with exactly this alignment, or 256 bytes, filled with random numbers.
+  /// Fills the memory and returns an address with exactly this alignment (256 for larger ones).
   std::byte* filled(Context& ctx, int64_t elements, DType dtype, uint32_t alignment) const {
     std::byte* const at = memory_.data() + (alignment < kMostAlignment ? alignment : 0);
     dispatch_float(dtype, [&]<class T>() {
@@ -86,7 +88,7 @@ struct SearchOperands {
   bool adds;
 };
 
-/// The median over several graphs of runs.
+/// Returns the median time of several graphs.
 double seconds_of(Context& ctx, BlasProduct& product, const cublasLtMatmulAlgo_t& algorithm, const SearchOperands& on) {
   auto& libraries = *ctx.runtime().cuda_libraries();
   const float one = 1, of_addend = on.adds ? 1 : 0;
@@ -111,7 +113,7 @@ double seconds_of(Context& ctx, BlasProduct& product, const cublasLtMatmulAlgo_t
   return seconds[kMeasurements / 2];
 }
 
-/// The fastest of the library's proposals.
+/// Returns the fastest of the library's proposals.
 cublasLtMatmulAlgo_t fastest(Context& ctx, BlasProduct& product, const ProductMemory& memory,
                              const SearchOperands& operands) {
   auto& libraries = *ctx.runtime().cuda_libraries();
@@ -179,7 +181,7 @@ void cuda::search_algorithms(Context& ctx, ProductAlgorithms& found) {
                             memory.adds || memory.addend > 0};
     operands.addend =
         memory.addend > 0 ? addend.filled(ctx, memory.addend, memory.result, memory.alignment.addend) : operands.c;
-    if (memory.bias > 0) {  // each run of the GEMM sets its own
+    if (memory.bias > 0) {  // each run sets its own bias pointer
       const void* at = bias.filled(ctx, memory.bias, memory.dtype, memory.bias_alignment);
       HCTR_CHECK(cublasLtMatmulDescSetAttribute(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at));
     }

@@ -1,4 +1,4 @@
-// Selects the library's algorithm for each GEMM: its first proposal, unless a measurement chose another.
+// Selects the library's algorithm for each GEMM: the first proposal, unless a measurement chose another.
 #pragma once
 
 #include <array>
@@ -10,22 +10,22 @@
 
 namespace hctr::ops {
 
-/// Everything that the algorithm of a GEMM depends on: shapes, strides, transposes, dtypes, alignments, epilogue.
+/// The properties that determine the algorithm of a GEMM: shapes, strides, transposes, dtypes, alignments, epilogue.
 using ProductKey = std::array<int64_t, 17>;
-/// An algorithm in the form of the library, which only the same version on the same device understands.
+/// An opaque algorithm of the library, valid only for the same library version on the same device.
 using ProductAlgorithm = std::array<uint64_t, 8>;
 using ProductAlgorithms = std::map<ProductKey, ProductAlgorithm>;
 
-/// The device and the version of the library that algorithms belong to; empty on the CPU, which has none.
+/// Describes the device and the library version for which algorithms are valid; empty on the CPU.
 HCTR_OP(void describe_product_library(Context&, std::string& library))
 
-/// Computes the GEMMs met so far, and those met from now on, with these algorithms. Steps recorded before keep
-/// theirs. `refused`: those that the library does not accept for a GEMM met so far, and which are not used.
+/// Uses these algorithms for all GEMMs, both planned and new. Recorded steps keep their algorithms. `refused` gets the
+/// algorithms that the library does not accept for an already planned GEMM; refused algorithms are not used.
 HCTR_OP(void use_algorithms(Context&, const ProductAlgorithms&, ProductAlgorithms& refused))
 
-/// Measures up to eight proposals of the library for each GEMM met so far without an algorithm from
-/// use_algorithms(), uses the fastest, and adds it to `found`. The first proposal stays unless another takes 3 % less.
-/// Waits for the device and allocates memory: no step may be recorded meanwhile. Errors: Error(device).
+/// For each planned GEMM without an algorithm from use_algorithms(), measures up to eight proposals of the library,
+/// uses the fastest, and adds it to `found`. The first proposal stays unless another proposal takes 3 % less time.
+/// Synchronizes the device and allocates memory; no step may be recorded during the call. Errors: Error(device).
 HCTR_OP(void search_algorithms(Context&, ProductAlgorithms& found))
 
 }  // namespace hctr::ops

@@ -1,4 +1,4 @@
-// A GEMM tile on Hopper (ops/gemm/hopper.cuh): sizes, shared memory of a block, and the epilogue in registers.
+// A GEMM tile on Hopper (ops/gemm/hopper.cuh): tile sizes, shared memory of a block, and the epilogue in registers.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@ struct ProductShape {
   int m, n, k;
 };
 
-constexpr int kBoxRowBytes = 128;             // the widest swizzle
+constexpr int kBoxRowBytes = 128;             // row of the widest swizzle
 constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
 constexpr int kMostSharedBytes = 227 * 1024;  // maximum shared memory of a block
-constexpr int kHelpers = 96;                  // threads that prepare masks, three warps
+constexpr int kHelpers = 96;                  // three warps that prepare masks and biases
 
-/// Tiles of 64 kGroups x kN, each 64 rows finished by a group of four warps. kTransposedB: b has n adjacent, not k.
-/// kBias: the end of the GEMM adds one.
+/// Tiles of 64 kGroups x kN; each of kGroups groups of four warps computes 64 rows. kTransposedB: n is contiguous in b,
+/// else k. kBias: the epilogue adds a bias.
 template <class T_, int kGroups_, int kN_, bool kTransposedB_, bool kBias_>
 struct Tiling {
   using T = T_;
@@ -34,14 +34,15 @@ struct Tiling {
   static constexpr int kBoxesB = kTransposedB ? (kN + kColumns - 1) / kColumns : 1;
   static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
   static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
-  // bytes of a group's result
+  // Bytes of a group's result.
   static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;
   static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
   static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
   static constexpr int kBarrierBytes = 256;
-  // The address is rounded up to the 1,024 bytes of an atom of boxes.
+  // Includes 1,024 bytes to align the boxes to their swizzle atom.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
-  // Small tiles leave half of a multiprocessor to blocks of the next GEMM that start early.
+  // Small tiles use at most half of the shared memory of a multiprocessor. Blocks of the next GEMM can then start
+  // early.
   static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
   static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
   static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
@@ -51,9 +52,9 @@ struct Tiling {
 /// Shared memory of a block.
 template <class Tiles>
 struct TileMemory {
-  std::byte* ring;     ///< [kStages]: operands
-  std::byte* results;  ///< [kGroups]: boxes of 64 rows as the TMA stores them
-  uint8_t* masks;      ///< [2][kMaskBytes]: a bit for each element, kMaskStride bytes a row
+  std::byte* ring;     ///< [kStages]: pipeline stages of the operands
+  std::byte* results;  ///< [kGroups]: boxes of 64 rows, in the layout of the TMA store
+  uint8_t* masks;      ///< [2][kMaskBytes]: one bit per element, kMaskStride bytes per row
   float* biases;       ///< [2][kN]
   uint64_t *full, *empty, *told, *mask_ready, *mask_used;
   int* tile;  ///< [2]
@@ -86,7 +87,7 @@ struct TileMemory {
   }
 };
 
-/// Where element (row, byte of the row) of a group's 64 rows lies in its boxes.
+/// Address of (row, byte within the row) of a group's 64 rows in its boxes.
 template <class Tiles>
 __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
   const int box = byte / kBoxRowBytes, in_box = byte % kBoxRowBytes;
@@ -95,8 +96,8 @@ __device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
   return result + box * kBoxBytes + row * (Tiles::kLast * static_cast<int>(sizeof(typename Tiles::T))) + in_box;
 }
 
-/// Epilogue of the results d that a thread holds of its group's 64 rows, written to `result`. `mask`, `bias`: of the
-/// tile. `thread`: index in the group.
+/// Applies the epilogue to a thread's accumulators d of its group's 64 rows; writes to `result`. `mask`, `bias`: the
+/// mask bits and the biases of this tile. `thread`: index in the group.
 template <class Tiles, class End>
 __device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
                                        const float* d, std::byte* result) {
@@ -109,7 +110,7 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
                            *reinterpret_cast<const uint2*>(mask + 8 * Tiles::kMaskStride + 8 * q)};
 #pragma unroll
     for (int j = 0; j < 8 && 64 * q + 8 * j < Tiles::kN; j += 2) {
-      float2 value[2][2];  // values of columns 8 j and on, and 8 j + 8 and on; in row and row + 8
+      float2 value[2][2];  // [column block 8 j or 8 j + 8][row or row + 8]
 #pragma unroll
       for (int c = 0; c < 2; ++c)
 #pragma unroll
@@ -125,7 +126,7 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
         uint32_t two[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
-        const int of_lane = lane / 8;  // the matrix whose row this lane addresses
+        const int of_lane = lane / 8;  // the matrix whose row address this lane passes
         store_matrices(
             result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
             two);
@@ -139,8 +140,8 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
   }
 }
 
-/// Runs in one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of
-/// the last box, where it is narrower.
+/// One thread: stores the boxes of a group's 64 rows, at (row, column) of the result. `last`: the TMA map of a narrower
+/// last box.
 template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {
@@ -158,15 +159,15 @@ __device__ inline float unpack(uint32_t both, int which) {
   return static_cast<float>(value);
 }
 
-/// sums[column] for the columns below `columns`: of a group's 64 rows, as they were rounded, in a fixed order.
-/// `thread`: of the group.
+/// sums[column] = the sum over a group's 64 rows of the rounded results, for columns below `columns`, in a fixed order.
+/// `thread`: index in the group.
 template <class Tiles>
 __device__ inline void sum_columns(const std::byte* result, int thread, int columns, float* sums) {
   using T = typename Tiles::T;
-  constexpr int kEach = 4 / sizeof(T);  // columns of a thread, four bytes
+  constexpr int kEach = 4 / sizeof(T);  // adjacent columns per thread, four bytes
   for (int column = kEach * thread; column < Tiles::kN; column += kEach * 128) {
     const int byte = column * static_cast<int>(sizeof(T)), unit = byte % kBoxRowBytes / 16;
-    const bool narrow = byte / kBoxRowBytes >= Tiles::kFullBoxes;  // the last box, whose units are in their order
+    const bool narrow = byte / kBoxRowBytes >= Tiles::kFullBoxes;  // the narrow last box is not swizzled
     const std::byte* const first = result + byte / kBoxRowBytes * kBoxBytes + byte % 16;
     const int row_bytes = narrow ? Tiles::kLast * static_cast<int>(sizeof(T)) : kBoxRowBytes;
     float parts[4][kEach] = {};

@@ -8,10 +8,10 @@
 namespace hctr::ops::cpu {
 namespace {
 
-/// Sixteen floats, in as many registers as the processor needs for them.
+/// Sixteen floats; the compiler maps them to the processor's vector registers.
 using Lanes = float __attribute__((vector_size(kProductColumns * sizeof(float))));
 
-/// One block of the result, which stays in registers.
+/// One block of the result, accumulated in registers.
 inline __attribute__((always_inline)) void product_block(const float* a, int64_t a_stride, const float* b,
                                                          int64_t b_stride, float* c, int64_t c_stride, int64_t depth) {
   Lanes sums[kProductRows] = {};
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) void product_block(const float* a, int64_t
 using Floats4 = float __attribute__((vector_size(4 * sizeof(float))));
 static_assert(kProductRows == 4);
 
-/// The transpose of four rows of four.
+/// Transposes a 4 x 4 block.
 void transpose_block(const float* a, int64_t a_stride, float* b, int64_t b_stride) {
   Floats4 row[4];
   for (int64_t i = 0; i < 4; ++i) row[i] = load_vector<Floats4>(a + i * a_stride);

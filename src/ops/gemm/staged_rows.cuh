@@ -1,20 +1,19 @@
-// Rows in shared memory, for kernels that need single elements of them, while global memory is read and written in
-// packs.
+// Stages rows in shared memory, for kernels that access single elements but read and write global memory in packs.
 #pragma once
 
 #include "ops/common/element_loops.cuh"
 
 namespace hctr::ops::cuda {
 
-/// Elements of a row in shared memory: whole packs.
+/// Elements per row in shared memory, rounded up to whole packs.
 template <class T>
 __host__ __device__ int64_t staged_width(int64_t columns) {
   constexpr int V = 16 / sizeof(T);
   return chunks_per_row(columns, V) * V;
 }
 
-/// Copies `rows` rows between memory, from row `first` on, and shared memory. `packs`: whether the rows in memory begin
-/// at multiples of 16 bytes.
+/// Copies `rows` rows between global memory, from row `first` on, and shared memory. `packs`: whether the rows in
+/// global memory are aligned to 16 bytes.
 template <bool kToShared, class T, class Element>
 __device__ void move_rows(View<Element, 2> memory, int64_t first, int rows, T* shared, bool packs = true) {
   constexpr int V = 16 / sizeof(T);
@@ -39,7 +38,7 @@ __device__ void move_rows(View<Element, 2> memory, int64_t first, int rows, T* s
   }
 }
 
-/// Copies elements between two addresses at multiples of 16 bytes.
+/// Copies elements between two 16-byte aligned addresses.
 template <class T>
 __device__ void copy_block(const T* from, T* to, int elements) {
   constexpr int V = 16 / sizeof(T);

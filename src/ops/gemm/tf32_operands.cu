@@ -9,14 +9,14 @@ namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kPack = 4;
-constexpr int64_t kDepthUnit = 8, kRegion = 64;  // elements: 32 and 256 bytes
+constexpr int64_t kDepthUnit = 8, kRegion = 64;  // in elements: 32 and 256 bytes
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// Kernel arguments of one operand. A part holds rows and columns of `from`, padded with zeros.
+/// Kernel arguments for one operand. Each part has the rows and columns of `from`, padded with zeros.
 struct SplitJob {
   View<const float, 2> from;
-  bool packs;  // `from` can be read four elements at a time
+  bool packs;  // `from` is aligned for loads of four elements
   int64_t rows, columns, stride;
   float *big, *small;
 
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(256) split_kernel(SplitJob a, SplitJob b) {
     i < of_a ? split_chunk(a, i) : split_chunk(b, i - of_a);
 }
 
-/// Where the two parts of an operand lie. `deep`: the dimension that is summed over.
+/// Memory layout of the two parts of an operand. `deep`: the summed dimension.
 struct Layout {
   int deep;
-  int64_t rows, columns, stride, second;  // size of a part; stride between rows, and from one part to the next
+  int64_t rows, columns, stride, second;  // extents of a part; row stride; offset of the second part
   int64_t elements;
 
   Layout(const Tensor& t, int deep_) : deep(deep_), rows(t.dim(0)), columns(t.dim(1)) {

@@ -6,18 +6,19 @@
 
 namespace hctr::ops::cuda {
 
-/// An operand with both parts adjacent along the summed dimension, and its big part alone.
+/// A split operand. `both` has the two parts side by side along the summed dimension; `big` has the big part only.
 struct SplitOperand {
   Tensor both, big;
 };
-/// The first operand has [big, small], the second [small, big]: the GEMM of `both` is what the small parts add.
+/// The first operand is [big, small], the second is [small, big]. The GEMM of the two `both` gives big_a small_b +
+/// small_a big_b.
 struct SplitOperands {
   SplitOperand first, second;
 };
 
-/// Splits a and b of op(a) op(b); `of_a`, `of_b`: whether they are transposed. The parts have the shapes of a and b but
-/// for the summed dimension, which is padded with zeros, and lie in memory of the Runtime until the next call.
-/// Errors: Error(device) when memory runs out.
+/// Splits the operands of op(a) op(b). `of_a`, `of_b`: whether op() transposes. The parts have the shapes of a and b,
+/// except that the summed dimension is zero-padded. The parts are in memory of the Runtime and are valid until the next
+/// call. Errors: Error(device) if memory runs out.
 SplitOperands split_operands(Context&, const Tensor& a, bool of_a, const Tensor& b, bool of_b);
 
 }  // namespace hctr::ops::cuda

@@ -1,7 +1,7 @@
-// An f32 number as the sum of two TF32 numbers, with which tensor cores compute products of f32 matrices:
+// An f32 value as the sum of two TF32 values, with which tensor cores compute GEMMs of f32 matrices (TF32x3):
 //   a b = big_a small_b + small_a big_b + big_a big_b, where big = tf32(x) and small = tf32(x - big).
 // big + small differs from x by at most 2^-23 |x|, and small_a small_b, omitted, is at most 2^-22 |a b|: each product
-// is within 2^-21 |a b|. Sums are in f32 as tensor cores keep them. Source: H. Ootomo and R. Yokota, "Recovering single
+// is within 2^-21 |a b|. Tensor cores accumulate in f32. Source: H. Ootomo and R. Yokota, "Recovering single
 // precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance", IJHPCA 2022, section 3.
 #pragma once
 
@@ -12,26 +12,26 @@
 
 namespace hctr::ops {
 
-/// The nearest number with 11 significant bits, ties away from zero, as the instruction cvt.rna.tf32.f32 rounds.
-/// Infinity and NaN stay as they are; numbers within 2^-12 of the largest f32 become infinity.
+/// Rounds to 11 significant bits, ties away from zero, like the instruction cvt.rna.tf32.f32. Infinity and NaN are
+/// unchanged; values within a factor 1 - 2^-12 of the largest f32 become infinity.
 HCTR_HD inline float rounded_to_tf32(float x) {
   constexpr uint32_t kHalf = 0x1000, kKept = 0xffffe000;
-  if (x != x) return x;  // the sum would carry into the sign
+  if (x != x) return x;  // the addition would carry into the sign bit
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + kHalf) & kKept);
 }
 
 struct Tf32Parts {
   float big, small;
 };
-/// The two parts of x. For an infinite x, `small` is NaN, and so is every sum with it.
+/// Splits x into two TF32 values. For an infinite x, `small` is NaN, and so is every sum that includes it.
 HCTR_HD inline Tf32Parts tf32_parts(float x) {
   const float big = rounded_to_tf32(x);
   return {big, rounded_to_tf32(x - big)};
 }
 
-/// Whether the product of [m, k] and [k, n] takes less time with split operands: writing and reading the parts costs
-/// more than tensor cores save where m or n is a few hundred. Rates of an H100, whose ratios are those of other GPUs of
-/// data centers. Depends on the shape alone, so that all ranks and runs compute alike.
+/// Whether the GEMM of [m, k] and [k, n] is faster with split operands. If m or n is only a few hundred, writing and
+/// reading the parts costs more than tensor cores save. The rates were measured on an H100; the ratios of the rates are
+/// similar on other data center GPUs. The result depends on the shape only, so that all ranks and runs compute equally.
 inline bool split_product_gains(int64_t m, int64_t n, int64_t k) {
   constexpr double kFp32 = 48e12, kTf32 = 350e12, kMemory = 2.4e12, kLaunches = 4e-6;
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n), depth = static_cast<double>(k);

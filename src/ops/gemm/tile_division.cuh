@@ -1,6 +1,6 @@
-// How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equally many steps of the summed dimension:
-// they take whole tiles, and for the remaining tiles partial sums (split-K). The block with the last steps adds these
-// in their order, so results depend only on the shapes and the number of multiprocessors.
+// How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equal numbers of k steps. Blocks compute whole
+// tiles, and partial sums of the remaining tiles (split-K). The block with the last steps of a tile adds the partial
+// sums in order. Results therefore depend only on the shapes and the number of multiprocessors.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct TilePiece {
   int tile, first, last;
 };
 
-/// How the tiles are divided. The first `rounds` tiles of every block are whole: block b has tiles b, b + blocks, ...
-/// The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
+/// The division of tiles. The first `rounds` tiles of every block are whole: block b computes the tiles b, b + blocks,
+/// .... The `shared_steps` steps of all tiles from shared_tile on are divided evenly.
 struct TileDivision {
-  int steps;  ///< steps of a tile
+  int steps;  ///< steps per tile
   int rounds, shared_tile, shared_steps;
 
   __host__ __device__ int first_of(int block, int blocks) const {
@@ -28,7 +28,7 @@ struct TileDivision {
   }
 };
 
-/// The blocks of a kernel, and their shares of the tiles and steps.
+/// The grid of a kernel, and the division of its tiles and steps.
 struct TileBlocks {
   int blocks;
   TileDivision division;
@@ -41,8 +41,8 @@ struct TileBlocks {
   }
 };
 
-/// The pieces of a block. A piece that another block needs comes first; a piece that needs earlier blocks' sums comes
-/// last. So no block waits for one that may not have started.
+/// Iterates over the pieces of a block. The first piece may be one whose sums another block needs. The last piece may
+/// be one that needs the sums of earlier blocks. In this order, no block waits for a block that may not have started.
 struct TilePieces {
   int block, blocks, first, last, round;
   bool part_first;
@@ -69,27 +69,27 @@ struct TilePieces {
   }
 };
 
-// ---- parts of sums that blocks hand to others
+// ---- exchange of partial sums between blocks
 //
-// A `Team` are the threads of a block that have sums: kThreads of them, each of which has kQuads times four. thread()
-// says which this is, and synchronize() waits for all of them.
+// A `Team` is the set of a block's kThreads threads that have sums. Each thread has kQuads groups of four sums.
+// thread() is the thread's index, and synchronize() is a barrier for the team.
 
-/// [blocks] tiles, and for each whether it is there, 0 before and after a kernel.
+/// [blocks] tiles of partial sums, and [blocks] ready flags, which are 0 before and after a kernel.
 struct SumExchange {
   float* sums;
   uint32_t* there;
 };
 
-/// The memory of the context's stream for this. Only where has_exchange_memory().
+/// The exchange memory of the context's stream. Requires has_exchange_memory().
 SumExchange sum_exchange(Context&);
 
-/// Where this thread's sums of block `block` are.
+/// Address of this thread's sums from block `block`.
 template <class Team>
 __device__ inline float4* sums_of_block(const SumExchange& exchange, int block) {
   constexpr int kSums = Team::kThreads * Team::kQuads * 4;
   return reinterpret_cast<float4*>(exchange.sums + int64_t{block} * kSums) + Team::thread();
 }
-/// quad(q): this thread's sums q of kQuads, a float4.
+/// Publishes this block's partial sums. quad(q) returns the thread's q-th group of four sums, q < kQuads.
 template <class Team, class Quad>
 __device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) {
   const int block = static_cast<int>(blockIdx.x);
@@ -101,8 +101,8 @@ __device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) 
   if (Team::thread() == 0) atomicExch(exchange.there + block, 1u);
 }
 
-/// Calls add(q, what another block gave as quad(q)) for the blocks before this one, back to the one with the first step
-/// of the tile.
+/// Waits for the partial sums of the earlier blocks of `tile`. Calls add(q, sums) for each such block, from the
+/// preceding block back to the block with the tile's first step.
 template <class Team, class Add>
 __device__ inline void take_sums(const SumExchange& exchange, const TileDivision& division, int tile, const Add& add) {
   const int first_step = (tile - division.shared_tile) * division.steps, blocks = static_cast<int>(gridDim.x);

@@ -5,21 +5,21 @@
 
 namespace hctr::ops {
 
-/// How tiles are divided among `blocks` blocks: the first `rounds` of each are whole, the remaining steps are divided
-/// evenly.
+/// How tiles are divided among `blocks` blocks: the first `rounds` tiles of each block are whole; the remaining steps
+/// are divided evenly.
 struct DividedTiles {
   int blocks, rounds;
 };
-/// For this many tiles with this many steps of the summed dimension each: one block a multiprocessor, or fewer blocks
-/// with at least `least_steps` each.
+/// Divides `tiles` tiles of `steps` k steps each among one block per multiprocessor, or fewer blocks with at least
+/// `least_steps` steps each.
 DividedTiles divide_tiles(int64_t tiles, int64_t steps, int64_t least_steps, int64_t multiprocessors);
 
 namespace hopper {
 
-inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< bytes of a tile's sums
+inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< bytes of the sums of a tile
 
-/// Whether the context's stream has memory for the partial sums that blocks exchange, one a multiprocessor, each of
-/// this many bytes: true for the streams on which GEMMs run.
+/// Whether the context's stream has memory for exchanging partial sums: `tile_bytes` per multiprocessor. True for the
+/// streams on which GEMMs run.
 bool has_exchange_memory(Context&, int64_t tile_bytes = kTileBytes);
 
 }  // namespace hopper

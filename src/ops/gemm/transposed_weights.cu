@@ -8,12 +8,12 @@
 namespace hctr::ops {
 namespace {
 
-// A block transposes 64 x 64 elements; a thread reads and writes four adjacent ones at a time.
+// A block transposes 64 x 64 elements; a thread loads and stores four adjacent elements at a time.
 constexpr int kSide = 64, kTransposeThreads = 256, kAdjacent = 4;
 constexpr int kThreadsOfRow = kSide / kAdjacent, kRowsAtATime = kTransposeThreads / kThreadsOfRow;
 constexpr int kRowsOfThread = kSide / kRowsAtATime;
 
-/// `stride`: the row stride of w^T. Its columns beyond the number of inputs become zero.
+/// Transposes one tile of w. `stride`: row stride of w^T. Columns of w^T past the number of inputs become zero.
 __device__ void transpose_tile(hctr::cuda::BlockRange tile, const View<const float, 2>& w, bool packs, int64_t stride,
                                float* to) {
   using Four = cuda::Pack<float, kAdjacent>;

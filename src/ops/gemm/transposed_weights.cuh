@@ -1,4 +1,4 @@
-// Transposed weights of callers that keep no copy of them.
+// Transposed weights for callers that keep no transposed copy.
 #pragma once
 
 #include "core/device/context.h"
@@ -7,11 +7,11 @@
 
 namespace hctr::ops::cuda {
 
-/// Whether a GEMM of this many rows with weights [in, out] gains more by transposed weights than transposing takes:
-/// f32 whose GEMMs are TF32, on the compute stream of a GPU of compute capability 9.0.
+/// Whether transposing weights [in, out] for a GEMM with `rows` rows saves more time than it costs. The conditions: f32
+/// with TF32 GEMMs, on the compute stream of a GPU of compute capability 9.0.
 bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 
-/// w^T of transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.
+/// Transposes w to w^T with transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.
 Tensor transposed_weights(Context&, const Tensor& w);
 
 }  // namespace hctr::ops::cuda

@@ -1,4 +1,5 @@
-// Transposed copies of weights, with the inputs of an output adjacent, as Hopper's matrix instruction reads f32.
+// Transposed copies of weights. In a copy, the inputs of an output are contiguous, as Hopper's MMA instruction requires
+// for f32.
 #pragma once
 
 #include <optional>
@@ -14,20 +15,20 @@ struct TransposedWeights {
   Tensor w, copy;
 };
 
-/// Whether linear() and linear_relu_dropout() of f32 are faster with such copies: GEMMs use TF32, on a GPU of compute
-/// capability 9.0.
+/// Whether f32 linear() and linear_relu_dropout() are faster with transposed copies: true if GEMMs use TF32 on a GPU of
+/// compute capability 9.0.
 bool gains_by_transposed_weights(const Runtime&);
 bool gains_by_transposed_weights(const std::optional<GpuTraits>&, const RuntimeOptions&);
-/// With fewer rows transposing takes as long as what one kernel for a product and its end gains.
+/// With fewer rows, transposing costs as much time as the fused GEMM saves.
 inline constexpr int64_t kLeastRowsOfTransposed = 1024;
 
-/// Row stride of the copy of such weights: zeros pad each row to a multiple of 16 bytes.
+/// The spec of the transposed copy of weights w. Zeros pad each row to a multiple of 16 bytes.
 TensorSpec transposed_weights_spec(const TensorSpec& w);
-/// Throws Error(bug) unless `copy` has that spec and is on the device of w.
+/// Throws Error(bug) unless `copy` has transposed_weights_spec(w) and is on the device of w.
 void expect_transposed_weights(const char* what, const Tensor& w, const Tensor& copy);
 
-/// Writes all copies and the zeros after their rows, in one kernel. Shapes: w [in, out], each copy of
-/// transposed_weights_spec(), at a multiple of 16 bytes. Dtypes: f32.
+/// Writes all copies in one kernel, including the zeros that pad each row. Shapes: w [in, out], each copy with
+/// transposed_weights_spec(), aligned to 16 bytes. Dtypes: f32.
 HCTR_OP(void transpose_weights(Context&, const std::vector<TransposedWeights>&))
 
 }  // namespace hctr::ops

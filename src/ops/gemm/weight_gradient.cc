@@ -9,7 +9,8 @@
 namespace hctr::ops {
 
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors) {
-  constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;  // fewer outputs are sums of columns
+  // with fewer outputs, the column sum kernels of one_column.cuh run
+  constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;
   const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
   return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;
 }
@@ -44,13 +45,13 @@ WeightGradientRun weight_gradient_run(const GpuTraits& gpu, bool tf32x3, bool me
     return WeightGradientRun::in_order;
   if (merges && gpu.is_hopper() && d_w.dtype() == DType::f32 && takes_tensor_map(x) && takes_tensor_map(d_y))
     return WeightGradientRun::together;
-  // The products of TF32x3 share the memory of split operands.
+  // TF32x3 GEMMs share the memory of split operands, so they must not overlap.
   return tf32x3 ? WeightGradientRun::in_order : WeightGradientRun::apart;
 }
 
 WeightGradientRun planned_weight_gradient_run(const std::optional<GpuTraits>& gpu, const RuntimeOptions& options,
                                               const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
-  const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;  // as the compute stream has memory
+  const bool merges = size_of(x.dtype()) == 2 || !options.tf32x3;  // the compute stream has exchange memory
   return gpu ? weight_gradient_run(*gpu, options.tf32x3, merges, x, d_y, d_w) : WeightGradientRun::in_order;
 }
 

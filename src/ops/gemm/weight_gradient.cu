@@ -1,5 +1,5 @@
-// Small batches: on Hopper one kernel for the wgrads of all layers; otherwise, and for unsupported layers, the
-// library's GEMMs on a separate stream. Large batches: sequential GEMMs.
+// Dispatches wgrads. For small batches, Hopper computes the wgrads of all layers in one kernel. Other devices, and
+// unsupported layers, use the library's GEMMs on a side stream. For large batches, GEMMs run sequentially.
 #include "ops/gemm/weight_gradient.h"
 
 #include "core/device/launch.cuh"
@@ -11,7 +11,7 @@ namespace hctr::ops {
 void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
   const RuntimeOptions& options = ctx.runtime().options();
   const auto has_memory = [&] {
-    if (size_of(x.dtype()) == 2) return true;  // types of two bytes need no memory
+    if (size_of(x.dtype()) == 2) return true;  // two-byte types need no exchange memory
     return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
   };
   const bool merges = ctx.last_launches() && ctx.last_launches()->collects() && has_memory();

@@ -1,5 +1,5 @@
-// Shared by the kernels that compute the wgrads of several layers. Included by sources that are compiled for sm_90a
-// alone, like ops/gemm/hopper.cuh.
+// Helpers for the kernels that compute the wgrads of several layers. Only sources compiled for sm_90a include this
+// file, as with ops/gemm/hopper.cuh.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace hctr::ops::hopper {
 
-/// One of the GEMMs x^T d_y.
+/// One GEMM x^T d_y of the list.
 struct WeightProduct {
   CUtensorMap x, d_y;
   float* d_w;
@@ -35,23 +35,23 @@ inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, c
           static_cast<int32_t>(x.dim(0))};
 }
 
-/// Several GEMMs with equally many steps, whose tiles blocks divide evenly. Tile numbers are those of blocks in the
-/// list.
+/// Several GEMMs with equal numbers of steps, whose tiles are divided evenly among blocks. Tiles are numbered like the
+/// blocks of `list`.
 struct DividedWeightProducts {
   WeightProducts list;
   TileDivision division;
   SumExchange exchange;
 };
-static_assert(sizeof(DividedWeightProducts) <= 4096);  // the limit of every driver
+static_assert(sizeof(DividedWeightProducts) <= 4096);  // kernel argument limit of all drivers
 
-/// The GEMM that a block works on.
+/// Index of the GEMM to which a tile (or block) number belongs.
 __device__ inline int product_of(const WeightProducts& list, int32_t block) {
   int j = 0;
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
   return j;
 }
 
-/// Tiles of the results.
+/// Result tiles of kTileRows x kTileColumns.
 template <int kTileRows, int kTileColumns>
 struct WeightTiles {
   static constexpr int kRows = kTileRows, kColumns = kTileColumns;
@@ -60,8 +60,8 @@ struct WeightTiles {
   static int32_t tiles(const WeightProduct& product) { return tiles(product.in, product.out); }
 };
 
-/// A tile's position in its GEMM. `transposed`: its rows are columns of the result. `rows` and `columns`: the remaining
-/// ones from its first on, also outside of the tile.
+/// A tile of a GEMM. `transposed`: the rows of the tile are columns of the result. `rows` and `columns`: the GEMM's
+/// remaining rows and columns from the tile's first row and column on, not limited to the tile.
 struct WeightTile {
   const WeightProduct& product;
   bool transposed;
@@ -71,7 +71,7 @@ struct WeightTile {
   __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
 };
 
-/// Tiles of the results or, if that makes fewer, of the transposed results. Square tiles are never transposed.
+/// Tiles of the result, or of the transposed result if that has fewer tiles. Square tiles are never transposed.
 template <int kTileRows, int kTileColumns>
 struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   using Upright = WeightTiles<kTileRows, kTileColumns>;
@@ -94,8 +94,8 @@ struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   }
 };
 
-/// Stores four adjacent numbers of the result, as far as they are `left` in it. kFours: has_fours(), and they begin at
-/// a multiple of four.
+/// Stores min(4, left) adjacent elements of the result. kFours requires has_fours() and an index that is a multiple of
+/// four.
 template <bool kFours>
 __device__ inline void store_four(float* to, const float4& four, int left) {
   if constexpr (kFours) {
@@ -107,7 +107,8 @@ __device__ inline void store_four(float* to, const float4& four, int left) {
     if (left > 3) to[3] = four.w;
   }
 }
-/// Whether rows of the result are whole units of 16 bytes, as nearly always. Then a store has one condition.
+/// Whether rows of the result consist of aligned 16-byte units, as in almost all models. A store of such a row needs
+/// only one condition.
 __device__ inline bool has_fours(const WeightProduct& product) {
   return product.stride % 4 == 0 && product.out % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
 }
@@ -130,7 +131,7 @@ inline double flops_of(const WeightProducts& list) {
   return flops;
 }
 
-/// Starts groups_of_equal() GEMMs by `key`, an int, with `start` of a list.
+/// Groups GEMMs by key(product), an int, with groups_of_equal(), and calls start(list) for each group.
 template <class Key, class Start>
 void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, Key key, Start start) {
   std::vector<int> keys;
@@ -142,7 +143,7 @@ void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, 
   }
 }
 
-/// Adds a GEMM to the queue of the context. `start` finds it by weight_product().
+/// Adds a GEMM to the launch queue of the context. `start` reads the GEMM with weight_product().
 inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
   LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
   launch.arguments.resize(sizeof product);

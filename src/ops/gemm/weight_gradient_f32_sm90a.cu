@@ -1,6 +1,6 @@
-// The wgrads of several layers in one kernel, in plain f32, for GPUs of compute capability 9.0. It is the kernel of
-// ops/gemm/f32_product.cuh over the tiles of all GEMMs x^T d_y with equally many steps of samples. So multiprocessors
-// have equal work, however few tiles a layer has.
+// The wgrads of several layers in one kernel, in full f32, for compute capability 9.0. The kernel of
+// ops/gemm/f32_product.cuh processes the tiles of all GEMMs x^T d_y with equal numbers of k steps. Merging the GEMMs
+// balances the load of the multiprocessors, even if a layer has few tiles.
 #include "core/device/profiler.h"
 #include "ops/gemm/f32_product.cuh"
 #include "ops/gemm/weight_gradient.cuh"
@@ -15,7 +15,7 @@ constexpr F32Tiles kWeightTiles = F32Tiles::square;
 using F32WeightTiling = F32Tiling<true, kWeightTiles>;
 using F32WeightTiles = WeightTiles<F32WeightTiling::kM, F32WeightTiling::kN>;
 
-/// The `Product` of the kernel.
+/// The Product of the kernel: a list of GEMMs.
 struct F32WeightProducts : DividedWeightProducts {
   struct Tile {
     int m, n, product;
@@ -51,7 +51,7 @@ int steps_of(const WeightProduct& product) {
   return (product.batch + F32WeightTiling::kDepth - 1) / F32WeightTiling::kDepth;
 }
 
-/// Those with as many steps in one launch.
+/// Launches GEMMs with equal numbers of steps together.
 void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
   constexpr const char* kName = "weight_gradient";
   HCTR_EXPECT(runs_f32_products(ctx), kName, " on a stream that has no memory for parts of sums");

@@ -1,15 +1,16 @@
-// The wgrads of several layers in one kernel, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, in two-byte types, for compute capability 9.0.
 //
-// One block a multiprocessor, or fewer with equally many tiles each, computes tiles of the GEMMs x^T d_y. One warp
-// copies TMA boxes of 64 columns of 64 samples of both operands to a ring in shared memory; two groups of four warps
-// multiply them. The samples, which are the summed dimension, are adjacent in neither operand: the matrix instruction
-// transposes both. Each element is summed over all samples in one place, in the same order in tiles of either size, so
-// its bits do not depend on the other GEMMs.
+// One block per multiprocessor, or fewer blocks with equal numbers of tiles, computes tiles of the GEMMs x^T d_y. One
+// warp copies TMA boxes of 64 columns and 64 samples of both operands to pipeline stages in shared memory. Two groups
+// of four warps multiply the operands. The summed dimension, the samples, is contiguous in neither operand; the MMA
+// instruction transposes both. One thread sums each element over all samples, in the same order for both tile sizes.
+// The bits of an element therefore do not depend on the other GEMMs.
 //
-// Copies from the L2 cache take longer than multiplications. Tiles of 256 x 128 or 128 x 256, which fill the registers
-// of two groups, copy least in total. But if there are no more 128 x 128 tiles than multiprocessors, each has one block
-// that copies less. So a launch uses the size with which a block copies fewer boxes. The producer warp is ahead with
-// the next tile while the groups store one. Remaining multiprocessors serve tables.
+// Copies from L2 take longer than the MMAs. Tiles of 256 x 128 or 128 x 256 fill the registers of two groups and need
+// the fewest copies in total. But if there are no more 128 x 128 tiles than multiprocessors, each multiprocessor
+// computes one small tile, which needs fewer copies per block. A launch therefore uses the tile size with the fewest
+// box copies per block. The producer warp prefetches the next tile while the groups store the current tile. The
+// remaining multiprocessors serve embedding tables.
 #include "ops/gemm/weight_gradient.cuh"
 
 #include <span>
@@ -24,9 +25,9 @@ using namespace hopper;
 
 constexpr int kWeightGroups = 2, kWeightThreads = 128 * kWeightGroups + 32;
 
-/// Tiles, and the ring of a block. Each group computes the rows of kOfGroup instructions, of 64 each. A stage of the
-/// ring has boxes of kSamples samples of kBoxColumns columns: first those of the rows of a tile, then those of its
-/// columns. Tiles that are turned give each group a square part.
+/// Tile sizes and pipeline stages of a block. Each group computes the rows of kOfGroup MMA instructions, 64 rows each.
+/// A stage has boxes of kSamples samples of kBoxColumns columns: the boxes of the tile's rows, then of its columns. In
+/// tile sizes that may be transposed, each group has a square part.
 template <int kOfGroup>
 struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static constexpr int kInstructions = kOfGroup, kRowsOfInstruction = 64, kWidth = 128;
@@ -37,9 +38,9 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
   static_assert(kSharedBytes <= 227 * 1024);
-  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never turned
+  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never transposed
 
-  /// A thread's part of its group's tile, in the layout of the matrix instructions.
+  /// A thread's accumulators for its group's part of a tile, in the layout of the MMA instructions.
   struct Sums {
     float d[kInstructions][kWidth / 2];
   };
@@ -49,11 +50,12 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
 using SmallWeightTiles = TwoByteTiles<1>;
 using LargeWeightTiles = TwoByteTiles<2>;
 
-/// The group of four warps that this thread belongs to, and its place there.
+/// This thread's group of four warps, and its index in the group.
 __device__ inline int group() { return static_cast<int>(threadIdx.x) / 128; }
 __device__ inline int thread_of_group() { return static_cast<int>(threadIdx.x) % 128; }
 
-/// Where the stages of a block are, with the barriers of each: full once copied, empty once both groups have read it.
+/// The pipeline stages of a block. Barrier `full` of a stage completes when the copies to the stage have completed;
+/// barrier `empty` completes when both groups have read the stage.
 template <class Tiles>
 struct TwoByteRing {
   std::byte* boxes;
@@ -66,7 +68,7 @@ struct TwoByteRing {
     empty = full + Tiles::kStages;
   }
 
-  /// By all threads of the block.
+  /// To be called from all threads of the block.
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Tiles::kStages; ++s) {
@@ -78,7 +80,7 @@ struct TwoByteRing {
     __syncthreads();
   }
 
-  /// Runs in one thread: copies both operands of a tile, step by step, from this place on.
+  /// Producer, one thread: copies both operands of a tile, step by step, from stage `place` on.
   __device__ void load(const WeightTile& tile, RingPosition<Tiles>& place) const {
     constexpr int kBox = Tiles::kBoxColumns;
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
@@ -97,8 +99,8 @@ struct TwoByteRing {
   }
 };
 
-/// Runs in a group: the GEMM of its part of a tile. The rows of the result are always the first operand: of a
-/// transposed tile those are its columns, which both groups have.
+/// Computes a group's part of a tile. The first MMA operand always has the rows of the result. In a transposed tile,
+/// the rows of the result are the tile's columns, which both groups read.
 template <class T, class Tiles>
 __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByteRing<Tiles>& ring,
                                             RingPosition<Tiles>& place, typename Tiles::Sums& sums) {
@@ -131,8 +133,8 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByt
   if (thread_of_group() == 0) arrive(before);
 }
 
-/// A lane has two adjacent columns in each of two groups of eight. It exchanges one pair with its neighbour and returns
-/// four adjacent columns: even lanes of the first eight, odd lanes of the second.
+/// A lane has two adjacent columns in each of two groups of eight columns. The lane exchanges one pair with its
+/// neighbor lane and returns four adjacent columns: even lanes in the first group, odd lanes in the second.
 __device__ inline float4 exchange_for_four(const float2& of_first, const float2& of_second) {
   const bool odd = threadIdx.x % 2;
   const float2 kept = odd ? of_second : of_first, given = odd ? of_first : of_second;
@@ -140,8 +142,8 @@ __device__ inline float4 exchange_for_four(const float2& of_first, const float2&
   return odd ? make_float4(x, y, kept.x, kept.y) : make_float4(kept.x, kept.y, x, y);
 }
 
-/// Runs in a group: stores its part of a tile. Four lanes store 64 adjacent bytes. kFours: all fours of the result are
-/// whole and aligned; the code is then short enough not to wait for instructions.
+/// Stores a group's part of a tile. Four lanes store 64 adjacent bytes. kFours: has_fours(); the code is then short
+/// enough to avoid instruction cache misses.
 template <bool kFours, class Tiles>
 __device__ inline void store_weight_part(const WeightTile& tile, const typename Tiles::Sums& sums) {
   const WeightProduct& product = tile.product;
@@ -200,13 +202,13 @@ __global__ void __launch_bounds__(kWeightThreads, 1)
   }
 }
 
-/// How many tiles of the list a block has at most.
+/// Maximum number of tiles of the list per block.
 int64_t weight_rounds(const WeightProducts& list) {
   const int64_t tiles = list.first_block[list.count], processors = hctr::cuda::multiprocessors();
   return (tiles + processors - 1) / processors;
 }
 
-/// Number of boxes in which a block copies kSamples samples.
+/// Number of boxes that a block copies per kSamples samples, over all its tiles.
 template <class Tiles>
 int64_t boxes_of_block(WeightProducts list) {
   set_first_blocks<Tiles>(list);
@@ -220,7 +222,7 @@ template <class T, class Tiles>
 void start_weight_tiles(Context& ctx, WeightProducts& list) {
   set_first_blocks<Tiles>(list);
   const int64_t tiles = list.first_block[list.count], rounds = weight_rounds(list);
-  // Does not start early: waiting blocks would occupy multiprocessors that tables need.
+  // No early start: waiting blocks would occupy multiprocessors that embedding tables need.
   const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, Tiles::kSharedBytes};
   hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T, Tiles>, list);
 }
@@ -244,7 +246,7 @@ void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* c
 
 void hopper::add_weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
   using hctr::cuda::tensor_map;
-  using Tiles = SmallWeightTiles;  // every tile size has the same boxes
+  using Tiles = SmallWeightTiles;  // all tile sizes use the same boxes
   const CUtensorMap map_x = tensor_map(x, Tiles::kBoxColumns, Tiles::kSamples);
   const CUtensorMap map_d_y = tensor_map(d_y, Tiles::kBoxColumns, Tiles::kSamples);
   add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w),

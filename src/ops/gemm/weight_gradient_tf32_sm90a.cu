@@ -1,17 +1,18 @@
-// The wgrads of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, in TF32, for compute capability 9.0.
 //
-// Blocks, one a multiprocessor, divide the tiles of all GEMMs x^T d_y evenly (ops/gemm/tile_division.cuh). The
-// matrix instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither
-// operand. It also takes one of them from registers, in any order of samples that the other has too. In a block
-//   - four warps copy boxes of 32 samples of 32 columns of both operands to a ring in shared memory
-//   - four warps transpose those of the operand that tiles have fewer columns of, each box in place
-//   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
-// Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
-// copies write 3, and reading the other operand and transposing take 2 each. Hence tiles of 256 x 128: with 128 x 128,
-// the second operand would be transposed twice as often.
+// One block per multiprocessor; the tiles of all GEMMs x^T d_y are divided evenly (ops/gemm/tile_division.cuh). The MMA
+// instruction requires the summed dimension, the samples, to be contiguous in shared memory. The samples are contiguous
+// in neither operand, so one operand is transposed in shared memory. The other operand comes from registers; any order
+// of samples is allowed if both operands have the same order. In a block
+//   - four warps copy boxes of 32 samples and 32 columns of both operands to pipeline stages in shared memory
+//   - four warps transpose the boxes of the operand with fewer columns per tile, in place
+//   - two groups of four warps multiply; each warp loads a box of the other operand into registers.
+// Shared memory bandwidth is the bottleneck, not the MMA. Of 11 units of traffic, the MMAs read 4 (2 per group),
+// copies write 3, loads to registers are 2, and transposing is 2. Tiles are therefore 256 x 128: with 128 x
+// 128, the second operand would be transposed twice as often.
 //
-// Each box of 32 columns is a warp's rows, or 32 columns of the instruction, in an order such that a thread has of the
-// result 4 x 4 adjacent numbers, and that reads and writes of 16 bytes use all banks.
+// Each box of 32 columns has the rows of one warp, or 32 columns of the MMA instruction. A permutation of the columns
+// gives each thread 4 x 4 adjacent elements of the result, and lets 16-byte loads and stores use all banks.
 #include <algorithm>
 #include <span>
 
@@ -24,14 +25,13 @@ namespace {
 
 using namespace hopper;
 
-/// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one that
-/// copies.
+/// Tile size, pipeline stages and thread roles: two groups that multiply, one that transposes, and one that copies.
 struct Tf32Tiles : TurnedWeightTiles<256, 128> {
   static constexpr int kSamples = 32, kBoxColumns = 32, kBoxBytes = kSamples * 128;
   static constexpr int kBoxesOfRows = kRows / kBoxColumns, kBoxes = kBoxesOfRows + kColumns / kBoxColumns;
   static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
   static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
-  static constexpr int kTransposers = kBoxes - kBoxesOfRows, kCopiers = 4;  ///< warps
+  static constexpr int kTransposers = kBoxes - kBoxesOfRows, kCopiers = 4;  ///< numbers of warps
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
   static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
   static_assert(kTransposers == 4 && kBoxes % kCopiers == 0 && kSharedBytes <= 227 * 1024);
@@ -46,8 +46,8 @@ struct Tf32WeightProducts : DividedWeightProducts {
   __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
-/// The pipeline stages of a block: each has the boxes of a tile's rows, then those of its columns. A stage is full once
-/// copied, turned once its columns are transposed, empty once read.
+/// The pipeline stages of a block. A stage has the boxes of a tile's rows, then of its columns. Barrier `full` of a
+/// stage completes when the stage is copied, `turned` when the columns are transposed, `empty` when the stage is read.
 struct Tf32Ring {
   std::byte* boxes;
   uint64_t *full, *turned, *empty;
@@ -55,7 +55,7 @@ struct Tf32Ring {
   __device__ explicit Tf32Ring(std::byte* dynamic_shared) {
     const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
     boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
-    asm("" : "+l"(boxes));  // without this the compiler computes it again in each step
+    asm("" : "+l"(boxes));  // prevents the compiler from recomputing the address in each step
     full = reinterpret_cast<uint64_t*>(boxes + Tf32Tiles::kStages * Tf32Tiles::kStageBytes);
     turned = full + Tf32Tiles::kStages;
     empty = turned + Tf32Tiles::kStages;
@@ -85,8 +85,9 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-/// Runs in one thread of warp `warp` of the producers, which start the copies of a step at the same time: its boxes of
-/// both operands of all pieces, step by step. It determines its first copies before the previous kernel has ended.
+/// Producer, one thread of warp `warp`: copies the warp's boxes of both operands for all pieces, step by step. The
+/// producer warps start the copies of a step concurrently. The producer computes the arguments of the first copies
+/// before the preceding kernel has ended.
 __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
   constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
   constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
@@ -123,11 +124,11 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
   }
 }
 
-/// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
-/// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
-/// samples: the columns 4 (4 x + t) and on, and of eight adjacent samples the even ones, then the odd ones.
-/// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
-/// 16 x + 8 b + 2 t + i. Each eight lanes use different units in all reads and writes.
+/// A lane's byte offsets in a box that its warp transposes. 16-byte units are swizzled in both layouts: unit u of row r
+/// is at position u XOR (r % 8). A lane transposes two blocks of four columns and four samples: the columns from 4 (4 x
+/// + t) on, and the even samples of eight adjacent ones, then the odd samples. The two blocks become the units v and v
+/// + 4 of transposed rows. Column 16 x + 4 t + 2 b + i becomes row 16 x + 8 b + 2 t + i. In every load and store, each
+/// eight lanes use different units.
 struct TransposedPlace {
   uint32_t read, write;
 
@@ -138,9 +139,9 @@ struct TransposedPlace {
   }
 };
 
-/// Runs in a warp: transposes a box of 32 columns in place.
+/// Transposes a box of 32 columns in place, with one warp.
 __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
-  uint4 four[2][4];  // columns of each sample
+  uint4 four[2][4];  // [block][sample]: four columns
   const uint32_t from = box + place.read, to = box + place.write;
 #pragma unroll
   for (uint32_t block = 0; block < 2; ++block)
@@ -158,7 +159,7 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
   }
 }
 
-/// Runs in warp `warp` of the transposing warps, for this many steps.
+/// Transposer warp `warp`: in each of `steps` steps, transposes its box.
 __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
@@ -172,11 +173,11 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
   }
 }
 
-/// A multiplying thread's part of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16 columns,
-/// the four from first_column(q) on.
+/// The part of a tile that one multiplying thread computes: the rows first_row() + r, 0 <= r < 4, and in each group q
+/// of 16 columns the four columns from first_column(q) on.
 struct Tf32Sums {
   static constexpr int kQuads = Tf32Tiles::kColumns / 16;
-  float d[2][64];  ///< results of two instructions
+  float d[2][64];  ///< accumulators of two MMA instructions
 
   static __device__ int first_row() { return static_cast<int>(threadIdx.x / 4 * 4); }
   static __device__ int first_column(int q) { return 16 * q + static_cast<int>(threadIdx.x % 4 * 4); }
@@ -188,23 +189,23 @@ struct Tf32Sums {
   __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
 };
 
-/// The multiplying threads exchange partial sums.
+/// The Team of give_sums() and take_sums(): the multiplying threads exchange partial sums.
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static void synchronize() { synchronize_group(1, kThreads); }
 };
 
-/// A thread's operands of two instructions, for eight samples: of the samples 2 j and 2 j + 1, j = lane % 4, four
-/// adjacent columns each, whose first two are rows of the first instruction. `first`: the position of sample 2 j.
+/// Loads a thread's operands of two MMA instructions for eight samples: four adjacent columns of the samples 2 j and 2
+/// j + 1, j = lane % 4. The first two columns are rows of the first instruction. `first`: address of sample 2 j.
 __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
   const uint4 even = read_unit(first), odd = read_unit((first ^ 16) + 128);
   a[0][0] = even.x, a[0][1] = even.y, a[0][2] = odd.x, a[0][3] = odd.y;
   a[1][0] = even.z, a[1][1] = even.w, a[1][2] = odd.z, a[1][3] = odd.w;
 }
 
-/// Accumulates a piece. Rows of the next eight samples are read while the previous ones are multiplied. `rows`:
-/// addresses of this thread's first rows in the first stage.
+/// Accumulates a piece. Loads the rows of the next eight samples during the MMAs of the previous eight. `rows`: address
+/// of this thread's first rows in stage 0.
 __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
                                       RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
   const bool first_lane = threadIdx.x % 32 == 0;
@@ -263,7 +264,7 @@ __device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
     fours ? store_fours<false, true>(tile, sums) : store_fours<false, false>(tile, sums);
 }
 
-/// Runs in the multiplying threads: all pieces of the block.
+/// Multiplying threads: compute all pieces of the block.
 __device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
   TilePieces pieces = p.pieces();
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
@@ -293,7 +294,7 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
-  if (warp < kFirstCopier) hctr::cuda::start_early();  // the producers do that themselves
+  if (warp < kFirstCopier) hctr::cuda::start_early();  // producer warps call start_early() later
   if (warp >= kFirstCopier) {
     give_registers<40>();
     if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
@@ -308,8 +309,8 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// One block a tile, up to the number of multiprocessors. More blocks if each still has this many steps, and if
-/// splitting tiles saves more steps than exchanging the partial sums costs.
+/// Returns one block per tile, up to the number of multiprocessors. Uses more blocks if each block still has at least
+/// kLeastSteps steps, and if splitting tiles saves more steps than the exchange of partial sums costs.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;
@@ -319,7 +320,7 @@ DividedTiles divide_tf32_tiles(int tiles, int steps) {
   return {blocks, tiles % blocks == 0 ? tiles / blocks : std::max(0, tiles / blocks - 1)};
 }
 
-/// Those with as many steps in one launch.
+/// Launches GEMMs with equal numbers of steps together.
 void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
   constexpr const char* kName = "weight_gradient";
   HCTR_EXPECT(runs_weight_gradients_tf32(ctx), kName, " on a stream that has no memory for parts of sums");

@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-/// Inputs of a loss, and the number of columns each must have. Labels have the dtype of sums.
+/// The inputs of a loss, and the required numbers of columns. Labels have the accumulator dtype of the logits.
 struct LossInputs {
   const Tensor &logits, &label;
   const TermWeights& weights;
@@ -93,8 +93,8 @@ void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, con
 namespace cpu {
 namespace {
 
-/// loss[0] = the mean over the global batch of each row's sum of terms, divided by per_row(). Rows are summed in
-/// double, in chunks that depend on their number alone, then the chunks in order.
+/// loss[0] = the mean over the global batch of each row's sum of terms, divided by per_row(). The code sums rows in
+/// double, in chunks whose size depends on the number of rows only, and then adds the chunks in order.
 template <class A, class Terms>
 void sum_terms(Context& ctx, const Terms& terms, Tensor loss, Tensor probability) {
   constexpr int64_t kChunks = 64;

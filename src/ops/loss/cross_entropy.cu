@@ -1,7 +1,7 @@
-// For a small batch one block sums in double: each thread sums its terms, and a tree sums the threads. For a large
-// batch many blocks write partial sums to the GEMM workspace, and one block adds them. So the order depends on the
-// shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more labels take more
-// launches, which add to the loss in order.
+// Cross entropy kernels. For a small batch, one block sums in double: each thread sums its terms, and a tree sums the
+// threads. For a large batch, many blocks write partial sums to the GEMM workspace, and one block adds them. The order
+// depends on the shape only. The weights of several labels are kernel arguments, kMostLabels per launch; further
+// launches add to the loss in order.
 #include "ops/loss/cross_entropy.h"
 
 #include "core/device/cuda_libraries.cuh"
@@ -20,7 +20,7 @@ struct LabelWeights {
   __device__ float operator[](int64_t j) const { return at[j]; }
 };
 
-/// Where the gradients of logits go.
+/// The output of the logits' gradients.
 template <class T>
 struct LogitGradients {
   View<T, 2> d_logits;
@@ -31,8 +31,8 @@ struct LogitGradients {
 };
 struct NoGradients {};
 
-/// The sum of the terms first, first + step, ... of a batch, with their probabilities written, and their gradients
-/// unless those are NoGradients.
+/// Returns the sum of the terms with index first, first + step, ... below `end`. Also writes the probabilities of these
+/// terms, and the gradients unless `gradients` is NoGradients.
 template <class Terms, class Gradients>
 __device__ inline double sum_terms(const StepState* state, const Terms& terms, int64_t first, int64_t end, int64_t step,
                                    View<float, 2>& probability, const Gradients& gradients) {
@@ -56,7 +56,7 @@ __device__ inline double sum_terms(const StepState* state, const Terms& terms, i
   return sum;
 }
 
-/// `factor`: 1 / the number of labels. `adds`: to the loss of the previous launches.
+/// Writes the loss. `factor`: 1 / the number of labels. `adds`: adds to the loss of earlier launches.
 __device__ inline void write_loss(const StepState* state, double sum, double factor, bool adds, float* loss) {
   const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
   *loss = adds ? *loss + part : part;
@@ -71,7 +71,7 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
-/// Terms of a block, where there are several.
+/// Terms per block, if there are several blocks.
 constexpr int kPartThreads = 256;
 constexpr int64_t kPartTerms = 1024;
 
@@ -113,7 +113,7 @@ void launch_forward(Context& ctx, const char* name, const Terms& terms, double f
                     const Tensor& probability, const Gradients& gradients = {}) {
   const View<float, 2> of_rows = probability.matrix<float>();
   const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
-  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // workspace of the compute stream
+  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // belongs to the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
     return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>,

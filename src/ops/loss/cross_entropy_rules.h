@@ -1,5 +1,5 @@
-// The formulas of ops/loss/cross_entropy.h, shared by every device: the term that all losses sum, and which terms each
-// loss reads from its tensors.
+// The formulas of ops/loss/cross_entropy.h, shared by every device: the term c(z, y), and the tensor elements that each
+// loss reads.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace hctr::ops {
 
-/// One summand of a loss: a logit, its target in [0, 1] and its weight.
+/// One term of a loss: a logit z, its target y in [0, 1] and its weight.
 template <class A>
 struct CrossEntropyTerm {
   A logit, target, weight;
@@ -22,9 +22,9 @@ struct CrossEntropyTerm {
     const A z = logit, distance = z < 0 ? -z : z;
     return weight * ((z > 0 ? z : A(0)) - z * target + std::log1p(std::exp(-distance)));
   }
-  /// The term of the data that samples were drawn from, in which positives are more frequent: their log odds are higher
-  /// by -log_negative_share. G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9 (2001),
-  /// "prior correction", here inside the loss, so that the logit is that of all data.
+  /// The term for a sample from the downsampled data. Positives are more frequent in downsampled data, by
+  /// -log_negative_share in log odds. Source: G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political
+  /// Analysis 9 (2001), "prior correction". The loss contains the correction, so the logit is calibrated for all data.
   HCTR_HD CrossEntropyTerm sampled(float log_negative_share) const {
     return {logit - static_cast<A>(log_negative_share), target, weight, has_label};
   }
@@ -32,10 +32,10 @@ struct CrossEntropyTerm {
   HCTR_HD A gradient(A factor) const { return factor * weight * (probability() - target); }
 };
 
-/// The weight of a sample's terms.
+/// The weight of a sample's terms: the sample weight times `positive` for a positive label.
 template <class A>
 struct SampleFactor {
-  const A* weights = nullptr;  ///< weight of sample b at weights[b * stride]; null: 1 each
+  const A* weights = nullptr;  ///< sample b has weights[b * stride]; null: 1
   int64_t stride = 0;
   float positive = 1;
   HCTR_HD A operator()(int64_t b, A target) const {
@@ -50,7 +50,7 @@ SampleFactor<A> factor_of(const TermWeights& weights) {
   return {weights.samples->data<const A>(), weights.samples->row_stride(), weights.positive};
 }
 
-/// A row has one logit and one label.
+/// The terms of binary_cross_entropy(): a row has one logit and one label.
 template <class T>
 struct BinaryTerms {
   using A = Acc<T>;
@@ -65,7 +65,8 @@ struct BinaryTerms {
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) { *d_logits = static_cast<T>(gradient); }
 };
 
-/// A row has two logits and one label: a term of their difference.
+/// The terms of two_class_cross_entropy(): a row has two logits and one label; its term uses the difference of the
+/// logits.
 template <class T>
 struct TwoClassTerms {
   using A = Acc<T>;
@@ -84,7 +85,7 @@ struct TwoClassTerms {
   }
 };
 
-/// A row has as many logits as labels, with a weight for each label. Weights is indexed by the label.
+/// The terms of multi_cross_entropy(): a row has one logit per label. weights[j] is the weight of label j.
 template <class T, class Weights>
 struct MultiTerms {
   using A = Acc<T>;
@@ -100,7 +101,7 @@ struct MultiTerms {
   HCTR_HD static void write_gradient(T* d_logits, int64_t j, A gradient) { d_logits[j] = static_cast<T>(gradient); }
 };
 
-/// 1 / n; 0 when there are no samples, so that an empty batch has loss 0.
+/// 1 / n, or 0 if n is 0, so that an empty batch has loss 0.
 template <class A>
 HCTR_HD A inverse_count(int32_t n) {
   return n > 0 ? 1 / static_cast<A>(n) : A(0);

@@ -16,7 +16,7 @@ std::vector<int64_t> widths_of(const LogitLayer& layer) {
   return widths;
 }
 
-/// Checks that the separate operators would make, for the tensors that one kernel reads and writes.
+/// Checks the arguments of the fused kernel with the checks of the separate operators.
 void expect_logit_loss(const char* what, Context& ctx, const LogitLayer& layer, const std::optional<LogitSum>& sum,
                        const LogitTarget& target) {
   HCTR_EXPECT(ctx.state(), what, " without a step's state");

@@ -1,4 +1,5 @@
-// Starts the kernel of ops/loss/logit_loss_kernel.cuh, or the operators one by one where a layer does not fit it.
+// Launches the fused kernel of ops/loss/logit_loss_kernel.cuh, or separate operators if the kernel does not support the
+// layer.
 #include "ops/loss/logit_loss.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ LogitColumn<T> column_of(const Tensor& t) {
   return {t.data<T>(), t.row_stride()};
 }
 
-/// Packs of T that a row has in all inputs.
+/// Number of packs of T per row, over all inputs.
 template <class T>
 int64_t packs_of_row(const LogitLayer& layer) {
   int64_t packs = 0;
@@ -27,7 +28,8 @@ int64_t packs_of_row(const LogitLayer& layer) {
   return packs;
 }
 
-/// Whether one kernel does it. The same for both operators, since their arguments are.
+/// Whether the fused kernel supports the layer. logit_loss() and logit_loss_backward() get the same arguments, hence
+/// the same result.
 bool fits_one_kernel(const LogitLayer& layer, const std::optional<LogitSum>& sum) {
   bool fits = layer.y.rows() > 0 && (!sum || sum->terms.size() <= kMostTerms);
   dispatch_float(layer.y.dtype(), [&]<class T>() {

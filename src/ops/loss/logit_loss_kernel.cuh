@@ -1,11 +1,13 @@
-// The kernel of the last layer and its loss.
+// The fused kernel of the last layer and its loss.
 //
-// A block has whole rows of one part. Its threads keep the packs of their columns of a few rows in registers: they
-// first multiply them by the weights; once the row's logit and its gradient are known, the same registers give the
-// gradient of x and the contributions to the wgrad. The last block to finish adds up the loss.
+// A block processes whole rows of one part of the batch. Each thread keeps some columns of a few rows in registers, in
+// packs. The threads first multiply the packs by the weights. When a row's logit and the gradient of the logit are
+// known, the threads compute the gradient of x and the contributions to the wgrad from the same registers. The last
+// block to finish adds the losses of all blocks.
 //
-// Latency dominates small batches. So addresses are computed before the previous kernel has ended, all loads are in
-// flight before any is used, and a block has one barrier, after its rows; one warp adds up the loss of all blocks.
+// Latency dominates small batches. The kernel therefore computes addresses before the preceding kernel has ended, and
+// issues all loads before the first use. Each block has only one barrier, after its rows. One warp adds the losses of
+// all blocks.
 #pragma once
 
 #include <cuda/atomic>
@@ -15,7 +17,7 @@
 
 namespace hctr::ops {
 
-/// The sum over the warp of what its lanes have for row r, for lane r.
+/// Lane r returns the sum of sums[r] over the warp.
 template <int R>
 __device__ float own_sum(float (&sums)[R], int lane) {
 #pragma unroll
@@ -41,17 +43,17 @@ __device__ A tree_sum(const A (&of)[N]) {
   }
 }
 
-/// Shared memory through which threads of a block communicate.
+/// Shared memory for reductions over the threads of a block.
 template <int K, int V, int R>
 struct LogitShared {
-  static constexpr int kStride = kLogitThreads + 32 / V;  // a warp then reads adjacent columns from all banks
+  static constexpr int kStride = kLogitThreads + 32 / V;  // avoids bank conflicts if a warp reads adjacent columns
   float products[2][kLogitWarps][R];
   double losses[kMostLogitGroups][R];
   float d_sums[kMostLogitGroups][R];
   float sums[K][2 * V][kStride];
 
-  /// The sum over the warps of a group of what its lanes below R have, for each of these lanes. One barrier is enough,
-  /// since the next turn writes to other places.
+  /// In lanes below R: the sum of `own` in this lane over the warps of a group. `products` is double-buffered by
+  /// `turn`, so that one barrier suffices.
   __device__ float over_warps(const LogitPlace& at, int turn, float own) {
     if (at.lane < R) products[turn][at.thread / 32][at.lane] = own;
     __syncthreads();
@@ -62,7 +64,7 @@ struct LogitShared {
       if (w < warps && at.lane < R) sum += products[turn][first + w][at.lane];
     return sum;
   }
-  /// The sum over the groups of sum number i of pack k of a lane of theirs.
+  /// The sum of sums[k][i] over the groups, for lane `lane` of each group.
   __device__ float over_groups(int k, int i, int lane, int lanes) const {
     float of_group[kMostLogitGroups];
 #pragma unroll
@@ -72,13 +74,13 @@ struct LogitShared {
   }
 };
 
-/// For memory that other blocks read.
+/// Device-wide fence for memory that other blocks read.
 __device__ inline void logit_fence() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_device);
 }
 
-/// The loss and the sum of the gradients of this block's rows. Runs in one thread, which gets to know whether it is
-/// that of the last block to write them.
+/// One thread: writes the block's loss and the block's sum of logit gradients. Returns whether this block is the last
+/// to write its results.
 template <class Shared, class T>
 __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& at, const Shared& shared) {
   constexpr int R = sizeof(shared.losses[0]) / sizeof(double);
@@ -96,12 +98,13 @@ __device__ bool write_loss_of_block(const LogitPass<T>& pass, const LogitPlace& 
   }
   pass.losses[blockIdx.x] = loss;
   logit_fence();
-  const uint32_t last = gridDim.x - 1, done = atomicInc(pass.blocks_done, last);  // the last one sets it back to 0
+  // the last block wraps the counter to 0
+  const uint32_t last = gridDim.x - 1, done = atomicInc(pass.blocks_done, last);
   pass.sums[blockIdx.x * pass.part_width + 2 * pass.width] = d_sum;
   return done == last;
 }
 
-/// The loss of all blocks, whose parts are complete. Runs in one warp: a tree.
+/// One warp: adds the losses of all blocks in a tree. All blocks must have written their losses.
 template <class T>
 __device__ void add_up_losses(const LogitPass<T>& pass, int lane, int32_t global_samples) {
   constexpr int kOfLane = kMostLogitLossParts / 32;
@@ -109,13 +112,13 @@ __device__ void add_up_losses(const LogitPass<T>& pass, int lane, int32_t global
   double sums[kOfLane];
 #pragma unroll
   for (int j = 0; j < kOfLane; ++j) sums[j] = lane + 32 * j < parts ? __ldcg(pass.losses + lane + 32 * j) : 0;
-  const auto inverse = inverse_count<double>(global_samples);  // meanwhile
+  const auto inverse = inverse_count<double>(global_samples);  // overlaps the loads
   const double sum = cuda::warp_sum(tree_sum(sums));
   if (lane != 0) return;
   *pass.loss = static_cast<float>(sum * inverse);
 }
 
-/// The sums of this block's rows, for the packs number k of all threads.
+/// Writes the block's column sums for pack k of all threads.
 template <int V, class Shared, class T>
 __device__ void write_sums(const LogitPass<T>& pass, const LogitPlace& at, const Shared& shared, int k) {
   float* const sums = pass.sums + blockIdx.x * pass.part_width;
@@ -134,7 +137,8 @@ __device__ void write_sums(const LogitPass<T>& pass, const LogitPlace& at, const
   }
 }
 
-/// K: packs of a row that a thread has. kOneTurn: it has two rows at most; otherwise four at a time.
+/// K: packs of a row per thread. kOneTurn: a thread processes at most kRowsOfOneTurn rows; otherwise kRowsOfTurn rows
+/// per turn.
 template <int K, bool kOneTurn, class T>
 __global__ void __launch_bounds__(kLogitThreads, 2)
     logit_loss_kernel(const StepState* state, const __grid_constant__ LogitPass<T> pass) {
@@ -164,7 +168,8 @@ __global__ void __launch_bounds__(kLogitThreads, 2)
 #pragma unroll
     for (int k = 0; k < K; ++k)
 #pragma unroll
-      for (int r = 0; r < R; ++r) in[k][r] = cuda::load_pack<V>(rows[k][r]);  // after the last column too, as weights
+      // may read padding after the last column; cut() zeroes it
+      for (int r = 0; r < R; ++r) in[k][r] = cuda::load_pack<V>(rows[k][r]);
     if (at.lane < R) of_row.load(pass, row_of_lane(first));
   };
   load(at.begin + at.group);

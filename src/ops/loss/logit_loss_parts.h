@@ -1,4 +1,4 @@
-// Shared by the implementations of ops/loss/logit_loss.h.
+// Helpers shared by the implementations of ops/loss/logit_loss.h.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@ namespace hctr::ops {
 
 inline constexpr int64_t kMostLogitLossParts = 512;
 
-/// CUDA sums the rows in this many parts, a block each: few rows each where that gives a block to every multiprocessor,
-/// no more parts than their totals are worth, and up to 2,048 rows no more than can start early on an H100.
+/// The number of parts of the rows that CUDA sums separately, with one block per part. A small batch has few rows per
+/// part, to occupy every multiprocessor. A large batch has 16 rows per part, to limit the partial sums. Up to 2,048
+/// rows, all blocks can start early on an H100.
 inline int64_t logit_loss_parts(int64_t rows) {
   constexpr int64_t kFewest = 128, kRows = 16, kFewestRows = 4;
   const auto parts_of = [&](int64_t each) { return (rows + each - 1) / each; };
@@ -19,12 +20,12 @@ inline int64_t logit_loss_parts(int64_t rows) {
                              kMostLogitLossParts);
 }
 
-/// The logits: of the sum, or of the layer alone.
+/// The logits of `sum`, or y of the layer if there is no sum.
 inline const Tensor& logits_of(const LogitLayer& layer, const std::optional<LogitSum>& sum) {
   return sum ? sum->logits : layer.y;
 }
 
-/// logit_loss() and logit_loss_backward() by separate operators.
+/// logit_loss() and logit_loss_backward() as separate operators.
 namespace one_by_one {
 void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);
 void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);

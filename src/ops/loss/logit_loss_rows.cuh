@@ -1,4 +1,4 @@
-// The arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and one thread's share of rows and columns.
+// Arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and the rows and columns of one thread.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 namespace hctr::ops {
 
 inline constexpr int kLogitThreads = 256, kLogitWarps = kLogitThreads / 32;
-inline constexpr int kMostLogitGroups = kLogitWarps;  // threads that have a row together are whole warps
+inline constexpr int kMostLogitGroups = kLogitWarps;  // a group processes one row and has whole warps
 inline constexpr int kMostPacks = 2;                  // packs of a row per thread
 inline constexpr int kRowsOfTurn = 4, kRowsOfOneTurn = 2;
 inline constexpr size_t kMostTerms = 8;
 
-/// A tensor of one column.
+/// A tensor with one column.
 template <class T>
 struct LogitColumn {
   T* data = nullptr;
@@ -32,36 +32,36 @@ struct LogitInput {
   View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
-  float factor;  // dropout's factor after the ReLU
+  float factor;  // dropout's scale after the ReLU, or 1
   bool packs_of_w, relu;
 };
 
-/// All arguments.
+/// The kernel arguments.
 template <class T>
 struct LogitPass {
   LogitInput<T> inputs[kMostConcatParts];
   int first_pack[kMostConcatParts + 1];  // first pack of each input, among the packs of a row
-  int count, lane_bits;                  // inputs; the log of the number of threads that have a row together
+  int count, lane_bits;                  // number of inputs; log2 of the threads per group
   const T* bias;
   LogitColumn<T> y, logits, d_logits;
-  LogitColumn<const T> terms[kMostTerms];  // y is the term with number `of_layer`
-  LogitColumn<T> d_terms[kMostTerms];      // gradients other than d_logits
+  LogitColumn<const T> terms[kMostTerms];  // y is term number of_layer
+  LogitColumn<T> d_terms[kMostTerms];      // gradients of terms that are not in d_logits's memory
   int term_count, of_layer, d_term_count;
   LogitColumn<const float> label;
   LogitColumn<float> probability;
   SampleFactor<float> factor;
   float weight;
   int64_t rows, rows_per_part, width, part_width;
-  double* losses;  // loss of each part
+  double* losses;  // [parts] loss of each part
   float *sums, *loss;
   uint32_t* blocks_done;
 };
 
-/// Which rows and columns of its block a thread has.
+/// The rows and columns of a thread in its block.
 struct LogitPlace {
-  int thread, lane, lanes, groups, group;  // lanes: threads that have a row together, a group
+  int thread, lane, lanes, groups, group;  // a group of `lanes` threads processes one row
   int64_t begin, end;                      // rows of the block
-  int64_t last;                            // last row to load: a row of the matrix even where the block has none
+  int64_t last;                            // last row that may be loaded; valid even if the block has no rows
 
   template <class T>
   __device__ explicit LogitPlace(const LogitPass<T>& pass)
@@ -78,19 +78,19 @@ struct LogitPlace {
   __device__ bool is_first_warp() const { return lane_of_group() < 32; }
 };
 
-/// A thread's elements of one pack of columns.
+/// A thread's columns in one pack, with the weights and the sums of these columns.
 template <int V, class T>
 struct LogitPack {
   using Pack = cuda::Pack<T, V>;
   const T *x = nullptr, *weights = nullptr;
   T* d_x = nullptr;
   int64_t x_stride = 0, d_x_stride = 0, w_step = 0;
-  int left = 0;  // columns that it has: 0 after the last pack
+  int left = 0;  // number of columns in the pack; 0 past the last pack
   bool packs_of_w = false, relu = false;
   float factor = 1;
-  float w[V] = {}, sums[2 * V] = {};  // sums: for d_w, for the bias below
+  float w[V] = {}, sums[2 * V] = {};  // sums: for d_w, then for the upstream bias gradient
 
-  /// Reads arguments alone.
+  /// Computes addresses from kernel arguments only.
   __device__ void place(const LogitPass<T>& pass, int number) {
     const int last = pass.first_pack[pass.count] - 1, own = min(number, last);
     int p = 0;
@@ -108,7 +108,7 @@ struct LogitPack {
     factor = input.factor;
     relu = input.relu;
   }
-  /// After the last column too: those are of the same 16 bytes.
+  /// May also load padding after the last column, within the same 16 bytes.
   __device__ Pack load_weights() const {
     if (packs_of_w) return cuda::load_pack<V>(weights);
     Pack pack;
@@ -120,13 +120,13 @@ struct LogitPack {
 #pragma unroll
     for (int v = 0; v < V; ++v) w[v] = v < left ? static_cast<float>(pack.at[v]) : 0.0f;
   }
-  /// Where it has the rows first, first + step, ..., of which those past `last` repeat it.
+  /// Computes the addresses of the rows first, first + step, ...; rows past `last` repeat row `last`.
   template <int R>
   __device__ void find(int64_t first, int64_t step, int64_t last, const T* (&at)[R]) const {
 #pragma unroll
     for (int r = 0; r < R; ++r) at[r] = x + min(first + r * step, last) * x_stride;
   }
-  /// Zeros after the last column.
+  /// Zeroes elements past the last column.
   template <int R>
   __device__ void cut(Pack (&in)[R]) const {
     if (left == V) return;
@@ -148,7 +148,7 @@ struct LogitPack {
     for (int v = 0; v < V; ++v) {
       const auto value = static_cast<float>(in.at[v]);
       sums[v] += value * gradient;
-      // the bias gradient sums the stored (rounded) values
+      // sums the stored, rounded values for the bias gradient
       out[v] = static_cast<float>(static_cast<T>(!relu || value > 0 ? factor * (gradient * w[v]) : 0.0f));
       sums[V + v] += out[v];
     }
@@ -164,7 +164,7 @@ struct LogitPack {
   }
 };
 
-/// Arguments of finish(), the same for all rows of a step.
+/// Arguments of LogitRow::finish() that are equal for all rows of a step.
 template <class T>
 struct LogitStep {
   int32_t valid_samples, global_samples;
@@ -180,10 +180,10 @@ struct LogitStep {
   }
 };
 
-/// A lane's state: a row before its logit, and the sums over rows.
+/// A lane's state: the loaded inputs of a row, and the sums over its rows.
 template <class T>
 struct LogitRow {
-  float label, weight = 1;  // weight: of the sample alone
+  float label, weight = 1;  // weight: sample weight, without `positive`
   T terms[kMostTerms];
   double loss = 0;
   float d_sum = 0;
@@ -196,7 +196,7 @@ struct LogitRow {
     for (int i = 0; i < static_cast<int>(kMostTerms); ++i)
       if (i < pass.term_count && i != pass.of_layer) terms[i] = pass.terms[i][row];
   }
-  /// y and its terms, in their order.
+  /// Adds y and the other terms, in order.
   __device__ T sum_of_terms(const LogitPass<T>& pass, T y) const {
     float sum = 0;
 #pragma unroll
@@ -207,8 +207,8 @@ struct LogitRow {
     }
     return static_cast<T>(sum);
   }
-  /// The gradient of the row's logit, given the layer's result. `factor`: of all gradients. `writes`: whether the row's
-  /// results are stored.
+  /// Completes a row: returns the gradient of its logit from the layer's result `product`. `factor`: common factor of
+  /// all gradients. `writes`: whether to store the row's results.
   __device__ float finish(const LogitPass<T>& pass, const LogitStep<T>& step, float factor, int64_t row, float product,
                           bool writes) {
     if (pass.bias) product += static_cast<float>(step.bias);

@@ -1,4 +1,5 @@
-// One thread writes to the host's memory itself: a kernel costs a recorded step no more than the copy would.
+// The kernel that records the loss. One thread writes to host memory directly; in a recorded step, the write costs no
+// more than a copy.
 #include "ops/loss/loss_record.h"
 
 #include "ops/common/element_loops.cuh"

@@ -1,14 +1,14 @@
-// Adds a step's loss to its record; the same code on both devices.
+// Adds a step's loss to its record; shared by both devices.
 #pragma once
 
 #include "ops/loss/loss_record.h"
 
 namespace hctr::ops {
 
-/// Branch-free where possible, so that a thread waits once for all its reads.
+/// Mostly branch-free, so that a thread waits once for all its loads.
 HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoiled, LossRecord& total, StepState* stop,
                                   const LossScale* scale) {
-  const bool finite = loss - loss == 0;  // neither infinite nor NaN
+  const bool finite = loss - loss == 0;  // false for infinities and NaN
   total.loss = loss;
   total.step = state.step;
   const int32_t samples = state.global_samples;
@@ -18,7 +18,7 @@ HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoil
     total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
     total.skipped = scale->skipped;
   }
-  // the step before has spoiled it
+  // The update of the preceding step set the flag. The number of that step plus 1 is state.step.
   if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;
   if (!stop) return;
   if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;

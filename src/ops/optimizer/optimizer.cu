@@ -1,5 +1,5 @@
-// One pass over weights, gradients and states, four elements per thread and iteration. Each block computes the step's
-// scalars once, before its first element.
+// The dense optimizer kernel: one pass over weights, gradients and states, four elements per thread and iteration. Each
+// block computes the step's scalars once, before its first element.
 #include "ops/optimizer/optimizer.h"
 
 #include "ops/common/element_loops.cuh"
@@ -12,8 +12,7 @@ struct States {
   float* at[kMostStates];
 };
 
-/// The copy of the weights in two bytes each; null: there is none. Its type is looked up at run time, since the kernel
-/// waits for memory.
+/// A two-byte copy of the weights; null: no copy. The kernel dispatches on the dtype, because it is bound by memory.
 struct RoundedCopy {
   std::byte* data;
   DType dtype;

@@ -1,12 +1,12 @@
-// Shared by the kernels that apply update rules.
+// Helpers for kernels that apply update rules.
 #pragma once
 
 #include "ops/optimizer/optimizer_rules.h"
 
 namespace hctr::ops {
 
-/// The step's scalars. They need powers in double, so one thread of the block computes them. Every thread of the block
-/// calls this once.
+/// Returns the step's scalars. The scalars need powers in double, so only one thread of the block computes them. To be
+/// called once from every thread of the block.
 template <class Rule>
 __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepState* state) {
   __shared__ UpdateScalars scalars;
@@ -15,10 +15,10 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
   return scalars;
 }
 
-/// Records an update that made a number infinite or NaN. Threads call it for each updated vector: keeping a flag until
-/// their end would cost registers, and so threads, in kernels that wait for memory.
+/// Records an update whose result is infinite or NaN. To be called after each updated vector. A flag kept until the end
+/// would cost registers, and thus occupancy, in kernels bound by memory latency.
 __device__ inline void report_spoiled(bool finite, const StepState* state) {
-  if (!finite && state->spoiled) *state->spoiled = 1;  // all threads write the same
+  if (!finite && state->spoiled) *state->spoiled = 1;  // a benign race: every thread writes the same value
 }
 
 }  // namespace hctr::ops

@@ -9,8 +9,8 @@
 
 namespace hctr::ops {
 
-/// Applies the rule to every weight, and rounds the weights to `copy` if there is one; a no-op when the step is
-/// skipped. Shapes: w, g, copy and every state alike and dense. Dtypes: f32; copy f16 or bf16. Needs ctx.state().
+/// Applies the rule to every weight, and rounds the weights to `copy` if given. A no-op if the step is skipped. Shapes:
+/// w, g, copy and every state equal and dense. Dtypes: f32; copy f16 or bf16. Needs ctx.state().
 HCTR_OP(void update_dense(Context&, const Optimizer&, Tensor g, Tensor w, const std::vector<Tensor>& states,
                           std::optional<Tensor> copy))
 

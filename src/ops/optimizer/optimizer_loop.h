@@ -1,4 +1,4 @@
-// An update rule over a range of elements on the CPU.
+// Applies an update rule to a range of elements on the CPU.
 #pragma once
 
 #include <atomic>
@@ -7,20 +7,20 @@
 
 namespace hctr::ops::cpu {
 
-/// Where weights and their states begin.
+/// Addresses of weights and their states.
 struct WeightMemory {
   float* w;
   float* states[kMostStates];
 };
 
-/// Records, from any thread, an update that made a number infinite or NaN.
+/// Records an update whose result is infinite or NaN. Thread-safe.
 inline void report_spoiled(const StepState& state) {
   if (state.spoiled) std::atomic_ref<int32_t>(*state.spoiled).store(1, std::memory_order_relaxed);
 }
 
-/// Applies the rule to n elements with gradients g * gradient_scale. Returns whether all are left finite. `optimizer`,
-/// `scalars` and `at` are passed by value so that the compiler sees no aliasing with the arrays and vectorizes the
-/// loop.
+/// Applies the rule to n elements with gradients g * gradient_scale. Returns whether all results are finite.
+/// `optimizer`, `scalars` and `at` are passed by value. The compiler then knows that the three do not alias the arrays,
+/// and vectorizes the loop.
 template <class Rule, class Scalars>
 bool update_elements(const Optimizer optimizer, const Scalars scalars, const float* g,
                      const GradientScale gradient_scale, const WeightMemory at, int64_t n) {

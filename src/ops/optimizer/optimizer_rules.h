@@ -1,5 +1,5 @@
-// The update rules of optimizers, each one formula that dense weights and embedding rows share on every device.
-// docs/add_an_optimizer.md says how to add one.
+// The update rules of optimizers. Dense weights and embedding rows share one formula per rule on every device.
+// docs/add_an_optimizer.md says how to add a rule.
 #pragma once
 
 #include <cmath>
@@ -13,10 +13,10 @@ namespace hctr::ops {
 
 inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
 
-/// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
+/// Maximum number of states (moments, sums of squares, ...) per weight.
 inline constexpr int kMostStates = 2;
 
-/// Transforms a gradient before a rule reads it: g times 1 / loss_scale, clipped to +-`most`. NaN stays.
+/// Scales and clips a gradient before a rule reads it: g / loss_scale, clipped to +-`most`. NaN is unchanged.
 struct GradientScale {
   float factor = 1, most = std::numeric_limits<float>::infinity();
   HCTR_HD friend float operator*(float g, const GradientScale& scale) {
@@ -27,8 +27,7 @@ struct GradientScale {
 
 struct UpdateScalars;
 
-/// A rule and its constants, whose defaults are those of a config. The learning rate and the step come with each batch
-/// (StepState).
+/// A rule and its constants; the defaults are those of a config. Learning rate and step are in StepState.
 struct Optimizer {
   enum class Kind {
     sgd,
@@ -39,7 +38,7 @@ struct Optimizer {
     ftrl,
     adam,
     adamw,
-    // OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
+    // The kinds of OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
     // tf.keras.optimizers.
     torch_momentum,
     torch_nesterov,
@@ -58,45 +57,45 @@ struct Optimizer {
   float momentum = 0.9f;                     ///< momentum_sgd, nesterov
   float smoothing = 0.9f;                    ///< rmsprop, adadelta
   float initial = 0;                         ///< adagrad, ftrl: initial value of the sum of squares
-  bool row_wise = false;                     ///< adagrad: one state per row of a table; dense weights keep one each
+  bool row_wise = false;                     ///< adagrad: one state per table row; dense weights have one per element
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
-  float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
-  float most_gradient = std::numeric_limits<float>::infinity();  ///< the magnitude at which gradients are clipped
+  float rate_factor = 1;                     ///< factor on the step's learning rate, for embeddings with their own rate
+  float most_gradient = std::numeric_limits<float>::infinity();  ///< gradients are clipped to this magnitude
 
   HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
 
-  // The rule's defaults, see RuleDefaults.
+  // Properties of the rule, see RuleDefaults.
   int states() const;
   float start(int state) const;
   bool zero_gradient_is_noop() const;
 };
 
-/// Input of a rule in one step besides weight, gradient and states. Computed once per step, not per element.
+/// Inputs of a rule that are constant within a step, computed once per step.
 struct UpdateScalars {
-  float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
+  float rate;            ///< learning rate; for adam and adamw with the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
   float decay;           ///< adamw: the fraction of a weight that is subtracted
-  float root;            ///< torch_adam, torch_adamw: what epsilon is multiplied with, sqrt(1 - beta2^t)
+  float root;            ///< torch_adam, torch_adamw: the factor of epsilon, sqrt(1 - beta2^t)
 };
 
 HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_step) const {
   return {of_step.gradient_scale, most_gradient};
 }
 
-/// Which scalars update an embedding row: those of the step, or its own, computed from the step of its last update or
-/// from the mean square of its gradient.
+/// The origin of the scalars of an embedding row's update. step: the scalars of the step. last_step: per row, from the
+/// step of the row's last update. mean_square: per row, from the mean square of the row's gradient.
 enum class ScalarsOf { step, last_step, mean_square };
 
-/// The base of every rule. A rule has kStates and update(); it overrides what differs from here.
+/// The base of every rule. A rule defines kStates and update(), and overrides other members as needed.
 struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
-  /// Whether g = 0 changes neither weight nor state. Then a global update of a table need not visit absent rows.
+  /// Whether g = 0 changes neither weight nor state. If true, a global update of a table can skip absent rows.
   static constexpr bool kZeroGradientIsNoop = false;
-  /// The state that receives a gradient if it does not reach the weight in the same step; -1: it does. A gradient that
-  /// is not finite makes the weight, or this state, not finite.
+  /// Index of the state through which a gradient reaches the weight in a later step; -1: a gradient reaches the weight
+  /// in the same step. A gradient that is not finite makes this state, or the weight, not finite.
   static constexpr int kDelayedIn = -1;
-  /// Whether it trains, so that infinite results are reported.
+  /// Whether the rule trains. If true, results that are not finite are reported.
   static constexpr bool kTrains = true;
   /// The initial value of a state.
   static float start(const Optimizer&, int /*state*/) { return 0; }
@@ -105,7 +104,7 @@ struct RuleDefaults {
   }
 };
 
-/// Whether a rule left a weight finite, and the state that receives the gradient first.
+/// Whether the weight is finite, and also the state kDelayedIn, if the rule has one.
 template <class Rule>
 HCTR_HD bool left_finite(float w, const float* state) {
   bool finite = fabsf(w) <= kLargestFloat;
@@ -121,7 +120,7 @@ struct SgdRule : RuleDefaults {
 };
 
 /// m = mu m - lr g;  w += m.
-/// Source: B. Polyak, "Some methods of speeding up the convergence of iteration methods", 1964; the rate inside m.
+/// Source: B. Polyak, "Some methods of speeding up the convergence of iteration methods", 1964; m includes the rate.
 struct MomentumSgdRule : RuleDefaults {
   static constexpr int kStates = 1;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
@@ -131,8 +130,8 @@ struct MomentumSgdRule : RuleDefaults {
 };
 
 /// a' = mu a - lr g;  w += -mu a + (1 + mu) a'.
-/// Source: I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013, with w
-/// the point at which the gradient is taken.
+/// Source: I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013. w is
+/// the point at which the gradient is evaluated.
 struct NesterovRule : RuleDefaults {
   static constexpr int kStates = 1;
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
@@ -165,21 +164,22 @@ struct RmsPropRule : RuleDefaults {
 };
 
 /// FTRL-Proximal:  n' = n + g^2;  z' = z + g - (r' - r) w;  w' = |z'| > l1 ? (sign(z') l1 - z') / (r' + l2) : 0
-/// with r = (beta + sqrt(n)) / lr, the inverse of the weight's own rate.
+/// with r = (beta + sqrt(n)) / lr, the inverse of the weight's learning rate.
 /// Source: H. B. McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1.
 ///
-/// While w is not 0, z follows from it: z = -(w (r + l2) + sign(w) l1). So z is read only for weights at 0 (the states
-/// are n and z, both start at 0), and the same rule reads: a weight becomes u - sign(u) t, or 0 when |u| <= t, where
-///   u = w + sign(w) t - lr g / q  or, from 0,  -lr (z + g) / q,   q = beta + sqrt(n') + lr l2,   t = lr l1 / q.
-/// In this form a weight that was drawn or loaded needs no z, a change of the rate (also to 0) moves no weight, and
-/// g = 0 is a no-op.
+/// If w is not 0, then z = -(w (r + l2) + sign(w) l1), so z is read only if w is 0. (The states are n, which starts at
+/// `initial`, and z, which starts at 0.) The rule is equivalent to: w' = u - sign(u) t, or 0 if |u| <= t, where
+///   u = w + sign(w) t - lr g / q  or, if w is 0,  -lr (z + g) / q,   q = beta + sqrt(n') + lr l2,   t = lr l1 / q.
+/// This form has three advantages: an initialized or loaded weight needs no z, a change of the learning rate (also to
+/// 0) does not change weights, and g = 0 is a no-op.
 struct FtrlRule : RuleDefaults {
   static constexpr int kStates = 2;
   static constexpr bool kZeroGradientIsNoop = true;
   static float start(const Optimizer& o, int state) { return state == 0 ? o.initial : 0; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
-    const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may underflow to 0
+    // |g| is a lower bound of sqrt(n'), needed because g^2 may underflow to 0
+    const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;
     const float threshold = s.rate * o.lambda1 / q;
     const bool at_zero = w == 0;
     const float z = state[1] + g;
@@ -197,7 +197,7 @@ struct FtrlRule : RuleDefaults {
 /// Source: D. Kingma and J. Ba, "Adam", ICLR 2015, section 2 (the efficient form at its end).
 struct AdamRule : RuleDefaults {
   static constexpr int kStates = 2;
-  /// In double and rounded once, so that devices agree.
+  /// Computed in double and rounded once, so that devices agree.
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     UpdateScalars scalars = RuleDefaults::scalars(o, state);
     const double t = static_cast<double>(state.updates) + 1.0;
@@ -206,7 +206,7 @@ struct AdamRule : RuleDefaults {
     scalars.rate = static_cast<float>(static_cast<double>(scalars.rate) * sqrt(correction2) / correction1);
     return scalars;
   }
-  /// Updates the moments; returns what Adam subtracts from the weight.
+  /// Updates the moments. Returns the amount to subtract from the weight.
   HCTR_HD static float move(const Optimizer& o, const UpdateScalars& s, float g, float* state) {
     state[0] = o.beta1 * state[0] + (1.0f - o.beta1) * g;
     state[1] = o.beta2 * state[1] + (1.0f - o.beta2) * g * g;
@@ -217,9 +217,9 @@ struct AdamRule : RuleDefaults {
   }
 };
 
-/// Adam, and w -= lr * weight_decay * w with the w from before the step: the decay does not pass through the moments.
-/// Source: I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2, with
-/// weight_decay times lr for its lambda.
+/// Adam, and also w -= lr * weight_decay * w with the w before the step. The moments exclude the decay. Source: I.
+/// Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2; its lambda is lr *
+/// weight_decay.
 struct AdamWRule : AdamRule {
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     UpdateScalars scalars = AdamRule::scalars(o, state);
@@ -236,7 +236,7 @@ struct AdamWRule : AdamRule {
 ///   torch_nesterov  m = mu m + g;               w -= lr (g + mu m)
 ///   keras_adagrad   s += g^2;                   w -= lr g / sqrt(s + eps).  s starts at `initial`
 ///   keras_rmsprop   v = b v + (1 - b) g^2;      w -= lr g / sqrt(v + eps), b = smoothing
-/// One rule for all, since each rule is compiled into many kernels: the kind is the same for all threads.
+/// One rule serves all kinds, because each rule is compiled into many kernels. The branch on the kind is uniform.
 struct OneStateRule : RuleDefaults {
   static constexpr int kStates = 1;
   static float start(const Optimizer& o, int) { return o.kind == Optimizer::Kind::keras_adagrad ? o.initial : 0; }
@@ -262,11 +262,11 @@ struct OneStateRule : RuleDefaults {
 };
 
 /// Rules with two states, by kind, t = updates + 1:
-///   torch_adam     Adam with epsilon beside the corrected root:  w -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
-///   torch_adamw    the same, and w -= lr * weight_decay * w
-///   adamax         m = b1 m + (1 - b1) g;  u = max(b2 u, |g|);        w -= lr / (1 - b1^t) m / (u + eps)
-///   torch_adamax   the same with u = max(b2 u, |g| + eps);            w -= lr / (1 - b1^t) m / u
-///   adadelta       a = b a + (1 - b) g^2;  d = sqrt(x + eps) / sqrt(a + eps) g;  x = b x + (1 - b) d^2;  w -= lr d
+///   torch_adam     Adam with epsilon added to the corrected root:  w -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) +
+///   eps) torch_adamw    the same, and w -= lr * weight_decay * w adamax         m = b1 m + (1 - b1) g;  u = max(b2 u,
+///   |g|);        w -= lr / (1 - b1^t) m / (u + eps) torch_adamax   the same with u = max(b2 u, |g| + eps); w -= lr /
+///   (1 - b1^t) m / u adadelta       a = b a + (1 - b) g^2;  d = sqrt(x + eps) / sqrt(a + eps) g;  x = b x + (1 - b)
+///   d^2;  w -= lr d
 /// Sources: D. Kingma and J. Ba, "Adam", ICLR 2015, sections 2 and 7.1; M. Zeiler, "ADADELTA", 2012, algorithm 1.
 struct TwoStatesRule : RuleDefaults {
   static constexpr int kStates = 2;
@@ -307,7 +307,7 @@ struct TwoStatesRule : RuleDefaults {
   }
 };
 
-/// Calls body.operator()<Rule>().
+/// Calls body.operator()<Rule>() with the rule of `kind`.
 template <class Body>
 void dispatch_rule(Optimizer::Kind kind, Body&& body) {
   using Kind = Optimizer::Kind;

@@ -18,7 +18,7 @@ void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t*
   auto* const values = mine.data<float>();
   for (int64_t i = second ? half : 0; i < (second ? n : half); ++i) {
     values[i] = theirs[i] = values[i] + theirs[i];
-    if (search.found && !(std::fabs(values[i]) <= search.largest)) *search.found = 1;  // NaN too
+    if (search.found && !(std::fabs(values[i]) <= search.largest)) *search.found = 1;  // also true for NaN
   }
 }
 

@@ -1,5 +1,6 @@
-// Few blocks, because the kernel overlaps the GEMMs of a backward pass and the link is the limit. A thread has several
-// loads in flight, since loads from the other GPU take microseconds.
+// The kernel that sums an array with a peer GPU. The kernel has few blocks, because the link is the bottleneck and
+// GEMMs of a backward pass run concurrently. A thread has several loads in flight, because loads from the peer take
+// microseconds.
 #include "core/device/launch.cuh"
 #include "ops/optimizer/peer_sum.h"
 
@@ -8,13 +9,13 @@ namespace {
 
 constexpr int kPeerThreads = 512, kPeerLoads = 4, kMostPeerBlocks = 32;
 
-__device__ bool fits(float value, float largest) { return fabsf(value) <= largest; }  // false for NaN
+__device__ bool fits(float value, float largest) { return fabsf(value) <= largest; }  // the comparison is false for NaN
 __device__ bool fits(float4 values, float largest) {
   return fits(values.x, largest) && fits(values.y, largest) && fits(values.z, largest) && fits(values.w, largest);
 }
 
-/// Memory of the other GPU is read past this one's first-level cache. Returns whether no sum of this thread is beyond
-/// +-largest.
+/// Adds elements [begin, end) of both arrays. Loads of peer memory bypass L1. Returns whether all sums of this thread
+/// are within +-largest.
 template <class T>
 __device__ bool add_peer_words(T* mine, T* theirs, int64_t begin, int64_t end, float largest) {
   bool all_fit = true;
@@ -50,14 +51,14 @@ __global__ void sum_half_kernel(float* mine, float* theirs, int64_t begin, int64
   if (aborted && *aborted != 0) return;
   bool all_fit = true;
   int64_t single = begin;
-  if (by_four) {  // halves begin with whole words, the array may end within one
+  if (by_four) {  // halves start at whole words; the array may end within a word
     const int64_t whole = end / 4;
     all_fit = add_peer_words(reinterpret_cast<float4*>(mine), reinterpret_cast<float4*>(theirs), begin / 4, whole,
                              search.largest);
     single = max(whole * 4, begin);
   }
   all_fit = add_peer_words(mine, theirs, single, end, search.largest) && all_fit;
-  if (search.found && !all_fit) *search.found = 1;  // all threads that write store the same value
+  if (search.found && !all_fit) *search.found = 1;  // a benign race: every thread writes the same value
 }
 
 }  // namespace

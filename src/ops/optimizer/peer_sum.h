@@ -1,4 +1,4 @@
-// The sum of an array over two ranks that reach each other's memory: each adds up one half, for both.
+// The all-reduce of an array over two ranks with access to each other's memory: each rank sums one half for both.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace hctr::ops {
 
-/// The length of the first half of n elements: a multiple of a memory line of 128 bytes. If the array begins at a line,
-/// no rank reads a line that the other rank writes.
+/// Number of elements of the first half, a multiple of a 128-byte cache line. If the array is aligned to a line, no
+/// rank reads a line that the other rank writes.
 inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
 
-/// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Writes
-/// nothing once *aborted, if given, is not 0. A sum of two numbers is the same in either order, so both ranks, and any
-/// other order of addition, get equal bits. Shapes: mine f32 [n], dense, on the device of the context; theirs [n], on
-/// any device. Also checks the sums for overflow as find_overflow does, if search.found is set.
+/// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the second half if `second`.
+/// Writes nothing if `aborted` is given and *aborted is not 0. The sum of two values does not depend on the order of
+/// the values, so both ranks get the same bits as from any other all-reduce. If search.found is set, checks the sums
+/// for overflow like find_overflow(). Shapes: mine f32 [n], dense, on the device of the context; theirs [n], on any
+/// device.
 HCTR_OP(void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t* aborted,
                       OverflowSearch search))
 

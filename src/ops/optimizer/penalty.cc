@@ -26,7 +26,8 @@ void cpu::add_penalty(Context& ctx, Penalty kind, float factor, Tensor w, Tensor
   ctx.threads().parallel_for(kPenaltyParts, std::max<int64_t>(1, 16384 / std::max<int64_t>(part, 1)),
                              [&](int64_t first, int64_t last) {
                                for (int64_t p = first; p < last; ++p) {
-                                 constexpr int64_t kLanes = 16;  // independent sums, so that the loop vectorizes
+                                 // independent partial sums, so that the loop vectorizes
+                                 constexpr int64_t kLanes = 16;
                                  double lanes[kLanes] = {};
                                  const int64_t end = std::min(p * part + part, count);
                                  for (int64_t i = p * part; i < end; i += kLanes)

@@ -1,4 +1,5 @@
-// The sum takes two steps: kPenaltyParts blocks sum a part each, then one block sums the parts.
+// The regularizer kernels. A sum takes two launches: kPenaltyParts blocks sum one part each, then one block adds the
+// parts.
 #include "ops/optimizer/penalty.h"
 
 #include "ops/common/element_loops.cuh"

@@ -9,7 +9,7 @@ namespace hctr::ops {
 
 HCTR_HD inline float penalty_of(Penalty kind, float w) { return kind == Penalty::l2 ? w * w : (w < 0 ? -w : w); }
 
-/// dw + factor * penalty'(w) * loss_scale.
+/// dw + factor * loss_scale * the derivative of the penalty at w.
 struct AddPenaltyGradient {
   Penalty kind;
   float factor;

@@ -5,9 +5,9 @@ namespace hctr {
 
 /// Which embedding rows a step changes.
 enum class UpdateType {
-  local,        ///< rows of the batch
-  global,       ///< every row, as if absent ones had gradient 0
-  lazy_global,  ///< rows of the batch, catching up on what global would have done to them (Adam)
+  local,        ///< rows of the batch only
+  global,       ///< every row; rows that are not in the batch have gradient 0
+  lazy_global,  ///< rows of the batch, which catch up on the skipped global updates (Adam)
 };
 
 }  // namespace hctr

@@ -12,11 +12,11 @@
 namespace hctr::serve {
 namespace {
 
-/// Messages of one stream that are answered at a time.
+/// Maximum unanswered messages of one stream.
 constexpr int kMostInFlight = 64;
 
-/// Reads the messages of a call, has each answered, and writes the answers: of a unary call one, of a stream many. gRPC
-/// has it until OnDone(), and each message until its answer is given.
+/// Reads the messages of a call, passes them to the handler, and writes the answers: one for a unary call, many for a
+/// stream. gRPC refers to this object until OnDone(), and each message refers to it until its answer.
 class CarriedCall : public grpc::ServerGenericBidiReactor {
  public:
   static CarriedCall* begin(GrpcHandler handler, grpc::GenericCallbackServerContext* context) {
@@ -64,7 +64,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   void OnDone() override { const std::shared_ptr<CarriedCall> last = std::move(own_); }
 
  private:
-  /// A message until it is answered. The call is done when all are.
+  /// A message that is not answered yet. The call ends when all its messages are answered.
   class Message : public GrpcCall {
    public:
     explicit Message(std::shared_ptr<CarriedCall> call) : call_(std::move(call)) {}
@@ -94,7 +94,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
       else if (status_.ok())
         status_ = status;
       reads = std::exchange(waits_to_read_, false);
-      if (reads) ++in_flight_;  // keeps the call open until the read has begun
+      if (reads) ++in_flight_;  // prevents the end of the call before StartRead()
     }
     if (reads) {
       StartRead(&incoming_);
@@ -104,7 +104,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
     advance();
   }
 
-  /// Begins the next write, or ends the call.
+  /// Starts the next write, or finishes the call.
   void advance() {
     grpc::Status status;
     {
@@ -128,7 +128,7 @@ class CarriedCall : public grpc::ServerGenericBidiReactor {
   const bool is_stream_;
   grpc::ByteBuffer incoming_;
   std::mutex mutex_;
-  std::deque<grpc::ByteBuffer> outgoing_;  // the first is being written
+  std::deque<grpc::ByteBuffer> outgoing_;  // the first element is being written
   int in_flight_ = 0;
   bool reads_done_ = false, waits_to_read_ = false, writing_ = false, finished_ = false;
   grpc::Status status_;

@@ -1,4 +1,4 @@
-// A gRPC server that carries the bytes of any method to the program, and a client that carries them to any server.
+// A gRPC server that passes the serialized messages of any method to the program, and a client that calls any server.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -20,7 +20,7 @@ class CarryingService : public grpc::CallbackGenericService {
   GrpcHandler handler_;
 };
 
-/// One message of bytes in one piece.
+/// Converts between a ByteBuffer and contiguous bytes.
 std::string joined(const grpc::ByteBuffer&);
 grpc::ByteBuffer buffer_of(GrpcBytes);
 

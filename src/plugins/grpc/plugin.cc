@@ -1,4 +1,4 @@
-// libhuge_ctr_grpc.so: the one place that knows gRPC.
+// libhuge_ctr_grpc.so: the only code that uses gRPC.
 #include <grpc/support/log.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -21,7 +21,7 @@ namespace {
 
 thread_local std::string problem;
 
-/// An IPv6 address stands in brackets before a port.
+/// An IPv6 address needs brackets before a port.
 std::string with_port(const std::string& address, int port) {
   return (address.find(':') != std::string::npos ? "[" + address + "]" : address) + ":" + std::to_string(port);
 }
@@ -77,13 +77,13 @@ class CarryingClient : public GrpcClient {
   static std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each client has a connection of its own
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each client needs its own connection
     return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   }
   grpc::GenericStub stub_;
 };
 
-/// gRPC writes to the standard error stream of the program otherwise.
+/// Disables gRPC's log, which would go to the program's standard error stream.
 void be_silent() {
   static std::once_flag once;
   std::call_once(once, [] { gpr_set_log_function([](gpr_log_func_args*) {}); });

@@ -1,4 +1,4 @@
-// Texts, settings and topics of librdkafka.
+// Shared helpers for librdkafka: error texts, settings and topics.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -20,9 +20,9 @@ struct KafkaListDeleter {
 };
 using KafkaList = std::unique_ptr<rd_kafka_topic_partition_list_t, KafkaListDeleter>;
 
-/// Keeps a text for the caller of this thread.
+/// Stores an error text for this thread, and returns it.
 const char* kafka_problem(std::string text);
-/// What a client has last reported of its brokers. Threads of librdkafka write it.
+/// The last broker error that a client has reported, written by threads of librdkafka.
 class KafkaTrouble {
  public:
   void set(std::string text);
@@ -33,10 +33,11 @@ class KafkaTrouble {
   std::string text_;
 };
 
-/// Settings of the caller over `ours`; the client's reports go to `trouble`. Null: `problem` says why.
+/// Makes a configuration from `ours`, with the caller's settings taking precedence. The client's errors go to
+/// `trouble`. Null: `problem` has the reason.
 KafkaConf kafka_conf(const KafkaSetting* ours, int64_t ours_count, const KafkaSetting* settings, int64_t count,
                      KafkaTrouble* trouble, std::string& problem);
-/// The partitions of a topic. Null, or what went wrong.
+/// Gets the number of partitions of a topic. Returns null, or an error text.
 const char* kafka_partitions(rd_kafka_t*, const char* topic, int64_t ms, int32_t& count);
 
 const char* open_kafka_writer(const KafkaSetting*, int64_t count, KafkaWriter**);

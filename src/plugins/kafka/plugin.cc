@@ -1,4 +1,4 @@
-// The plug-in's one symbol, and what writers and readers share.
+// The plug-in's only exported symbol, and the code that writers and readers share.
 #include <cstring>
 
 #include "plugins/kafka/kafka_calls.h"

@@ -1,4 +1,5 @@
-// A consumer of librdkafka that reads the partitions it is told to: it joins no group, so that none is taken from it.
+// A librdkafka consumer with assigned partitions. It joins no consumer group, so no rebalance can take a partition
+// away.
 #include <random>
 #include <vector>
 
@@ -19,7 +20,7 @@ class RdKafkaReader : public KafkaReader {
 
   const char* open(const char* const* topics, int64_t topic_count, const KafkaSetting* settings, int64_t count) {
     topics_.assign(topics, topics + topic_count);
-    const std::string group = "huge_ctr-" + std::to_string(std::random_device()());  // librdkafka wants one
+    const std::string group = "huge_ctr-" + std::to_string(std::random_device()());  // librdkafka requires a group id
     const KafkaSetting ours[] = {{"group.id", group.c_str()},
                                  {"enable.auto.commit", "false"},
                                  {"enable.auto.offset.store", "false"},

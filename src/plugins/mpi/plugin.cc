@@ -1,4 +1,4 @@
-// The calls of MPI that the program needs, behind the plug-in's one symbol.
+// The MPI calls that the program needs, behind the plug-in's only exported symbol.
 #include <mpi.h>
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace {
 
 MPI_Comm comm = MPI_COMM_NULL;
-bool ours = false;                  // MPI was initialized here, and is finalized here
-std::vector<MPI_Request> requests;  // of the messages that were started
+bool ours = false;                  // this plug-in initialized MPI, and must finalize it
+std::vector<MPI_Request> requests;  // requests of started messages
 std::string problem;
 
 const char* checked(int status, const char* call) {

@@ -8,14 +8,14 @@
 
 namespace hctr {
 
-/// Keeps the text for the caller, who is on this thread.
+/// Stores an error text for this thread, and returns it.
 inline const char* said(std::string text) {
   thread_local std::string last;
   last = std::move(text);
   return last.c_str();
 }
 
-/// Runs `body`, which returns an arrow::Status. Nothing is thrown further.
+/// Runs `body`, which returns an arrow::Status, and converts its error. Catches all exceptions.
 template <class Body>
 const char* told(const Body& body) {
   try {

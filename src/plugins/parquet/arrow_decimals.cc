@@ -14,17 +14,17 @@ using arrow::Type;
 
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr int64_t kExact = int64_t{1} << 53;  // integers up to it are exact as doubles
+constexpr int64_t kExact = int64_t{1} << 53;  // integers up to this value are exact in a double
 constexpr int64_t kSecondsOfDay = 86'400;
 
-/// A number of `width` bytes in two's complement, the lowest first.
+/// An integer of `width` bytes in two's complement, little endian.
 class Unscaled {
  public:
   Unscaled(const uint8_t* bytes, int width) {
     std::memset(bytes_, bytes[width - 1] >= 0x80 ? 0xff : 0, sizeof bytes_);
     std::memcpy(bytes_, bytes, static_cast<size_t>(width));
   }
-  /// Nothing where it does not fit 64 bits.
+  /// The value as int64; none if it does not fit.
   std::optional<int64_t> small() const {
     int64_t low = 0;
     std::memcpy(&low, bytes_, sizeof low);
@@ -41,7 +41,7 @@ class Unscaled {
   uint8_t bytes_[32];
 };
 
-/// "-0.05" of "-5" with two places behind the point.
+/// Inserts a decimal point: "-5" with scale 2 becomes "-0.05".
 std::string with_point(std::string digits, int scale) {
   if (scale <= 0) return digits == "0" ? digits : digits.append(static_cast<size_t>(-scale), '0');
   const size_t sign = digits[0] == '-' ? 1 : 0, places = static_cast<size_t>(scale);
@@ -60,7 +60,8 @@ void drop_zeros_behind_point(std::string& number) {
 double nearest(const Unscaled& value, int scale) {
   const auto low = value.small();
   if (low && *low >= -kExact && *low <= kExact && scale >= 0 && scale <= 22)
-    return static_cast<double>(*low) / kPowersOfTen[scale];  // of exact numbers, hence the nearest
+    // both operands are exact, so the quotient is correctly rounded
+    return static_cast<double>(*low) / kPowersOfTen[scale];
   const std::string text = with_point(value.digits(), scale);
   double number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -98,7 +99,7 @@ arrow::Status convert_decimals(const arrow::Array& array, ParquetForm form, Conv
   return arrow::Status::OK();
 }
 
-/// How dates or times of a type count.
+/// The unit and kind of a date or time type.
 struct TimeUnit {
   int64_t per_second = 1;
   bool date = false, clock = false, zone = false;
@@ -140,7 +141,7 @@ void append_padded(int64_t number, int width, std::string& to) {
   to += digits;
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar. E. Richards, "Mapping Time", 1998, ch. 25.
+/// Converts days since 1970-01-01 to a date in the Gregorian calendar. E. Richards, "Mapping Time", 1998, ch. 25.
 void append_date(int64_t days, std::string& to) {
   const int64_t shifted = days + 719'468, era = floor_divided(shifted, 146'097), of_era = shifted - era * 146'097;
   const int64_t year_of_era = (of_era - of_era / 1'460 + of_era / 36'524 - of_era / 146'096) / 365;
@@ -155,7 +156,7 @@ void append_date(int64_t days, std::string& to) {
   append_padded(of_year - (153 * from_march + 2) / 5 + 1, 2, to);
 }
 
-/// `rest`: of a second, in units of which a second has `per_second`.
+/// Appends a time of day. `rest`: the fraction of the second, in units of 1 / per_second.
 void append_clock(int64_t second, int64_t rest, int64_t per_second, std::string& to) {
   append_padded(second / 3'600, 2, to);
   to += ':';

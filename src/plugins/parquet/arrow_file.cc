@@ -18,9 +18,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kStreamBytes = 256 << 10;  // of a column that are read from the file at a time
+constexpr int64_t kStreamBytes = 256 << 10;  // bytes read at a time from a column
 
-/// The batches of one column in one row group. Older versions of Arrow return them through an argument.
+/// Gets the batches of one column in one row group. Older Arrow versions return the reader through an argument.
 template <class Reader>
 arrow::Status batches_of(Reader& reader, int group, int leaf, std::shared_ptr<arrow::RecordBatchReader>& batches) {
   const std::vector<int> groups = {group}, leaves = {leaf};
@@ -49,7 +49,7 @@ class ArrowColumn : public ParquetColumn {
   }
 
  private:
-  /// The next `rows` rows; Arrow may give them in parts.
+  /// The next `rows` rows. Arrow may return them in several batches.
   arrow::Result<std::shared_ptr<arrow::Array>> next(int64_t rows) {
     arrow::ArrayVector parts;
     for (int64_t have = 0; have < rows;) {
@@ -62,7 +62,8 @@ class ArrowColumn : public ParquetColumn {
       }
       const int64_t take = std::min(rows - have, left_->length());
       parts.push_back(left_->Slice(0, take));
-      left_ = take < left_->length() ? left_->Slice(take) : nullptr;  // the piece alone then owns it
+      // drop the reference: only the slice in `parts` owns the batch now
+      left_ = take < left_->length() ? left_->Slice(take) : nullptr;
       have += take;
     }
     if (parts.size() == 1) return parts[0];
@@ -72,7 +73,7 @@ class ArrowColumn : public ParquetColumn {
   std::shared_ptr<arrow::RecordBatchReader> batches_;
   std::shared_ptr<arrow::Array> left_;
   ParquetForm form_;
-  int64_t rows_, piece_;  // rows_: still to come
+  int64_t rows_, piece_;  // rows_: remaining rows of the row group
 };
 
 class ArrowFile : public ParquetFile {
@@ -81,9 +82,9 @@ class ArrowFile : public ParquetFile {
     ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
     arrow::MemoryPool* const pool = block_pool();
     parquet::ReaderProperties bytes(pool);
-    bytes.enable_buffered_stream();  // a column chunk is not read whole
+    bytes.enable_buffered_stream();  // do not load a whole column chunk
     bytes.set_buffer_size(kStreamBytes);
-    bytes.set_page_checksum_verification(true);  // where the file has them
+    bytes.set_page_checksum_verification(true);  // verifies page checksums, if the file has any
     parquet::ArrowReaderProperties values;
     values.set_batch_size(piece_rows);
     values.set_use_threads(false);
@@ -99,8 +100,8 @@ class ArrowFile : public ParquetFile {
 
   const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
-      std::shared_ptr<arrow::RecordBatchReader>
-          batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
+      // Several threads may call this concurrently, like Arrow's own threads when they prefetch row groups.
+      std::shared_ptr<arrow::RecordBatchReader> batches;
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
       column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
@@ -163,7 +164,7 @@ class ArrowFile : public ParquetFile {
   int64_t piece_rows_ = 0;
   ParquetFileInfo info_;
   std::vector<ParquetField> fields_;
-  std::vector<int> leaves_;  // of each field the column of the file
+  std::vector<int> leaves_;  // by field: the column in the file
   std::vector<ParquetGroup> groups_;
   std::deque<std::string> texts_;
 };

@@ -49,7 +49,7 @@ ParquetType plain_type(const arrow::DataType& type) {
   }
 }
 
-/// Offsets [count + 1] of an array, of whatever width, as 32 bits from the array's first item on.
+/// Copies offsets [count + 1] of any width as 32 bits, relative to the array's first item.
 template <class Offset>
 arrow::Status copy_offsets(const Offset* from, int64_t count, std::vector<int32_t>& to) {
   to.resize(static_cast<size_t>(count) + 1);
@@ -71,7 +71,7 @@ arrow::Status describe_texts(const arrow::Array& array, ParquetValues& values, V
   return arrow::Status::OK();
 }
 
-/// Copies text out of a dictionary.
+/// Copies the text of each element from a dictionary.
 arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetValues& values, ValuesOwner& owner) {
   ValuesOwner words_owner;
   ParquetValues words;
@@ -137,7 +137,7 @@ arrow::Status describe_items(const arrow::Array& array, ParquetForm form, Parque
   }
 }
 
-/// Which values there are. An array of type null has no bits of its own.
+/// Sets the validity bits. An array of type null has no validity bitmap, so zeros are created.
 void describe_nulls(const arrow::Array& array, const uint8_t*& valid, int64_t& at, ValuesOwner& owner) {
   if (array.type_id() == Type::NA) {
     owner.none_valid.assign(static_cast<size_t>(array.length() + 7) / 8, 0);
@@ -237,7 +237,7 @@ std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
     case ParquetType::text:
       type = arrow::utf8();
       break;
-    default:  // null, and what is read only
+    default:  // null, and types that can only be read
       type = arrow::null();
       break;
   }

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-/// Hands bytes to the program, which knows how to write a file that is whole or not there.
+/// Passes bytes to the program, which writes the file and renames it into place when complete.
 class SinkStream : public arrow::io::OutputStream {
  public:
   explicit SinkStream(ParquetSink sink) : sink_(sink) {}
@@ -48,7 +48,7 @@ class ArrowWriter : public ParquetWriter {
     properties.enable_page_checksum();
     for (int64_t i = 0; i < count; ++i)
       if (fields[i].type == ParquetType::f32) properties.disable_dictionary(names_[static_cast<size_t>(i)]);
-    properties.max_row_group_length(std::numeric_limits<int32_t>::max());  // the caller decides
+    properties.max_row_group_length(std::numeric_limits<int32_t>::max());  // the caller decides about row groups
     parquet::ArrowWriterProperties::Builder columns_of;
     if (threads > 1) {
       ARROW_ASSIGN_OR_RAISE(pool_, arrow::internal::ThreadPool::Make(static_cast<int>(threads)));
@@ -64,7 +64,8 @@ class ArrowWriter : public ParquetWriter {
     return told([&] {
       arrow::ArrayVector arrays;
       for (size_t i = 0; i < fields_.size(); ++i) arrays.push_back(arrow_array(fields_[i], columns[i]));
-      ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());  // the one kind whose columns several threads may encode
+      // several threads can encode the columns of a buffered row group only
+      ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());
       return writer_->WriteRecordBatch(*arrow::RecordBatch::Make(schema_, rows, arrays));
     });
   }

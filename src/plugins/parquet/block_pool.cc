@@ -16,13 +16,12 @@ namespace {
 
 using arrow::Status;
 
-constexpr int kLeastBits = 12, kMostBits = 24;  // smaller and larger ones are the system's: 4 KiB to 16 MiB
-constexpr int64_t kKept =
-    512 << 20;  // bytes of free blocks that are kept; 128 MiB were too few for 40 columns and 16 threads
+constexpr int kLeastBits = 12, kMostBits = 24;  // pooled sizes: 4 KiB to 16 MiB; other sizes come from the system
+constexpr int64_t kKept = 512 << 20;  // limit for free blocks; 128 MiB were too few for 40 columns and 16 threads
 constexpr int kSizes =
-    4 * (kMostBits - kLeastBits) + 1;  // four for each power of two, so a block is a quarter too large at most
+    4 * (kMostBits - kLeastBits) + 1;  // four sizes per power of two: a block is at most a quarter too large
 
-/// The smallest block that holds `bytes`; negative where there is none.
+/// The index of the smallest pooled size of at least `bytes`; negative if there is none.
 int size_index(int64_t bytes) {
   if (bytes < int64_t{1} << kLeastBits || bytes > int64_t{1} << kMostBits) return -1;
   const int bits = std::bit_width(static_cast<uint64_t>(bytes)) - 1;
@@ -59,7 +58,7 @@ class BlockPool : public arrow::MemoryPool {
     if (!keep(index, buffer)) system_.Free(buffer, size_of(index), arrow::kDefaultBufferAlignment);
   }
 
-  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // with those that are kept
+  int64_t bytes_allocated() const override { return system_.bytes_allocated(); }  // includes free blocks
   int64_t max_memory() const override { return system_.max_memory(); }
   int64_t total_bytes_allocated() const override { return system_.total_bytes_allocated(); }
   int64_t num_allocations() const override { return system_.num_allocations(); }
@@ -103,7 +102,7 @@ class BlockPool : public arrow::MemoryPool {
 
 arrow::MemoryPool* block_pool() {
   if constexpr (HCTR_SANITIZED_PROGRAM) return arrow::system_memory_pool();
-  static auto* const pool = new BlockPool;  // buffers may outlive whatever is destroyed at the end
+  static auto* const pool = new BlockPool;  // never destroyed: buffers may outlive static objects
   return pool;
 }
 

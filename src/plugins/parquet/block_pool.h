@@ -1,4 +1,4 @@
-// Memory for Arrow's buffers, kept to be used again.
+// A memory pool for Arrow's buffers that reuses freed blocks.
 #pragma once
 
 #include <arrow/memory_pool.h>
@@ -6,8 +6,8 @@
 namespace hctr {
 
 /// A pool for the buffers of pages and values, thousands of which are allocated each second. The system would clear
-/// their memory each time and serve one thread at a time; the pool keeps free blocks of a few sizes, up to a limit in
-/// total. It is never destroyed. In a build with sanitizers each buffer comes from the system, so that they see its
+/// each allocation and serve one thread at a time. The pool keeps free blocks of a few sizes, up to a total limit, and
+/// is never destroyed. In a build with sanitizers every buffer comes from the system, so the sanitizers can check its
 /// bounds.
 arrow::MemoryPool* block_pool();
 

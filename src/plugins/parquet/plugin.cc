@@ -1,4 +1,4 @@
-// The plug-in's one symbol.
+// The plug-in's only exported symbol.
 #include <arrow/config.h>
 
 #include "plugins/parquet/arrow_file.h"

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLeftAlone{200}, kBetweenRefreshes{20};
-constexpr int kMostDoublings = 5;  // 6.4 s
+constexpr int kMostDoublings = 5;  // the longest pause is 6.4 s
 
 const char* kept_text(std::string text) {
   thread_local std::string kept;
@@ -64,7 +64,7 @@ std::unique_ptr<RedisLane> RedisClientOf::take_lane(RedisClock::time_point deadl
 }
 
 void RedisClientOf::give_lane(std::unique_ptr<RedisLane> lane) {
-  // A reply that has not come would be taken for the next one.
+  // Close connections with missing replies: a late reply would be mistaken for the reply to the next command.
   for (RedisLane::Connections* all : {&lane->masters, &lane->replicas})
     std::erase_if(*all, [](const auto& one) { return one.second->waits(); });
   const std::lock_guard lock(mutex_);

@@ -35,20 +35,20 @@ class RedisClientOf : public RedisClient {
   std::unique_ptr<RedisConnection> connect(const RedisAddress&, bool replica, RedisClock::time_point deadline);
   SlotMap map() const;
   void moved(int slot, const RedisAddress&);
-  /// Asks nodes for the slots, unless one was asked just now. Throws where none answers.
+  /// Updates the slot map from some node, unless it was updated a moment ago. Throws if no node answers.
   void refresh(RedisClock::time_point deadline);
-  /// A node that does not answer is left alone for a while.
+  /// Whether the node failed recently: such a node is not contacted for a while.
   bool is_down(const RedisAddress& address) const { return !why_down(address).empty(); }
-  std::string why_down(const RedisAddress&) const;  // empty: it is not
+  std::string why_down(const RedisAddress&) const;  // empty: the node is not down
   void set_down(const RedisAddress&, const std::string& why);
   void set_up(const RedisAddress&);
 
-  std::string texts_[7];  // of settings_
+  std::string texts_[7];  // texts that settings_ points to
   RedisSettings settings_;
   std::unique_ptr<SSL_CTX, FreeSsl> tls_{};
-  std::vector<RedisAddress> first_{};  // of the settings
+  std::vector<RedisAddress> first_{};  // addresses given in the settings
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable lane_is_free_;
   std::vector<std::unique_ptr<RedisLane>> lanes_{};
   int lanes_made_ = 0;

@@ -15,7 +15,7 @@ bool starts_with_one_of(const std::string& text, std::initializer_list<const cha
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text.starts_with(word); });
 }
 
-/// The address in "MOVED 3999 127.0.0.1:6381"; without a host it is that of the node that has said it.
+/// The address in "MOVED 3999 127.0.0.1:6381". Without a host, the address has the host of the replying node.
 RedisAddress address_of_redirection(const std::string& error, const RedisAddress& said_by) {
   const std::string text = error.substr(error.rfind(' ') + 1);
   return redis_address(text.starts_with(':') ? said_by.host + text : text);
@@ -154,7 +154,7 @@ bool RedisRun::goes_on(Pending& one, Round& round) {
   }
   if (error.starts_with("TRYAGAIN") || error.starts_with("LOADING")) return round.waits = true;
   if (starts_with_one_of(error, {"CLUSTERDOWN", "MASTERDOWN", "READONLY"})) return round.waits = round.refreshes = true;
-  return false;  // an error of the command itself
+  return false;  // the command itself is wrong: do not retry
 }
 
 bool RedisRun::is_hopeless(const Pending& one, const Round& round) const {
@@ -162,7 +162,7 @@ bool RedisRun::is_hopeless(const Pending& one, const Round& round) const {
 }
 
 std::string RedisRun::finish() {
-  std::string refused;  // an error of a command
+  std::string refused;  // the first error of a command
   while (client_.map().masters.empty()) {
     try {
       client_.refresh(deadline_);
@@ -190,7 +190,7 @@ std::string RedisRun::finish() {
         problem_ = error.what();
       }
     }
-    // Nodes that have not answered a call before are not waited for once more.
+    // Drop commands for nodes that had already failed before this call, instead of waiting for these nodes again.
     const SlotMap map = client_.map();
     std::erase_if(pending_, [&](const Pending& one) {
       const RedisAddress* const master = map.master(one.slot);

@@ -1,4 +1,4 @@
-// One call of run(): commands to their nodes, again where slots have moved or nodes are gone.
+// One call of run(): sends commands to their nodes, and resends them if slots have moved or nodes have failed.
 #pragma once
 
 #include <deque>
@@ -11,18 +11,18 @@ class RedisRun {
  public:
   RedisRun(RedisClientOf&, RedisCommand* commands, int64_t count, bool waits, RedisClock::time_point deadline);
   ~RedisRun();
-  /// Returns why some are not done; empty: all are.
+  /// Runs the commands. Returns why some of them failed; empty: all succeeded.
   std::string finish();
 
  private:
   struct Pending {
     RedisCommand* command;
     int slot;
-    RedisAddress ask{};  // where a slot that moves has the key; port 0: at its master
+    RedisAddress ask{};  // for an ASK redirection: the node that has the key; port 0: the slot's master
     RedisAddress sent_to{};
     ReplyTarget target{};
   };
-  /// What a round has found out.
+  /// The results of one round of sending and receiving.
   struct Round {
     bool waits = false, refreshes = false;
     std::map<RedisAddress, std::string> failed{};
@@ -32,9 +32,9 @@ class RedisRun {
   RedisConnection* connected(RedisLane::Connections&, const RedisAddress&, bool replica, Round&);
   void receive(Round&);
   void drop(RedisConnection*, Round&, const std::string& why);
-  /// Whether the command is to be sent again.
+  /// Handles the reply. Returns whether the command must be sent again.
   bool goes_on(Pending&, Round&);
-  /// Whether it can be done while nodes do not answer.
+  /// Whether a command cannot succeed, because its node does not answer.
   bool is_hopeless(const Pending&, const Round&) const;
 
   RedisClientOf& client_;
@@ -42,7 +42,7 @@ class RedisRun {
   RedisClock::time_point deadline_;
   std::unique_ptr<RedisLane> lane_;
   std::deque<Pending> pending_{};
-  std::deque<ReplyTarget> asking_{};  // replies that say nothing
+  std::deque<ReplyTarget> asking_{};  // replies to ASKING, which are ignored
   std::set<RedisConnection*> active_{};
   std::set<RedisAddress> down_before_{};
   std::string problem_{};

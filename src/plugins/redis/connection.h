@@ -1,4 +1,4 @@
-// A connection to one Redis node, and what waits for its replies.
+// A connection to one Redis node, with the queue of expected replies.
 #pragma once
 
 #include <chrono>
@@ -20,26 +20,26 @@ struct RedisAddress {
   auto operator<=>(const RedisAddress&) const = default;
 };
 
-/// A socket that does not block; commands and replies pass concurrently. Members throw std::runtime_error with the
-/// reason, after which the connection is of no use.
+/// A non-blocking socket; commands are sent while replies arrive. Members throw std::runtime_error with the reason;
+/// afterwards the connection cannot be used.
 class RedisConnection {
  public:
-  /// Connects, shakes hands and logs in. `replica`: of which reads are asked.
+  /// Connects, does the TLS handshake and authenticates. `replica`: a replica, which must be told to accept reads.
   RedisConnection(const RedisAddress&, const RedisSettings&, SSL_CTX* tls, bool replica,
                   RedisClock::time_point deadline);
   ~RedisConnection();
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
-  /// The target is to live until its reply is there.
+  /// Queues a command. `target` must live until its reply is complete.
   void queue(const char* bytes, size_t count, ReplyTarget& target);
   bool waits() const { return !targets_.empty(); }
   int descriptor() const { return socket_; }
   const RedisAddress& address() const { return address_; }
   bool has_to_send() const { return sent_ < out_.size(); }
-  /// Sends and receives what is possible now; to be called when poll() says so.
+  /// Sends and receives as much as possible without blocking. Call it when poll() reports the socket as ready.
   void proceed();
-  /// One command, and its reply.
+  /// Sends one command and waits for its reply.
   RedisReply ask(const std::string& command, RedisClock::time_point deadline, std::string* error = nullptr);
 
  private:
@@ -57,7 +57,7 @@ class RedisConnection {
   std::deque<ReplyTarget*> targets_{};
 };
 
-/// "*2\r\n$3\r\nGET\r\n$1\r\na\r\n" of {"GET", "a"}.
+/// Encodes a command: {"GET", "a"} becomes "*2\r\n$3\r\nGET\r\n$1\r\na\r\n".
 std::string redis_command(std::initializer_list<std::string_view> words);
 
 }  // namespace hctr

@@ -5,7 +5,7 @@
 namespace hctr {
 namespace {
 
-/// hiredis builds objects by these calls. Those of a reply are the parts of target.reply; values of a sink need none.
+/// Callbacks through which hiredis creates objects. A RedisReply gets nested elements; a sink receives values directly.
 int32_t depth_of(const redisReadTask* task) {
   int32_t depth = 0;
   for (const redisReadTask* above = task->parent; above; above = above->parent) ++depth;

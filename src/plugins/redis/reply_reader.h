@@ -1,4 +1,4 @@
-// Replies of a Redis server, read by hiredis' protocol reader.
+// Parses the replies of a Redis server, with hiredis' protocol reader.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -11,18 +11,18 @@
 
 namespace hctr {
 
-/// A reply as a whole, for commands of the client itself.
+/// A complete reply, for the client's own commands.
 struct RedisReply {
   std::string text{};
   int64_t integer = 0;
   std::vector<RedisReply> elements{};
 };
 
-/// What the next reply goes to: a sink, or where there is none, a RedisReply.
+/// The target of the next reply: `sink`, or `reply` if `sink` is null.
 struct ReplyTarget {
   const RedisSink* sink = nullptr;
   RedisReply* reply = nullptr;
-  std::string error{};  ///< of a reply that is one
+  std::string error{};  ///< text of an error reply
   bool complete = false;
 };
 
@@ -30,8 +30,8 @@ class ReplyReader {
  public:
   ReplyReader();
   void feed(const char* bytes, size_t count);
-  /// Whether the reply to `target` is complete; call again with the same target when more has arrived. Throws
-  /// std::runtime_error where the bytes are no replies.
+  /// Parses the next reply into `target`. Returns whether the reply is complete; if not, call again with the same
+  /// target after feed(). Throws std::runtime_error for invalid bytes.
   bool next(ReplyTarget& target);
 
  private:

@@ -1,4 +1,4 @@
-// Which node of a Redis cluster has which keys.
+// Maps keys to nodes of a Redis cluster.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@ namespace hctr {
 
 inline constexpr int kRedisSlots = 16384;
 
-/// The hash slot of a key: of what stands between its first '{' and the next '}', where there is something.
+/// The hash slot of a key. If the key has text between its first '{' and the next '}', only this text is hashed.
 int redis_slot(std::string_view key);
 
-/// Nodes by slot; a server that is no cluster has all of them.
+/// The nodes of each slot. A server without cluster mode has all slots.
 struct SlotMap {
   std::vector<RedisAddress> masters{};
-  std::vector<std::vector<RedisAddress>> replicas{};  ///< of each master
-  std::vector<int16_t> master_of{};                   ///< [kRedisSlots], -1: none
+  std::vector<std::vector<RedisAddress>> replicas{};  ///< by master
+  std::vector<int16_t> master_of{};                   ///< [kRedisSlots]: index of the slot's master; -1: none
 
   const RedisAddress* master(int slot) const {
     const int16_t at = master_of.empty() ? int16_t{-1} : master_of[static_cast<size_t>(slot)];
     return at < 0 ? nullptr : &masters[static_cast<size_t>(at)];
   }
-  /// A node has said that the slot is there.
+  /// Assigns a slot to another master, after a MOVED reply.
   void move(int slot, const RedisAddress& to);
   static SlotMap alone(const RedisAddress&);
-  /// Of the reply to CLUSTER SLOTS. `asked`: whom, which a node without a name of its own means.
+  /// Parses the reply to CLUSTER SLOTS. `asked`: the address of the replying node, for entries without a host.
   static SlotMap of_reply(const RedisReply&, const RedisAddress& asked);
 };
 

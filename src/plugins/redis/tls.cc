@@ -45,13 +45,13 @@ std::unique_ptr<SSL_CTX, FreeSsl> tls_context(const RedisSettings& settings) {
 TlsStream::TlsStream(SSL_CTX* context, const std::string& server_name)
     : ssl_(SSL_new(context)), in_(BIO_new(BIO_s_mem())), out_(BIO_new(BIO_s_mem())) {
   if (!ssl_ || !in_ || !out_) tls_failed("no memory");
-  SSL_set_bio(ssl_.get(), in_, out_);  // which owns them
+  SSL_set_bio(ssl_.get(), in_, out_);  // `ssl_` owns the BIOs now
   X509_VERIFY_PARAM* const verified = SSL_get0_param(ssl_.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(verified, server_name.c_str()) != 1) {
     SSL_set_tlsext_host_name(ssl_.get(), server_name.c_str());
     if (SSL_set1_host(ssl_.get(), server_name.c_str()) != 1) tls_failed("the server name '" + server_name + "'");
   }
-  ERR_clear_error();  // of names that are no addresses
+  ERR_clear_error();  // set1_ip_asc() leaves an error for names that are not IP addresses
   SSL_set_connect_state(ssl_.get());
 }
 

@@ -1,4 +1,4 @@
-// TLS between memory and memory: sockets are the caller's.
+// TLS on memory buffers; the caller owns the sockets.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -16,32 +16,32 @@ struct FreeSsl {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
 };
 
-/// An answer that waiting does not change: a wrong password or certificate.
+/// An error that a retry does not fix: a wrong password or certificate.
 struct RedisRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What connections have in common. Throws std::runtime_error naming a file that cannot be used.
+/// The TLS context of all connections. Throws std::runtime_error naming an invalid file.
 std::unique_ptr<SSL_CTX, FreeSsl> tls_context(const RedisSettings&);
 
-/// One connection. Members throw std::runtime_error with the reason.
+/// One TLS connection. Members throw std::runtime_error with the reason.
 class TlsStream {
  public:
   TlsStream(SSL_CTX*, const std::string& server_name);
-  /// Whether the handshake is done. Call again with what has arrived meanwhile.
+  /// Continues the handshake. Returns whether it is complete; if not, call again after arrived().
   bool shake();
-  /// What has arrived from the socket.
+  /// Adds encrypted bytes from the socket.
   void arrived(const char* bytes, size_t count);
-  /// Appends what can be read of it by now.
+  /// Appends the plain text that can be decrypted so far.
   void read(std::string& plain);
   void write(const char* bytes, size_t count);
   const SSL* handle() const { return ssl_.get(); }
-  /// Appends what is to be sent.
+  /// Appends encrypted bytes to send.
   void take_out(std::string& out);
 
  private:
   std::unique_ptr<SSL, FreeSsl> ssl_;
-  BIO *in_, *out_;  // of ssl_
+  BIO *in_, *out_;  // owned by ssl_
 };
 
 }  // namespace hctr

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Point look-ups of small rows: a filter and a hash in each block, nothing compressed, index and filters in memory.
+/// Options for point look-ups of small rows: a Bloom filter and a hash index in each block, no compression, and index
+/// and filters in memory.
 rocksdb::Options options_for(const RocksSettings& settings) {
   rocksdb::BlockBasedTableOptions table;
   table.block_size = 4096;
@@ -33,7 +34,7 @@ rocksdb::Options options_for(const RocksSettings& settings) {
   options.use_direct_reads = settings.direct_reads;
   options.use_direct_io_for_flush_and_compaction = settings.direct_reads;
   options.keep_log_file_num = 2;
-  options.db_write_buffer_size = size_t{256} << 20;  // of all tables together
+  options.db_write_buffer_size = size_t{256} << 20;  // limit for all tables together
   options.max_total_wal_size = uint64_t{256} << 20;
   options.IncreaseParallelism(settings.background_threads);
   return options;
@@ -97,7 +98,7 @@ const char* RocksDatabaseOf::open(const RocksSettings& settings, RocksDatabase**
   made->database_ = database;
   for (size_t i = 0; i < names.size(); ++i)
     made->columns_[names[i]] = std::make_shared<OpenColumn>(database, handles[i]);
-  if (settings.opening == RocksOpening::update)  // of a process that was killed
+  if (settings.opening == RocksOpening::update)  // remove load files of a killed process
     for (const auto& entry : fs::directory_iterator(database->path, error))
       if (is_bulk_file(entry.path())) fs::remove(entry.path(), error);
   *result = made.release();

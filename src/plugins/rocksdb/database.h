@@ -13,15 +13,15 @@
 
 namespace hctr {
 
-/// What went wrong, for the caller: kept for the thread.
+/// Stores an error text for this thread, and returns it.
 const char* kept_problem(std::string text);
 const char* problem_of(const rocksdb::Status&);
 
-/// The database and what outlives none of its column families.
+/// The database, with the objects that must outlive its column families.
 struct OpenDatabase {
   ~OpenDatabase();
   std::unique_ptr<rocksdb::DB> db{};
-  rocksdb::Options options{};  // of the database and of column families
+  rocksdb::Options options{};  // options of the database and its column families
   RocksSettings settings{};
   std::string path{};
   std::unique_ptr<ReaderThreads> readers{};

@@ -1,4 +1,4 @@
-// Look-ups of many keys, and rows that are loaded as sorted files.
+// Look-ups of many keys, and bulk loads through sorted files.
 #include <rocksdb/sst_file_writer.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kKeysOfPiece = 32;  // as many as RocksDB takes at once from a MultiGet
+constexpr int64_t kKeysOfPiece = 32;  // RocksDB's batch size in MultiGet
 constexpr uint64_t kBytesOfFile = uint64_t{256} << 20;
 
-/// Ascends as RocksDB compares the bytes of keys.
+/// Converts a key to a number with the order in which RocksDB compares key bytes.
 uint64_t order_of(int64_t key, int32_t key_bytes) {
   const auto bits = static_cast<uint64_t>(key);
   return __builtin_bswap64(key_bytes == 8 ? bits : bits << 32);
@@ -26,7 +26,7 @@ struct KeyAt {
   int32_t at;
 };
 
-/// The keys to look for, sorted.
+/// Collects the keys that are not found yet, sorted in RocksDB's order.
 void sort_keys(const RocksRequest& request, std::vector<KeyAt>& keys) {
   keys.clear();
   for (int64_t i = 0; i < request.count; ++i)
@@ -70,12 +70,12 @@ PieceResult read_piece(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* column, con
   return result;
 }
 
-/// The files of one load.
+/// The sorted files of one bulk load.
 class SortedFiles {
  public:
   SortedFiles(OpenDatabase& in, rocksdb::ColumnFamilyHandle* column) : in_(in), column_(column) {}
   ~SortedFiles() {
-    std::error_code error;  // those that were taken in are elsewhere
+    std::error_code error;  // ingested files were moved; removing them fails silently
     for (const std::string& name : names_) std::filesystem::remove(name, error);
   }
   rocksdb::Status add(const rocksdb::Slice& key, const rocksdb::Slice& value) {
@@ -88,7 +88,7 @@ class SortedFiles {
     const rocksdb::Status put = writer_->Put(key, value);
     return put.ok() && writer_->FileSize() >= kBytesOfFile ? end_file() : put;
   }
-  /// All of them become rows at once.
+  /// Ingests all files atomically.
   rocksdb::Status take_in() {
     if (const rocksdb::Status ended = end_file(); !ended.ok() || names_.empty()) return ended;
     rocksdb::IngestExternalFileOptions options;

@@ -54,7 +54,7 @@ void ReaderThreads::serve() {
     lock.unlock();
     work(*job);
     lock.lock();
-    if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();  // nothing of it is left to begin
+    if (!jobs_.empty() && jobs_.front() == job) jobs_.pop_front();  // all pieces of this job are started
   }
 }
 

@@ -1,4 +1,4 @@
-// Threads that wait for the disk in place of the caller.
+// Threads that read from disk in parallel with the caller.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,14 @@
 
 namespace hctr {
 
-/// RocksDB reads the blocks of a MultiGet one after the other where it has no io_uring. Pieces of a request in several
-/// threads keep as many reads under way.
+/// Without io_uring, RocksDB reads the blocks of a MultiGet sequentially. This pool splits a request into pieces for
+/// several threads, so that many reads are in flight.
 class ReaderThreads {
  public:
   explicit ReaderThreads(int32_t count);
   ~ReaderThreads();
-  /// Calls body(0) ... body(pieces - 1), in this thread too. Returns when all are done. The body does not throw.
+  /// Calls body(0) ... body(pieces - 1), in the pool's threads and in this thread. Returns when all calls are complete.
+  /// body must not throw.
   void run(int64_t pieces, const std::function<void(int64_t)>& body);
 
  private:
@@ -27,7 +28,7 @@ class ReaderThreads {
     int64_t pieces;
     const std::function<void(int64_t)>* body;
     std::atomic<int64_t> next{0};
-    int64_t done = 0;  // under mutex_
+    int64_t done = 0;  // guarded by mutex_
   };
   void work(Job&);
   void serve();

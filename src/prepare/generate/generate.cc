@@ -21,16 +21,16 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // samples that one thread generates at a time
+constexpr int64_t kBlock = 4096;  // number of samples that a thread generates at a time
 
-/// The training or the evaluation set.
+/// A set to generate: training or evaluation.
 struct Part {
   std::string name;
   fs::path list;
   int64_t samples, files;
 };
 
-/// Whether the set is for evaluation: its true scores are kept, 9 bytes per label and sample.
+/// The true scores of a set, 9 bytes per label and sample. Kept for the evaluation set only.
 struct Truth {
   std::unique_ptr<double[]> probability;
   std::unique_ptr<bool[]> positive;
@@ -42,7 +42,7 @@ fs::path data_file(const Part& part, const GenerateOptions& options, const std::
   return part.list.parent_path() / cat(part.list.stem().string(), ".", number, ending);
 }
 
-/// The output of one part: a sequence of files, and the list that names them.
+/// Writes a set: a sequence of files, and the list of their names.
 class PartWriter {
  public:
   virtual ~PartWriter() = default;
@@ -92,8 +92,8 @@ class ParquetFiles : public PartWriter {
   ParquetSetWriter set_;
 };
 
-/// Returns the folder of a part's Parquet files. If the lists are in different folders, it is the folder of the part's
-/// own list, because each set has a _metadata.json.
+/// The folder of a set's Parquet files. If the lists are in different folders, this is the folder of the set's own
+/// list: each set needs its own _metadata.json.
 fs::path parquet_folder(const Part& part, const DataSection& section, const GenerateOptions& options) {
   if (!options.folder.empty()) return options.folder / part.name;
   const fs::path folder = part.list.parent_path();
@@ -116,8 +116,8 @@ ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
   return style;
 }
 
-/// Generates blocks in parallel and writes them in order, with enough blocks in flight to keep all threads busy.
-/// `keep`: whether to keep the true probabilities.
+/// Generates blocks in parallel and writes them in order, with enough blocks in progress for all threads. `keep`:
+/// whether to return the true scores.
 Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer,
                  ThreadPool& pool, const ShowProgress& show, bool keep) {
   const int64_t labels = maker.style().label_dim;
@@ -160,12 +160,13 @@ Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder
 
 fs::path sidecar(const fs::path& list) { return list.string() + ".made.json"; }
 
-/// Whether the part exists and was generated with the same parameters.
+/// Whether the set exists and was generated with the same parameters.
 bool present(const Part& part, const Json& made, WrittenAs as, const Log& log) {
   if (!fs::exists(part.list) || !fs::exists(sidecar(part.list))) return false;
   const Json was = Json::read_file(sidecar(part.list));
   if (was.text() != made.text()) return false;
-  if (as != WrittenAs::raw) read_file_list(part.list, log, as == WrittenAs::parquet);  // checks that its files exist
+  // throws if a file of the list is missing
+  if (as != WrittenAs::raw) read_file_list(part.list, log, as == WrittenAs::parquet);
   return true;
 }
 
@@ -210,7 +211,7 @@ Json made_with(const DataSection& section, const GenerateOptions& options) {
   if (options.written_as == WrittenAs::csv || options.written_as == WrittenAs::tsv)
     made.set("text", options.written_as == WrittenAs::csv ? "csv" : "tsv");
   made.set("key_bytes", options.key_bytes).set("folder", options.folder.string());
-  DataSection content = section;  // fields that do not change the samples are ignored
+  DataSection content = section;  // the section without the fields that do not affect samples
   content.num_workers.reset();
   made.set("data", data_schema().effective(content));
   return made;
@@ -256,10 +257,11 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   const SampleEncoder encoder(section, options.written_as, maker.style());
   ThreadPool pool(options.threads);
   std::optional<BestPossible> best;
-  if (options.written_as == WrittenAs::parquet) parquet_plugin();  // load it before anything is removed
+  // fails before older results are removed if the plug-in is missing
+  if (options.written_as == WrittenAs::parquet) parquet_plugin();
   for (const Part& part : parts) {
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
-                         true);  // if this run is interrupted, they would otherwise describe other data
+                         true);  // removed, because an interrupted run would leave these files next to other data
     remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
     if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;

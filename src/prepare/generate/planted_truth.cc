@@ -10,21 +10,21 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kHead = 16384;      // ranks per slot with weights in memory
-constexpr int64_t kMostPairs = 3;     // pairs of slots with interacting keys
-constexpr double kDenseShare = 0.15;  // fraction of the linear part's variance
+constexpr int64_t kHead = 16384;      // number of ranks per slot whose weights are stored in a table
+constexpr int64_t kMostPairs = 3;     // maximum number of slot pairs with interacting keys
+constexpr double kDenseShare = 0.15;  // fraction of the linear part's variance that comes from dense values
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 uint64_t key_of(uint64_t seed, int64_t label) { return random_key(seed, random_stream(cat("planted truth ", label))); }
 
-/// Draws the normal of label `key` for dense value `d`.
+/// Draws the normal weight of dense value `d`. `key`: identifies the label.
 double dense_normal(uint64_t key, int64_t d) {
   const Random4 bits = philox(key, ~uint64_t{0}, static_cast<uint64_t>(d));
   return standard_normal(bits.v[0], bits.v[1]);
 }
 
-/// Draws the three normals of label `key` for a key of a slot.
+/// Draws the three normal values of a slot's key. `key`: identifies the label.
 std::array<double, 3> key_normals(uint64_t key, int64_t slot, int64_t rank) {
   const Random4 bits = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank));
   const Random4 more = philox(key, static_cast<uint64_t>(slot), 2 * static_cast<uint64_t>(rank) + 1);
@@ -45,7 +45,7 @@ PlantedTruth::PlantedTruth(const RecordShape& shape, std::span<const double> mea
   const auto n = static_cast<double>(slots_);
   linear_share_ = slots_ > 0 ? std::sqrt((1 - kDenseShare) * (1 - interactions) / n) : 0;
   pair_share_ = pairs_ > 0 ? std::sqrt(interactions / static_cast<double>(pairs_) / 2)
-                           : 0;  // a product of two factors has variance 2
+                           : 0;  // a product of two normals has variance 2
   const double dense_share = std::sqrt(12 * kDenseShare * (1 - interactions) / static_cast<double>(shape.dense_dim));
   for (int64_t d = 0; d < shape.dense_dim; ++d)
     dense_.push_back(mixed(dense_normal(first_key_, d), dense_normal(key_, d)) * dense_share);
@@ -73,7 +73,7 @@ double PlantedTruth::raw(const PlantedSample& sample) const {
   double sum = 0;
   for (size_t d = 0; d < dense_.size(); ++d) sum += dense_[d] * (static_cast<double>(sample.dense[d]) - 0.5);
   const int64_t* rank = sample.ranks.data();
-  double left0 = 0, left1 = 0;  // factors of the previous slot, used by every second slot
+  double left0 = 0, left1 = 0;  // factors of the preceding slot; every second slot multiplies them by its own factors
   for (int64_t s = 0; s < slots_; ++s) {
     const auto slot = static_cast<size_t>(s);
     double linear = 0, factor0 = 0, factor1 = 0;

@@ -1,4 +1,5 @@
-// The hidden model of generated data. Labels are drawn from its probabilities, so the best possible scores are known.
+// The hidden model behind generated data. Labels are drawn from its probabilities, so the best possible metrics are
+// known.
 #pragma once
 
 #include <cmath>
@@ -10,33 +11,33 @@
 
 namespace hctr {
 
-/// The inputs of a generated sample, before ranks are mapped to the keys of a file.
+/// The inputs of a generated sample, with ranks instead of the keys of a file.
 struct PlantedSample {
   std::vector<float> dense;    ///< [dense_dim], uniform in [0, 1)
   std::vector<int32_t> nnz;    ///< [slots]
   std::vector<int64_t> ranks;  ///< [sum of nnz]; rank 0 is the most frequent key of its slot
 };
 
-/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of neighbouring
-/// slots of a product of hidden factors. The third term has the fraction `interactions` of the variance; 15 % of the
-/// rest is dense. A linear (wide) model can learn the first two terms; the third needs a deep model. It involves few
-/// pairs, so that a million samples are enough to learn it. All weights are normals, and pure functions of (seed,
-/// label, slot, rank).
+/// raw = sum over slots of the weights of their keys + weights * dense + sum over the first few pairs of adjacent slots
+/// of a product of hidden factors. The third term has the fraction `interactions` of the variance. Dense values have 15
+/// % of the remaining variance. A linear (wide) model can learn the first two terms; the third needs a deep model. The
+/// third term has few pairs, so that a million samples suffice to learn it. All weights are normal and are pure
+/// functions of (seed, label, slot, rank).
 class PlantedTruth {
  public:
-  /// Each label of a sample has its own model. The weights of `label` have correlation `related` with those of label 0.
-  /// `mean_nnz` [slots]: expected numbers of keys, used to give all slots equal variance.
+  /// Each label has its own model. `related`: correlation between the weights of `label` and of label 0. `mean_nnz`
+  /// [slots]: expected numbers of keys, used to give all slots equal variance.
   PlantedTruth(const RecordShape&, std::span<const double> mean_nnz, double interactions, uint64_t seed, int64_t label,
                double related);
 
-  /// Fills the table of weights of frequent keys. `vocabulary` [slots].
+  /// Fills the table of weights of frequent keys. `vocabulary`: [slots].
   void prepare(std::span<const int64_t> vocabulary);
   double raw(const PlantedSample&) const;
 
-  /// Fits scale and bias to raw values of typical samples, so that logits have standard deviation `spread` and
+  /// Fits scale and bias to raw values of typical samples: logits then have standard deviation `spread`, and
   /// probabilities have mean `positive_share`.
   void calibrate(std::span<const double> raw_values, double spread, double positive_share);
-  /// Returns the true probability of label 1.
+  /// The true probability of label 1.
   double probability(double raw_value) const;
 
  private:
@@ -46,8 +47,8 @@ class PlantedTruth {
   Weights weights(int64_t slot, int64_t rank) const;
   double mixed(double first, double own) const { return related_ * first + std::sqrt(1 - related_ * related_) * own; }
 
-  uint64_t first_key_, key_;  // keys of label 0, and of this label
-  double related_;            // 0 for label 0
+  uint64_t first_key_, key_;  // key of label 0's model; key of this label's model
+  double related_;            // correlation with label 0; 0 for label 0 itself
   int64_t slots_, pairs_;
   std::vector<double> per_key_;             // [slots] 1 / sqrt(mean nnz)
   std::vector<double> dense_;               // [dense_dim]

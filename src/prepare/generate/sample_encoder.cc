@@ -21,8 +21,7 @@ void put_text(std::vector<std::byte>& out, std::string_view text) {
   out.insert(out.end(), from, from + text.size());
 }
 
-/// Returns the count n for which ln(1 + n) is about 8 times a value between 0 and 1: dense values of Raw data as
-/// integers.
+/// Converts a dense value in [0, 1] to the integer n with ln(1 + n) nearest to 8 * value, for Raw files with integers.
 int32_t count_of(float value) { return static_cast<int32_t>(std::lround(std::expm1(8 * static_cast<double>(value)))); }
 
 std::string header_of(const DataSection& section, char separator) {

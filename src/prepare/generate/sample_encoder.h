@@ -1,4 +1,4 @@
-// Encodes generated samples as bytes of a file: Norm records, Raw records, or lines of text. Samples of Parquet are
+// Encodes generated samples as bytes of a file: Norm records, Raw records, or lines of text. Samples for Parquet are
 // encoded as Norm records and converted to columns later.
 #pragma once
 
@@ -23,13 +23,13 @@ struct GeneratedSample {
 
 class SampleEncoder {
  public:
-  /// Errors: Error(usage) when the section's records cannot be encoded in this format.
+  /// Errors: Error(usage) if the format cannot represent the section's records.
   SampleEncoder(const DataSection&, WrittenAs, const NormStyle&);
 
   void append(const GeneratedSample&, std::vector<std::byte>& out) const;
-  /// Returns the header of a file with `samples` samples.
+  /// The header of a file with `samples` samples.
   std::vector<std::byte> start(int64_t samples) const;
-  /// Returns the ending of data file names; empty for Raw, where `source` is the only file.
+  /// The ending of data file names; empty for Raw, whose only file is `source`.
   std::string ending() const;
 
  private:
@@ -40,7 +40,7 @@ class SampleEncoder {
   WrittenAs as_;
   NormStyle style_;
   bool floats_;
-  std::vector<int64_t> added_;  // offsets per slot that the reader of Raw and Parquet data adds to keys
+  std::vector<int64_t> added_;  // [slot] offset that the reader of Raw and Parquet data adds to keys
   std::string header_;          // text only
 };
 

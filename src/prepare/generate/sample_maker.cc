@@ -11,9 +11,8 @@
 namespace hctr {
 namespace {
 
-constexpr double kSpread =
-    1.36;  // standard deviation of the logits: normal logits with 25 % positives then have a best AUC of 0.80
-constexpr int64_t kPilot = 65536;  // samples used to fit scale and bias
+constexpr double kSpread = 1.36;   // standard deviation of logits; with 25 % positives the best AUC is 0.80
+constexpr int64_t kPilot = 65536;  // number of samples to which scale and bias are fitted
 constexpr int64_t kDefaultVocabulary = 10000;
 
 std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOptions& options) {
@@ -30,7 +29,8 @@ std::vector<int64_t> vocabulary_for(const DataSection& section, const GenerateOp
   return sizes;
 }
 
-/// Largest number of keys of a slot: the slot's own limit, or an even share of the input's limit; at most `asked`.
+/// The maximum number of keys of a slot: the slot's own limit, or an equal share of the input's limit, but at most
+/// `asked`.
 int64_t even_share(const RecordShape::Input& input, int64_t slot, int64_t asked) {
   if (asked > input.max_nnz)
     throw Error(Kind::usage, cat("up to ", asked, " keys per slot were requested; the Data layer allows max_nnz ",
@@ -50,7 +50,7 @@ std::vector<int64_t> largest_numbers(const RecordShape& shape, int64_t asked) {
   return most;
 }
 
-/// Fixed numbers of keys per slot.
+/// The fixed number of keys of each slot.
 std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t> nnz) {
   if (nnz.size() == 1) nnz.resize(static_cast<size_t>(shape.slots()), nnz[0]);
   if (static_cast<int64_t>(nnz.size()) != shape.slots())
@@ -71,7 +71,8 @@ std::vector<int64_t> fixed_numbers(const RecordShape& shape, std::vector<int64_t
 
 }  // namespace
 
-/// Checks for Raw, whose records hold one 32-bit key per slot, numbered from the slot's offset in slot_size_array.
+/// Checks the section for Raw, whose records have one 32-bit key per slot, counted from the slot's offset in
+/// slot_size_array.
 void SampleMaker::check_raw() const {
   if (hashed_)
     throw Error(Kind::usage, "Raw data have 32-bit keys, but hashed keys need 64 bits: use --keys contiguous");
@@ -79,7 +80,7 @@ void SampleMaker::check_raw() const {
     throw Error(Kind::usage, "Raw data have exactly one key in each slot; remove --nnz and --max-nnz");
 }
 
-/// Checks for formats whose readers add offsets, the running sums of slot_size_array, to the keys.
+/// Checks the section for formats whose readers add offsets to keys (running sums of slot_size_array).
 void SampleMaker::check_added(const DataSection& section) const {
   if (static_cast<int64_t>(section.slot_size_array.size()) != section.slots()) return;
   if (hashed_)
@@ -172,7 +173,8 @@ void SampleMaker::draw_inputs(Draws& draws, PlantedSample& sample) const {
   for (const RecordShape::Input& input : shape_.inputs) {
     int64_t left = input.max_keys;
     for (int64_t s = 0; s < input.slots; ++s, ++slot) {
-      const int64_t most = std::min(most_nnz_[slot], left);  // with fewer keys than slots, the last slots are empty
+      // the last slots are empty if the limit of the input is used up
+      const int64_t most = std::min(most_nnz_[slot], left);
       const int64_t nnz =
           most <= 1 || fixed_nnz_ ? most : 1 + static_cast<int64_t>(draws.unit() * static_cast<double>(most));
       left -= nnz;

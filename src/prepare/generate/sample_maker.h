@@ -1,4 +1,4 @@
-// Generates samples. Each is a pure function of (seed, part, index).
+// Generates samples. Each sample is a pure function of (seed, part, index).
 #pragma once
 
 #include <string_view>
@@ -12,18 +12,18 @@
 
 namespace hctr {
 
-/// Errors of the constructor: Error(usage) for options that do not fit the section.
+/// Constructor errors: Error(usage) if the options do not fit the section.
 class SampleMaker {
  public:
   SampleMaker(const DataSection&, const GenerateOptions&);
 
-  /// Generates sample `index` of `part` (a stream number) into `sample`, which one thread reuses. Also writes the true
-  /// probability of each label and whether its draw is positive. Shapes: probability [label_dim], positive [label_dim].
+  /// Generates sample `index` of `part` (a stream number) into `sample`, whose memory is reused. Also writes each
+  /// label's true probability and whether the draw is positive. Shapes: probability [label_dim], positive [label_dim].
   void make(uint64_t part, int64_t index, GeneratedSample& sample, double* probability, bool* positive) const;
 
   const NormStyle& style() const { return style_; }
   const std::vector<int64_t>& most_nnz() const { return most_nnz_; }
-  /// Whether a slot may be empty because the slots before it used up the input's limit.
+  /// Whether a slot may be empty because preceding slots have used up the input's limit.
   bool may_run_out() const;
   const std::vector<int64_t>& vocabulary() const { return vocabulary_; }
 
@@ -39,8 +39,8 @@ class SampleMaker {
   bool hashed_;
   std::vector<int64_t> vocabulary_, offsets_;  // [slots]
   std::vector<int64_t> most_nnz_;              // [slots]
-  bool fixed_nnz_;                             // every sample has the same number of keys in a slot
-  std::vector<PowerLaw> laws_;                 // one per distinct vocabulary size
+  bool fixed_nnz_;                             // whether all samples have the same number of keys in a slot
+  std::vector<PowerLaw> laws_;                 // one law per distinct vocabulary size
   std::vector<size_t> law_of_;                 // [slots]
   std::vector<PlantedTruth> truths_;           // [label_dim]
 };

@@ -1,4 +1,4 @@
-// Text columns that records do not contain: the partitions in the paths of their files.
+// Columns that records do not contain: the partitions in the paths of their files.
 #pragma once
 
 #include <span>
@@ -11,19 +11,21 @@
 
 namespace hctr {
 
-/// Adds the partitions of a file to its columns, except those that are columns already. `numbered`: without a header
-/// they are also named by numbers, like the columns of the files written.
+/// Adds the partitions in a file's path to the layout's columns, except partitions that are columns already.
+/// `numbered`: without a header, partitions are also named by numbers, because the output files contain them as
+/// columns.
 void add_partitions(const fs::path& file, bool numbered, TextLayout&);
 
-/// The values of these columns in one file.
+/// The values of the added columns in one file.
 class AddedCells {
  public:
-  /// Errors: Error(data) for a file that lacks one of them.
+  /// Errors: Error(data) if the path lacks a partition.
   AddedCells(const fs::path& file, const TextLayout&);
 
-  /// The cells of a record with the values after them; valid until the next call.
+  /// The cells of a record, followed by the added values; valid until the next call.
   std::span<const std::string_view> behind(std::span<const std::string_view> cells);
-  /// The bytes of a record, or of the header, with them. Errors: Error(data) for a value that cannot be written.
+  /// The bytes of a record or header, followed by the added values or names. Errors: Error(data) if a value cannot be
+  /// written.
   std::string written_behind(std::string_view record) const;
   std::string names_behind(std::string_view header) const;
 

@@ -11,9 +11,9 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostSets = 1 << 16;      // values that are compared between columns
-constexpr int64_t kListSample = 20'000;    // rows whose cells are split as lists
-constexpr int64_t kValueSample = 200'000;  // rows whose values are searched in lists
+constexpr size_t kMostSets = 1 << 16;      // maximum number of values that are compared between columns
+constexpr int64_t kListSample = 20'000;    // number of rows whose cells are split as lists
+constexpr int64_t kValueSample = 200'000;  // number of rows whose values are looked up in lists
 constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",
                                        "NULL", "Null", "None", "\\N", "#N/A", "-",   "--",  "."};
 
@@ -95,7 +95,7 @@ void ColumnFacts::add_text(std::string_view text) {
   most = std::max(most, number);
   plain.add(number);
   notation.add_plain(text, number, false);
-  if (!no_number.empty()) look_for_lists(text);  // a single value, while other cells hold several
+  if (!no_number.empty()) look_for_lists(text);  // a single value in a column whose other cells have several
 }
 
 void ColumnFacts::look_at_notation(std::string_view text) {
@@ -142,7 +142,7 @@ void ColumnFacts::add_list_value(size_t form, std::string_view value) {
   list.distinct = static_cast<int64_t>(list_values_[form].size());
 }
 
-/// Whether the reader accepts the text as a list of the form. Counts refused texts.
+/// Whether the reader accepts the text as a list of this form. Counts rejected texts.
 bool ColumnFacts::read_in_brackets(size_t form, std::string_view text) {
   if (in_brackets_list_.read(text, kSeparatorsInBrackets[form - kFirstInBrackets])) return true;
   if (lists[form].refused++ == 0)

@@ -14,13 +14,15 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kMostNumberKeys = 10'000;  // most distinct numbers of a column of categories
-constexpr int64_t kRowsPerKey = 5;           // minimum rows of each key on average
-constexpr double kUnique = 0.9;              // share of different values from which on they are unique per row
-constexpr double kCounting = 0.75;  // share of rows with consecutive numbers, or of the values of a range that occur
-constexpr double kTextWords = 4;    // words of a value from which on it is free text
+constexpr int64_t kMostNumberKeys = 10'000;  // maximum number of distinct numbers that can be categories
+constexpr int64_t kRowsPerKey = 5;           // minimum mean number of rows per key
+// fraction of distinct values above which a column counts as unique per row
+constexpr double kUnique = 0.9;
+// for columns that count rows: minimum fraction of consecutive numbers, or of a range's numbers that occur
+constexpr double kCounting = 0.75;
+constexpr double kTextWords = 4;  // words per value above which a column is free text
 
-/// The words of a column's name in lower case: user_id, userId, "User ID" are user and id.
+/// The words of a column's name in lower case. For user_id, userId and "User ID": user, id.
 std::vector<std::string> words_of(const std::string& name) {
   std::vector<std::string> words(1);
   char before = 0;
@@ -34,7 +36,7 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-/// The word in a column's name that marks its numbers as ids; empty: none.
+/// The word in a column's name that marks its numbers as ids; empty if no word does.
 std::string word_of_ids(const std::string& name) {
   static const std::vector<std::string> known = {"id",   "ids", "uid",  "code", "zip",    "zipcode", "postcode", "user",
                                                  "item", "sku", "isbn", "key",  "device", "product", "customer", "ip"};
@@ -52,7 +54,7 @@ bool named_as_time(const std::string& name) {
   });
 }
 
-/// "seconds" or "milliseconds" if all numbers are such times from 1980 to 2060; else empty.
+/// "seconds" or "milliseconds" if all numbers are times from 1980 to 2060 in this unit; else empty.
 std::string unit_of_time(const ColumnFacts& facts) {
   constexpr double from = 3.2e8, to = 2.84e9;
   for (const auto& [unit, factor] : {std::pair{"seconds", 1.0}, {"milliseconds", 1e3}})
@@ -60,7 +62,7 @@ std::string unit_of_time(const ColumnFacts& facts) {
   return {};
 }
 
-/// Guesses one column. Each step returns whether it decided.
+/// Guesses the kind of one column. Each step returns whether it has decided.
 class Guesser {
  public:
   Guesser(const std::string& name, const ColumnFacts& facts, const std::optional<NumberFormat>& format)
@@ -145,8 +147,8 @@ class Guesser {
                   cat("time: ", unit, " since 1970, used as a number; hour or weekday need separate columns"));
   }
 
-  /// Whether points may be thousands separators: 12, 950, 1.005. Three-digit fractions alone would be equally frequent
-  /// in large and small numbers.
+  /// Whether points may be thousands separators, as in 12, 950, 1.005. Fractions with three digits would be equally
+  /// frequent in small and large numbers.
   bool may_have_points_of_thousands() const {
     return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
            share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
@@ -181,7 +183,8 @@ class Guesser {
     return decide(GuessedKind::number, cat("number: ", range, how));
   }
 
-  /// 1, 2, 3 ... in the order of the rows, or all numbers of a range, each once; a tenth may be held out.
+  /// Whether numbers count rows: 1, 2, 3 ... in row order, or all numbers of a range, each once. A tenth of the rows
+  /// may be held out.
   bool counts_rows() const {
     const double range = facts_.most - facts_.least + 1;
     return facts_.values() >= 20 && unique_ > kCounting &&
@@ -223,7 +226,8 @@ class Guesser {
     if (choice.kind == Kind::ambiguous && sure) return leave_out(which_format(choice));
     if (choice.kind == Kind::one && sure) {
       const NumberFacts numbers = facts_.notation.numbers_in(*choice.notation.format, facts_.plain_numbers());
-      if (!ids_.empty() && numbers.integers == numbers.values) return false;  // names of things
+      // whole numbers in a column with an id name are ids
+      if (!ids_.empty() && numbers.integers == numbers.values) return false;
       return number_as(choice.notation);
     }
     if (!are_other_numbers(facts_)) return false;
@@ -250,10 +254,10 @@ class Guesser {
     return false;
   }
 
-  /// Numbers that all have the same suffix, such as "30 years".
+  /// Whether all values are numbers with the same suffix, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
-  /// Reports if most values are numbers and some are not: the user may want to correct these.
+  /// A remark if most values are numbers and some are not: the user may want to correct them.
   std::string but_numbers() const {
     if (all_with_unit())
       return cat("; ", stated("--number"), " has numbers such as '", facts_.with_unit, "' read as numbers");

@@ -1,4 +1,4 @@
-// Guesses the kind of a column from the facts of one pass over the rows.
+// Guesses the kind of a column from facts that are collected in one pass over the rows.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace hctr {
 enum class GuessedKind {
   number,
   category,
-  number_and_category,  ///< a number with few different values: used as both
+  number_and_category,  ///< a number with few distinct values: used as both
   list,
   time,      ///< seconds or milliseconds since 1970, used as a number
   left_out,  ///< ids, constants, free text, dates as text
@@ -20,16 +20,16 @@ enum class GuessedKind {
 struct ColumnGuess {
   std::string name;
   GuessedKind kind = GuessedKind::left_out;
-  std::string why;            ///< the word for the kind and the reason, for people to read
-  bool log = false;           ///< number: most values are small and some are large
-  char separator = 0;         ///< list in a text: its separator
-  bool brackets = false;      ///< lists are texts in brackets
-  size_t form = 0;            ///< list in a text: its index in ColumnFacts::lists
-  int64_t most_items = 1;     ///< list: items of the longest one
-  bool integers = false;      ///< all values, or all of the lists, are integers of at least 0
-  bool missing = false;       ///< some rows have no value
-  NumberNotation notation{};  ///< number in a text; no format: plain
-  bool has_points = false;    ///< plain number: some are written with a point
+  std::string why;            ///< the kind and the reason, as text for the user
+  bool log = false;           ///< for numbers: whether most values are small and some are large
+  char separator = 0;         ///< for lists in text: the separator
+  bool brackets = false;      ///< whether lists are in brackets
+  size_t form = 0;            ///< for lists in text: index in ColumnFacts::lists
+  int64_t most_items = 1;     ///< for lists: number of items of the longest list
+  bool integers = false;      ///< whether all values or list items are integers of at least 0
+  bool missing = false;       ///< whether some rows have no value
+  NumberNotation notation{};  ///< for numbers in text; without a format: plain
+  bool has_points = false;    ///< for plain numbers: whether some have a decimal point
 
   bool is_number() const {
     return kind == GuessedKind::number || kind == GuessedKind::number_and_category || kind == GuessedKind::time;
@@ -40,7 +40,7 @@ struct ColumnGuess {
   }
 };
 
-/// `format`: the notation of all numbers in the table, if stated.
+/// `format`: the notation of all numbers in the table, if the user states it.
 ColumnGuess guess_column(const std::string& name, const ColumnFacts&, const std::optional<NumberFormat>& format = {});
 
 }  // namespace hctr

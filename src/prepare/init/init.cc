@@ -23,16 +23,16 @@
 namespace hctr {
 namespace {
 
-/// Where what --init writes goes.
+/// The output paths of --init.
 struct Paths {
-  std::string stem;  ///< "conf/income" of conf/income.json; without --out the name of the data, in the working folder
+  std::string stem;  ///< "conf/income" for conf/income.json. Without --out: the name of the data, in the working folder
   std::string train, eval;
 };
 
-/// income of data/income.csv.gz.
+/// The name without folder and endings: "income" for data/income.csv.gz.
 std::string bare_name(const fs::path& data) {
   if (is_pattern(data)) return "data";
-  fs::path name = (data / "").parent_path().filename();  // a folder may be named with a slash at its end
+  fs::path name = (data / "").parent_path().filename();  // accepts a folder with a trailing slash
   for (const char* ending : {".gz", ".zst", ".csv", ".tsv", ".txt", ".data", ".parquet"})
     if (name.extension() == ending) name = name.stem();
   return name.empty() ? "data" : name.string();
@@ -60,7 +60,7 @@ void expect_none(const std::string& path) {
   throw Error(Kind::io, cat("'", path, "' already exists; remove it, or name another config with --out"));
 }
 
-/// Whether a config can contain the name or text: JSON is UTF-8.
+/// Whether a config can contain the text: JSON must be UTF-8.
 bool can_be_named(const std::string& text) {
   const Json read = Json::parse(Json(text).text(), "name");
   return *read.string() == text;
@@ -131,9 +131,9 @@ class Initializer {
                               [&] { return guess_layout(start, options_.label); });
     add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
-    if (options_.positive) return;  // a positive that the user names may be rare
+    if (options_.positive) return;  // a positive label that the user names may be too rare for the first rows
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
-    if (first.counts.size() > 1)  // missing input is detected before gigabytes are read
+    if (first.counts.size() > 1)  // reports unclear labels before reading gigabytes
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
                  [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }
@@ -178,7 +178,7 @@ class Initializer {
     if (!options_.eval.empty()) check_eval();
   }
 
-  /// The label can be read as the config says, in every row.
+  /// Checks that the label can be read as the config says in every row.
   void expect_label_of_config() const {
     const LabelChoice& label = plan_.label;
     if (!can_be_named(label.column) || !can_be_named(label.text.value_or("")))
@@ -215,7 +215,7 @@ class Initializer {
 
   void trim() { (plan_.layout ? plan_.layout->grammar.trim : plan_.trim) = true; }
 
-  /// The texts that are to count as empty cells, in columns that are used and among labels.
+  /// Chooses the texts that count as empty cells, from the used columns and the label.
   void choose_missing() {
     std::set<std::string> marks = pass_.label_marks;
     size_t at = 0;
@@ -229,8 +229,8 @@ class Initializer {
     plan_.missing.assign(marks.begin(), marks.end());
   }
 
-  /// How all numbers are written: as is stated, or in the format of a column that also reads all others that are not
-  /// written plainly, as 1.234,5 reads 0,5.
+  /// Chooses the number format of the whole table: the stated format, or a column's format that can also read all other
+  /// numbers that are not plain. For example, the format of 1.234,5 can also read 0,5.
   void choose_number_format() {
     plan_.number_format = options_.number_format;
     if (plan_.number_format) return;
@@ -271,13 +271,13 @@ class Initializer {
     return pass_.facts[column < pass_.label_column ? column : column + 1];
   }
 
-  /// Whether all values of a column are integers that can be keys.
+  /// Whether all values of a column are integers and can be keys.
   bool are_numbers(size_t column) const {
     const ColumnGuess& guess = plan_.columns[column];
     return guess.integers || (guess.kind == GuessedKind::number_and_category && are_key_numbers(facts_of(column)));
   }
 
-  /// The list and the column most of whose values are among its values.
+  /// Chooses a list and a column such that most of the column's values occur in the list.
   void choose_items() {
     double best = 0;
     bool any_list = false;

@@ -1,4 +1,4 @@
-// From a table of the user's own to a config that trains: what the columns are, the rows held out for evaluation, a
+// Makes a config that trains from a user's table: guesses the columns, holds out rows for evaluation, and chooses a
 // model.
 #pragma once
 
@@ -14,33 +14,33 @@
 namespace hctr {
 
 struct InitOptions {
-  std::string data;                     ///< text of separated values, plain or compressed, or a Parquet file
-  std::string label;                    ///< a column: its name, or its number from 1 on where there is no header
-  std::optional<std::string> positive;  ///< the label's text that means 1, or of ratings the least number
+  std::string data;                     ///< a text of separated values, plain or compressed, or a Parquet file
+  std::string label;                    ///< a column's name; without a header, its number from 1
+  std::optional<std::string> positive;  ///< the label's text that means 1; for ratings, the minimum number
   std::string eval;                     ///< evaluation rows; empty: a tenth of `data` is held out
   InitModel model = InitModel::wide_deep;
-  std::vector<std::string> leave_out;  ///< columns that are not to be used
-  /// Columns whose kind is stated, not guessed; one in both of the first two is used as both.
+  std::vector<std::string> leave_out;  ///< columns to omit
+  /// Columns whose kind the user states. A column in both `categories` and `numbers` is used as both.
   std::vector<std::string> categories, numbers, lists;
-  std::optional<NumberFormat> number_format;  ///< the notation of all numbers; none: detected for each column
-  std::string out;                            ///< the config; empty: only returned
-  LogSink log{};                              ///< receives warnings about lists of files; null: they are dropped
-  ShowProgress progress{};                    ///< shows the passes over the rows; null: not shown
+  std::optional<NumberFormat> number_format;  ///< the notation of all numbers; none: detected per column
+  std::string out;                            ///< path of the config; empty: the config is only returned
+  LogSink log{};                              ///< receives warnings about file lists; null: dropped
+  ShowProgress progress{};                    ///< shows the progress of the passes; null: not shown
 };
 
 struct InitResult {
   std::string config;               ///< JSON text
-  std::vector<std::string> report;  ///< a line for each column and file: the decision, and why
+  std::vector<std::string> report;  ///< a line per column and file, with the decision and the reason
 };
 
 using WriteConfig = std::function<void(const std::string& config)>;
 
-/// Reads every row once, and the first rows several times. Without `eval` it writes the rows for training and those
-/// held out to two files in the folder of `out`, or into the working folder: which row is held out follows from its
-/// bytes alone. All files appear at once when they are complete; existing files are never replaced. `write_config` is
-/// called before; if it throws, no file is left. Errors: Error(usage) for a label, positive label or model that does
-/// not fit the data, naming one that does, and for data that are not files; Error(io); Error(data) for data that cannot
-/// be read or learned from.
+/// Reads every row once, and the first rows several times. Without `eval`, splits the rows into a training file and an
+/// evaluation file, in the folder of `out` or the working folder. Whether a row is held out depends only on the bytes
+/// of the row. All files appear together when they are complete. Existing files are never replaced. `write_config` is
+/// called before the files appear; if it throws, no file is left. Errors: Error(usage) if the label, the positive label
+/// or the model does not fit the data (suggests one that does), and for data that are not files; Error(io); Error(data)
+/// for data that cannot be read or learned from.
 InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 
 }  // namespace hctr

@@ -14,9 +14,10 @@ namespace {
 
 using Object = Json::Object;
 
-constexpr int64_t kMostKept = 200;          // maximum keys used of a list
-constexpr int64_t kMostHistory = 50;        // the same for a history, where each key costs a network pass
-constexpr int64_t kMostShuffled = 1 << 18;  // rows of the shuffle's window
+constexpr int64_t kMostKept = 200;  // maximum number of keys that are used of a list
+// maximum number of keys that are used of a history; each key runs through a network
+constexpr int64_t kMostHistory = 50;
+constexpr int64_t kMostShuffled = 1 << 18;  // maximum number of rows in the shuffle window
 constexpr int64_t kMostEvaluated = 1'000'000;
 constexpr const char* kMissingKey = "(missing)";
 
@@ -26,7 +27,7 @@ Json names(const std::vector<const ColumnGuess*>& columns) {
   return array;
 }
 
-/// The sections "dense" and "slots" of csv and parquet, and the limits of the slots.
+/// Makes the sections "dense" and "slots" of csv and parquet, and the limits of the slots.
 class Columns {
  public:
   explicit Columns(const InitPlan& plan) : plan_(plan) {
@@ -46,18 +47,18 @@ class Columns {
   }
 
   Json dense{Json::Array{}}, slots{Json::Array{}}, nnz{Json::Array{}};
-  int64_t dense_count = 0, slot_count = 0;  // slots but for items
-  int64_t kept = 1;                         // maximum keys kept of one of them
-  bool lists = false;                       // one of them may have several keys
+  int64_t dense_count = 0, slot_count = 0;  // slot_count: without the slots of items
+  int64_t kept = 1;                         // maximum number of keys kept per slot
+  bool lists = false;                       // whether a slot may have several keys
 
  private:
   bool is_item(const ColumnGuess& column) const {
     return plan_.history && (&column == &plan_.columns[*plan_.history] || &column == &plan_.columns[*plan_.item]);
   }
 
-  using ListForm = std::pair<bool, char>;  // whether lists stand in brackets, and their separator, 0 for none
+  using ListForm = std::pair<bool, char>;  // whether lists are in brackets, and their separator; 0: none
 
-  /// The distinct forms of the lists, in the order of the columns.
+  /// The distinct forms of lists, in column order.
   std::vector<ListForm> list_forms() const {
     std::vector<ListForm> found;
     for (const ColumnGuess& column : plan_.columns) {
@@ -73,8 +74,8 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
-  /// The notation that the group of a dense column must state: its number format, unless that of the section is
-  /// equivalent, and its unit.
+  /// The notation that the config must state for a dense column: the number format and the unit. The format is omitted
+  /// if the section's format is equivalent.
   std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
     const NumberNotation& notation = column.notation;
     const NumberFormat own = notation.format.value_or(NumberFormat::plain);
@@ -113,7 +114,7 @@ class Columns {
     if (missing)
       section.set("default", kMissingKey);
     else if (!plan_.layout)
-      section.set("default", "");  // later rows may have nulls
+      section.set("default", "");  // later rows may contain nulls
     slots.add(std::move(section));
     for (const ColumnGuess* column : group) {
       const bool list = column->kind == GuessedKind::list;
@@ -123,7 +124,7 @@ class Columns {
     }
   }
 
-  /// Slots in which equal values have equal keys: the numbers themselves, or hashes in one key space.
+  /// Adds a slot in which equal values have equal keys: the numbers themselves, or hashes in a common key space.
   void add_items(const ColumnGuess& column) {
     Json section(Object{{"columns", names({&column})}});
     if (plan_.item_numbers || !plan_.layout) section.set("keys", plan_.item_numbers ? "number" : "hash");
@@ -164,7 +165,7 @@ Json solver(const InitPlan& plan, const InitSchedule& schedule) {
   return section;
 }
 
-/// Adam, with a rate that rises over the first twentieth of the run and falls to a hundredth.
+/// Adam with a learning rate that rises over the first twentieth of the run and then falls to a hundredth.
 Json optimizer(const InitSchedule& schedule) {
   const double rate = 0.001 * std::sqrt(std::max(1.0, static_cast<double>(schedule.batch) / 512));
   return Json(Object{{"type", "Adam"},
@@ -175,7 +176,7 @@ Json optimizer(const InitSchedule& schedule) {
                                                  {"end_lr", std::round(rate * 1e3) / 1e5}})}});
 }
 
-/// The label; its numbers are plain where they have no notation of their own.
+/// The label. Numbers are plain if the label has no notation of its own.
 Json label_json(const InitPlan& plan) {
   Json label = plan.label.json();
   if (plan.label.text || plan.label.notation.given() ||
@@ -242,7 +243,7 @@ InitSchedule schedule_of(const InitPlan& plan) {
   double keys = 0;
   for (size_t i = 0; i < plan.columns.size(); ++i)
     if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
-  // If there are more keys than rows, vectors memorize a row at its second pass.
+  // With more keys than rows, the vectors memorize rows in the second pass.
   const bool many_keys = keys > 0.5 * rows;
   schedule.rare_keys = many_keys;
   schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);

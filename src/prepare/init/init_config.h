@@ -1,4 +1,4 @@
-// The config for a table whose columns are known.
+// Makes the config for a table whose columns are known.
 #pragma once
 
 #include <string>
@@ -11,31 +11,31 @@
 
 namespace hctr {
 
-/// Input of a config.
+/// The decisions that determine the config.
 struct InitPlan {
   InitModel model = InitModel::wide_deep;
   std::string train, eval;                    ///< files
   std::optional<TextLayout> layout;           ///< none: Parquet
   std::vector<std::string> missing;           ///< texts that mean a missing value
-  bool trim = false;                          ///< Parquet: blanks around texts are not part of them
-  bool skip_bad_rows = false;                 ///< the files still have them
-  std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain, or per column
+  bool trim = false;                          ///< for Parquet: whether blanks around texts are ignored
+  bool skip_bad_rows = false;                 ///< whether the files contain bad rows, which training must skip
+  std::optional<NumberFormat> number_format;  ///< format of all numbers in texts; none: plain or per column
   LabelChoice label;
-  std::vector<ColumnGuess> columns;       ///< without the label, in the order of the table
-  std::vector<int64_t> distinct;          ///< [columns] different values
-  int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
-  std::optional<size_t> history, item;    ///< din: a list column, and the column that shares its values
-  bool item_numbers = false;              ///< whether the items are integers, which are keys themselves
+  std::vector<ColumnGuess> columns;       ///< columns without the label, in table order
+  std::vector<int64_t> distinct;          ///< [columns] number of distinct values
+  int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows: 0 if unknown
+  std::optional<size_t> history, item;    ///< for din: a list column, and the column that shares its values
+  bool item_numbers = false;              ///< whether the items are integers, which are used as keys directly
 };
 
-/// The shares of a run that are its epochs and its batches.
+/// The length of training, and the batch size.
 struct InitSchedule {
   int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
-  bool rare_keys = false;  ///< whether so many keys are rare that they would only learn noise
+  bool rare_keys = false;  ///< whether rare keys are so numerous that training them would only fit noise
 };
 InitSchedule schedule_of(const InitPlan&);
 
-/// The config as JSON text. Errors: Error(usage) for a model that needs missing columns.
+/// The config as JSON text. Errors: Error(usage) if the model needs columns that the table lacks.
 std::string init_config(const InitPlan&);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The report of --init about a table: a line for each column and file, the decision and why.
+// The report of --init: a line for each column and file, with the decision and the reason.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// `plan`: decided from `pass`.
+/// `plan`: the decisions, made from `pass`.
 std::vector<std::string> init_report(const InitPlan& plan, const TablePass& pass, const InitOptions&);
 
 }  // namespace hctr

@@ -20,8 +20,8 @@ double number_of(const std::string& text, const NumberNotation& notation) {
   return read_number(notation, text, number) ? number : std::nan("");
 }
 
-/// The notation of numbers that are not all plain; none if they are, or are not numbers. Errors: Error(usage) for more
-/// than two numbers that may be read in two ways.
+/// The notation of a label's numbers; none if all are plain or if the values are not numbers. Errors: Error(usage) for
+/// more than two numbers if they can be read in two ways.
 NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
                            const std::optional<NumberFormat>& format) {
   if (all_numbers(facts)) return {};
@@ -31,7 +31,7 @@ NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
   return choice.kind == NotationFacts::Choice::Kind::one ? choice.notation : NumberNotation();
 }
 
-/// "'no' (90 rows), 'yes' (10)".
+/// The values with their counts: "'no' (90 rows), 'yes' (10)".
 std::string listed(const LabelFacts& facts) {
   std::string text;
   size_t count = 0;
@@ -42,7 +42,8 @@ std::string listed(const LabelFacts& facts) {
   return text;
 }
 
-/// The number whose share of rows at or above it is nearest to one half, or the mean if there are too many numbers.
+/// The number that splits the rows most evenly into smaller and not smaller labels. With too many distinct numbers, the
+/// mean.
 std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   if (facts.counts.size() > LabelFacts::kMostLabels && notation.given())
     return cat(facts.notation.numbers_in(*notation.format, {}).moments.mean());
@@ -67,7 +68,7 @@ std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
   return best;
 }
 
-/// The value in the data that --positive means; it may be the same number in other digits.
+/// The value in the data that --positive names, possibly the same number in other digits.
 std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive,
                                       const NumberNotation& notation) {
   if (facts.counts.contains(positive)) return positive;
@@ -164,7 +165,8 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
                                    "; state the lowest positive one"));
-    // With two numbers, the larger one is positive; with more, all that are at least as large.
+    // Numbers of at least `positive` are positive. Exception: if there are two numbers and `positive` is the smaller
+    // one, only that number is positive.
     const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
                            return number_of(other.first, notation) <= number;
                          });

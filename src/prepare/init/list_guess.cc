@@ -8,7 +8,7 @@
 namespace hctr {
 namespace {
 
-constexpr double kListCells = 0.05;  // share of multi-value cells from which on a column holds lists
+constexpr double kListCells = 0.05;  // minimum fraction of cells with several values in a list column
 
 }  // namespace
 
@@ -20,8 +20,9 @@ std::optional<size_t> list_separator(const ColumnFacts& facts) {
     const bool integers = list.integers == list.looked_at;
     const char separator = kListSeparators[s];
     const bool sure = separator == '|' || separator == ';' || separator == '^' || separator == '~';
-    // Words of a text repeat too, and so do the parts of a place or a path: between blanks only integers count as
-    // lists, and with other separators the values must be fewer than the texts they form.
+    // Words of free text also repeat, and so do the parts of a place name or path. Therefore values between blanks are
+    // a list only if they are integers. For other ambiguous separators, there must be fewer distinct values than
+    // distinct cells.
     if (separator == ' ' && !integers) continue;
     if (different > (sure ? 0.8 : 0.5)) continue;
     if (!sure && !integers && 2 * list.distinct > std::min<int64_t>(facts.distinct(), list.looked_at)) continue;
@@ -44,7 +45,7 @@ bool are_other_numbers(const ColumnFacts& facts) {
 bool are_lists_in_brackets(const ColumnFacts& facts) {
   return share(facts.in_brackets, facts.values()) >= 0.5 &&
          share(facts.lists_in_brackets, facts.values()) >= kListCells &&
-         !are_other_numbers(facts);  // negative amounts in brackets
+         !are_other_numbers(facts);  // excludes negative amounts in brackets
 }
 
 void set_list(const ColumnFacts& facts, size_t form, ColumnGuess& guess) {

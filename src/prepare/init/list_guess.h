@@ -1,4 +1,4 @@
-// Detects columns whose cells hold several values, and their form.
+// Detects columns whose cells have several values, and the form of these lists.
 #pragma once
 
 #include <optional>
@@ -7,23 +7,23 @@
 
 namespace hctr {
 
-/// The separator of a list column, as its index in ColumnFacts::lists: its values repeat in other lists.
+/// The separator of a list column, as an index in ColumnFacts::lists. The values must repeat across lists.
 std::optional<size_t> list_separator(const ColumnFacts&);
 
-/// Whether most cells stand in brackets, and some of them hold several values there.
+/// Whether most cells are in brackets and some of these have several values.
 bool are_lists_in_brackets(const ColumnFacts&);
-/// The first form of lists in brackets that splits the most cells.
+/// The form of lists in brackets that splits the most cells. If several forms do, the first of these forms.
 size_t form_in_brackets(const ColumnFacts&);
-/// "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are.
+/// A text such as "lists in brackets, but 2 values are none, the first is ..."; empty if all cells are such lists.
 std::string refused_words(const ListFacts&);
 
-/// Whether nearly all values are numbers, some of them surely in a notation that is not read.
+/// Whether nearly all values are numbers, with at least one that is surely a number in a notation without support.
 bool are_other_numbers(const ColumnFacts&);
 
-/// Sets the guess to a list of that form.
+/// Sets the guess to a list of form `form`.
 void set_list(const ColumnFacts&, size_t form, ColumnGuess&);
 
-/// Whether all cells are numbers with a decimal comma, as "1,5".
+/// Whether all cells are numbers with a decimal comma, such as "1,5".
 bool has_decimal_commas(const ColumnFacts&);
 
 }  // namespace hctr

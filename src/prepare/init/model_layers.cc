@@ -10,15 +10,15 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kVector = 16;           // elements of an embedding vector
-constexpr int64_t kItemVector = 32;       // vector size of an item, in din
+constexpr int64_t kItemVector = 32;       // size of an item's vector, in din
 constexpr int64_t kWidths[] = {128, 64};  // widths of the hidden layers
 constexpr double kDropout = 0.3;
 constexpr int64_t kCrossLayers = 3;
-constexpr int64_t kRareBelow = 5;  // occurrences that a key needs for a row, if rare keys get none
+constexpr int64_t kRareBelow = 5;  // minimum occurrences of a key that gets a row, if rare keys get none
 
 using Object = Json::Object;
 
-/// The name, or an array of several.
+/// The name, or an array if there are several names.
 Json names_of(const std::vector<std::string>& names) {
   if (names.size() == 1) return Json(names[0]);
   Json array(Json::Array{});
@@ -26,7 +26,7 @@ Json names_of(const std::vector<std::string>& names) {
   return array;
 }
 
-/// Adds layers sequentially. Each method returns the name of its top.
+/// Builds a sequence of layers. Each method returns the name of its top.
 class Layers {
  public:
   explicit Layers(const ModelInputs& inputs) : inputs_(inputs) {}
@@ -69,7 +69,7 @@ class Layers {
     add("ReduceSum", {bottom}, top).set("axis", 1);
     return top;
   }
-  /// Hidden layers with ReLU and dropout.
+  /// Adds hidden layers with ReLU and dropout.
   std::string hidden(std::string bottom) {
     for (size_t i = 0; i < std::size(kWidths); ++i) {
       const std::string number = std::to_string(i + 1);
@@ -80,8 +80,8 @@ class Layers {
     }
     return bottom;
   }
-  /// Vectors and weights of all slots from one table, whose vectors have one more element: "vectors" [slots * kVector]
-  /// and "weights" [slots].
+  /// Adds vectors and weights of all slots, from one table with vectors of one more element: "vectors" [slots *
+  /// kVector] and "weights" [slots].
   void vectors_and_weights() {
     embedding("keys", {"embedding"}, kVector + 1, "mean");
     reshape("embedding", "rows", kVector + 1);
@@ -89,7 +89,7 @@ class Layers {
     reshape("row_vectors", "vectors", inputs_.slots * kVector);
     reshape("row_weights", "weights", inputs_.slots);
   }
-  /// All slots' vectors after each other.
+  /// Adds the concatenated vectors of all slots.
   void vectors() {
     embedding("keys", {"embedding"}, kVector, "mean");
     reshape("embedding", "vectors", inputs_.slots * kVector);
@@ -104,7 +104,7 @@ class Layers {
   Json::Array layers_;
 };
 
-/// The slots' vectors and the dense values, if there are any.
+/// The names of the slots' vectors and, if there are any, of the dense values.
 std::vector<std::string> features(const ModelInputs& inputs) {
   std::vector<std::string> names;
   if (inputs.slots > 0) names.emplace_back("vectors");
@@ -172,8 +172,8 @@ Json::Array dlrm(const ModelInputs& inputs) {
   return layers.loss(layers.fully_connected(layers.hidden("interaction"), "logits", 1));
 }
 
-/// G. Zhou et al., "Deep Interest Network for Click-Through Rate Prediction", KDD 2018: the vectors of the history,
-/// weighted by what each has to do with the item, together with those of the other columns.
+/// G. Zhou et al., "Deep Interest Network for Click-Through Rate Prediction", KDD 2018. The history's vectors are
+/// weighted by their relevance to the item, and concatenated with the vectors of other columns.
 Json::Array din(const ModelInputs& inputs) {
   Layers layers(inputs);
   const int64_t length = inputs.history, width = kItemVector;

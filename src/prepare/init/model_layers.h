@@ -1,4 +1,4 @@
-// The layers of a first model for a table, by template.
+// The layers of a first model for a table, for each template.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@ namespace hctr {
 
 enum class InitModel { wide_deep, deepfm, dcn, dlrm, din };
 
-/// The Data layer's outputs: label, dense [dense], keys [slots], and for din history and item.
+/// The outputs of the Data layer: label, dense [dense], keys [slots] and, for din, history and item.
 struct ModelInputs {
-  int64_t dense = 0;       ///< dense values
-  int64_t slots = 0;       ///< slots of the sparse input "keys"
-  int64_t history = 0;     ///< din: keys that are kept of the list, the first slot of "items"; the second has one
-  bool rare_keys = false;  ///< rare keys get no row
+  int64_t dense = 0;  ///< dense values
+  int64_t slots = 0;  ///< slots of the sparse input "keys"
+  /// for din: number of keys kept in the history, which is the first slot of "items"; the second slot has one key
+  int64_t history = 0;
+  bool rare_keys = false;  ///< whether rare keys get no row
 };
 
-/// The layers after the Data layer, up to the loss.
+/// The layers from after the Data layer to the loss.
 Json::Array model_layers(InitModel, const ModelInputs&);
-/// "Wide & Deep", "DLRM", ...
+/// The model's name: "Wide & Deep", "DLRM", ...
 const char* name_of(InitModel);
-/// The word of --template: "wdl", "dlrm", ...
+/// The argument of --template: "wdl", "dlrm", ...
 const char* template_word(InitModel);
 
 }  // namespace hctr

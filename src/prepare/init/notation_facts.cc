@@ -38,13 +38,13 @@ std::string_view bare_unit(std::string_view text) {
   return text;
 }
 
-/// The text before or after the digits: "$", "kg"; the whole text if there is text on both sides.
+/// The text before or after the digits, such as "$" or "kg". If there is text on both sides, the whole text.
 std::string_view unit_of(std::string_view text) {
   const auto first = static_cast<size_t>(std::find_if(text.begin(), text.end(), is_digit) - text.begin());
   if (first == text.size()) return text;
   const size_t last = text.find_last_of("0123456789");
   std::string_view before = bare_unit(text.substr(0, first));
-  if (before == "." || before == ",") before = {};  // belongs to the number
+  if (before == "." || before == ",") before = {};  // a sign that belongs to the number
   const std::string_view behind = bare_unit(text.substr(last + 1));
   return before.empty() ? behind : behind.empty() ? before : text;
 }

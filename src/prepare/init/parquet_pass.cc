@@ -20,7 +20,7 @@
 namespace hctr {
 namespace {
 
-/// An item as text: for a fraction the shortest that restores it. A whole float is written like an integer.
+/// An item as text. A fraction has the fewest digits that restore it. A whole float is written like an integer.
 std::string_view text_of(const ParquetField& field, const ParquetValues& values, int64_t item, char (&memory)[24]) {
   const std::string_view digits = digits_at(field.type, values, item, memory);
   if (!digits.empty() || !is_float(field.type)) return digits;
@@ -32,7 +32,7 @@ std::string_view text_of(const ParquetField& field, const ParquetValues& values,
   return {begin, static_cast<size_t>(written.ptr - begin)};
 }
 
-/// Calls visit(item) for each item of a row that has a value.
+/// Calls visit(item) for each non-null item of a row.
 template <class Visit>
 void for_each_item(const ParquetField& field, const ParquetValues& values, int64_t row, const Visit& visit) {
   if (!has_value(field.type, values, row)) return;
@@ -41,22 +41,23 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
     if (has_item(field.type, values, i)) visit(i);
 }
 
-/// The columns of a file that are read, in the order of the first file.
+/// A file with the columns to read, in the order of the first file.
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
   std::vector<int64_t> fields;       // indices
-  std::vector<ParquetForm> forms{};  // how these are read
+  std::vector<ParquetForm> forms{};  // [field] the form in which the field is read
 };
 
 std::vector<ParquetField> fields_of(const ParquetFile& file) {
   return {file.info().fields, file.info().fields + file.info().field_count};
 }
 
-/// Whether all whole decimals of a column fit 64 bits.
+/// Whether all whole decimals of a column fit into 64 bits.
 bool fit_64_bits(ParquetFile& file, int64_t field) {
   for (int64_t g = 0; g < file.info().group_count; ++g) {
     ParquetColumn* opened = nullptr;
-    if (file.open_column(g, field, ParquetForm::integer, opened)) return true;  // the reader of the file reports why
+    // ignored: the reader of the file reports the error
+    if (file.open_column(g, field, ParquetForm::integer, opened)) return true;
     const std::unique_ptr<ParquetColumn> column(opened);
     for (int64_t left = file.info().groups[g].rows; left > 0;) {
       ParquetValues values;
@@ -70,7 +71,7 @@ bool fit_64_bits(ParquetFile& file, int64_t field) {
   return true;
 }
 
-/// Pieces of the columns of one row group, all of the same rows.
+/// Reads the columns of a row group in pieces. The pieces of one call have the same rows.
 class GroupReader {
  public:
   GroupReader(const ReadFile& file, int64_t group, std::string name) : name_(std::move(name)) {
@@ -160,7 +161,7 @@ class ParquetTableReader {
     pass_.held_out_by_number = hold_out_.by_number();
     Progress progress(options_.progress, "Looking at the rows", "rows", rows);
     for (size_t f = 0; f < files_.size(); ++f) {
-      int64_t before = 0;  // rows of the file
+      int64_t before = 0;  // rows of this file so far
       const ReadFile opened = open(files_[f]);
       for (int64_t g = 0; g < opened.file->info().group_count; ++g) {
         GroupReader group(opened, g, files_[f].string());
@@ -186,8 +187,8 @@ class ParquetTableReader {
   }
 
  private:
-  /// How a column is read, and written to the files of the split: times and decimals as numbers, but whole decimals
-  /// beyond 64 bits as texts.
+  /// The form in which a column is read and written to the split files. Times and decimals are numbers; whole decimals
+  /// beyond 64 bits are texts.
   ParquetForm form_of(const ParquetField& field) const {
     if (field.type != ParquetType::whole_decimal) return ParquetForm::number;
     return wide_.contains(field.name) ? ParquetForm::value : ParquetForm::integer;
@@ -208,7 +209,8 @@ class ParquetTableReader {
     }
   }
 
-  /// The fields of the first file. A field without values there has the type in the first file with values.
+  /// The fields of the first file. For a field without values in that file, the type is that in the first file with
+  /// values.
   std::vector<ParquetField> fields_of_all() {
     std::vector<ParquetField> all;
     for (const fs::path& path : files_) {
@@ -249,7 +251,7 @@ class ParquetTableReader {
     return opened;
   }
 
-  /// The problem of a row: an infinity, which the reader refuses.
+  /// Describes an infinite value in a row, which the reader rejects. None if all values are finite.
   std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
     for (const size_t c : floats_)
       if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
@@ -299,7 +301,7 @@ class ParquetTableReader {
     facts.add(has_value(field.type, values, row) ? text_of(field, values, row, memory) : std::string_view());
   }
 
-  /// Whether all values of a column of numbers are.
+  /// Checks whether all values of a column can be read as numbers.
   static void check_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
     char memory[24];
     if (!field.list || is_float(field.type))
@@ -318,7 +320,7 @@ class ParquetTableReader {
     return hash;
   }
 
-  /// Reads the first piece of the first file that has rows.
+  /// Examines the first piece of the first file that has rows.
   void look_at_start() {
     for (const fs::path& path : files_) {
       const ReadFile opened = open(path);
@@ -335,14 +337,15 @@ class ParquetTableReader {
   const std::vector<fs::path>& files_;
   const InitOptions& options_;
   TablePass pass_;
-  std::set<std::string> wide_;        // columns of whole decimals beyond 64 bits
-  std::deque<std::string> texts_;     // texts of the fields
-  std::vector<size_t> read_;          // the columns that are read
-  std::vector<ParquetField> fields_;  // fields of these columns in the first file
-  size_t label_ = 0;                  // index of the label among them
-  std::vector<char> features_;        // whether they are features: neither the label nor named in --leave-out
+  std::set<std::string> wide_;        // names of columns with whole decimals beyond 64 bits
+  std::deque<std::string> texts_;     // memory of the fields' names and type descriptions
+  std::vector<size_t> read_;          // indices of the columns to read
+  std::vector<ParquetField> fields_;  // fields of the read columns in the first file
+  size_t label_ = 0;                  // index of the label in fields_
+  // [field] whether it is a feature, that is, not the label and not named in --leave-out
+  std::vector<char> features_;
   HoldOut hold_out_;
-  std::vector<size_t> floats_;  // columns that may hold infinities
+  std::vector<size_t> floats_;  // indices of columns that may contain infinities
   std::optional<ParquetSplitWriter> train_, eval_;
 };
 

@@ -6,7 +6,7 @@
 namespace hctr {
 namespace {
 
-constexpr size_t kMostColumnBytes = 256 << 20;  // offsets of texts have 32 bits
+constexpr size_t kMostColumnBytes = 256 << 20;  // text offsets have 32 bits, so a column buffer must stay smaller
 
 void push_bit(std::vector<uint8_t>& bits, int64_t at, bool bit) {
   if (at % 8 == 0) bits.push_back(0);
@@ -64,7 +64,7 @@ ParquetValues ParquetColumnRows::values() const {
 }
 
 ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields) {
-  names_.reserve(fields.size());  // the fields below point to them
+  names_.reserve(fields.size());  // reserved, because the fields point to the strings
   std::vector<ParquetField> written;
   for (const ParquetField& field : fields) {
     names_.emplace_back(field.name);

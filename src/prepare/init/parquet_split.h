@@ -1,4 +1,4 @@
-// Writes chosen rows of Parquet columns to a file of the same columns.
+// Writes selected rows of Parquet columns to a file with the same columns.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,19 @@
 
 namespace hctr {
 
-/// Rows of one column, in sequence, unchanged.
+/// Collects unchanged rows of one column.
 class ParquetColumnRows {
  public:
   explicit ParquetColumnRows(const ParquetField& field) : field_(field) { clear(); }
 
   void add(const ParquetValues&, int64_t row);
   void clear();
-  /// Views of the rows, until the next call.
+  /// Views of the collected rows, valid until the next call.
   ParquetValues values() const;
   size_t bytes() const { return values_.size(); }
 
  private:
-  /// Writes a null without a value; the column may have another type.
+  /// Adds an item. `valid` false: adds a null and ignores `ParquetValues`, which may have another type.
   void add_item(const ParquetValues&, int64_t item, bool valid);
 
   ParquetField field_;
@@ -32,14 +32,14 @@ class ParquetColumnRows {
   std::vector<uint8_t> values_;  // values; bits for booleans
 };
 
-/// A file with the given fields. Errors: Error(io) from every member.
+/// A Parquet file with the given fields. Errors of all members: Error(io).
 class ParquetSplitWriter {
  public:
   ParquetSplitWriter(AtomicFile&, const std::vector<ParquetField>&);
 
-  /// Adds a row: for each column the values that contain it, and its index in them.
+  /// Adds row `row` of the given columns.
   void add(const std::vector<ParquetValues>& columns, int64_t row);
-  /// Writes the remaining rows, and the footer.
+  /// Writes the remaining rows and the footer.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// Columns whose kind the user states with --category, --number and --list, which overrides the guess.
+// Columns whose kind the user states with --category, --number or --list, which overrides the guess.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// The stated kinds of a column; category and number together mean both.
+/// The stated kind of a column. Category and number together mean both.
 struct StatedKind {
   bool category = false, number = false, list = false;
 
@@ -18,13 +18,13 @@ struct StatedKind {
 };
 StatedKind stated_kind(const std::string& name, const InitOptions&);
 
-/// The column with its stated properties; `format`: the notation of all numbers of the table, if stated. Errors:
-/// Error(usage) naming the first value that contradicts them.
+/// Makes the column as stated. `format`: the notation of all numbers in the table, if stated. Errors: Error(usage) with
+/// the first value that contradicts the statement.
 ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&,
                           const std::optional<NumberFormat>& format = {});
 
-/// Checks the columns that options name. Errors: Error(usage) for those that do not exist, naming the nearest, and for
-/// options that contradict each other.
+/// Checks the columns that options name. Errors: Error(usage) for a column that does not exist, with the nearest name,
+/// and for contradicting options.
 void expect_stated_columns(const InitOptions&, const std::vector<std::string>& columns);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The files of a table that --init reads.
+// Finds the files of a table for --init.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ struct TableFiles {
   bool parquet = false;
   std::vector<fs::path> paths;
 };
-/// `of`: " of --eval", or nothing. Errors: Error(io) where there are none; Error(usage) for input that can be read only
-/// once.
+/// `of`: " of --eval" in messages, or "". Errors: Error(io) if there is no file; Error(usage) for input that can be
+/// read only once.
 TableFiles table_files(const fs::path& source, const Log&, const char* of = "");
 
 }  // namespace hctr

@@ -32,7 +32,7 @@ TextGrammar grammar_of(const std::string& delimiter, char quote, bool trim) {
 struct FirstRecords {
   std::vector<Record> records;
   bool right = true;
-  bool backslashes = false;  // a record with inconsistent quotes escapes them with backslashes
+  bool backslashes = false;  // whether a record with inconsistent quotes escapes quotes with backslashes
 };
 
 FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
@@ -51,7 +51,8 @@ FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
   return found;
 }
 
-/// How well a delimiter explains the records: the most frequent number of cells, and the records that have it.
+/// How well a delimiter fits the records: the most frequent number of cells, and the fraction of records with this
+/// number.
 struct Fit {
   std::string delimiter;
   char quote = '"';
@@ -88,14 +89,14 @@ bool is_numeric(const std::string& cell) {
   return cell.empty() || read_number(cell, number);
 }
 
-/// Whether --label may be a column's number.
+/// Whether `label` may be the number of a column.
 bool is_column_number(const std::string& label, size_t columns) {
   int64_t number = 0;
   return read_integer(label, number) && number >= 1 && number <= static_cast<int64_t>(columns);
 }
 
-/// Names are different texts and no numbers. A label that names one of them is equally strong evidence, unless it may
-/// be a column number.
+/// Whether the first record is a header: its cells must be distinct and not numbers. A cell that equals the label also
+/// proves a header, except if the label may be a column number.
 bool looks_like_header(const Record& first, const std::string& label) {
   const bool named = std::find(first.begin(), first.end(), label) != first.end();
   if (named && !is_numeric(label)) return true;
@@ -104,8 +105,8 @@ bool looks_like_header(const Record& first, const std::string& label) {
   return different && std::none_of(first.begin(), first.end(), is_numeric);
 }
 
-/// Errors: Error(usage) if a label that is a column number would turn a likely header into a row: no cell of the first
-/// record is a number, and all others of some column are.
+/// Errors: Error(usage) if `label` is a column number and the first record is probably a header. In that case its cells
+/// are not numbers, and all other values of some column are.
 void expect_no_names(const std::vector<Record>& records, const std::string& label) {
   const Record& first = records[0];
   if (!is_column_number(label, first.size()) || std::any_of(first.begin(), first.end(), is_numeric)) return;
@@ -141,7 +142,7 @@ std::vector<std::string_view> first_lines(std::string_view start, size_t count) 
   return lines;
 }
 
-/// Why the header may have one name less than most rows have cells.
+/// Explains why the header may have one cell less than most rows.
 std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) {
   if (const size_t end = row.find_last_not_of('\r'); end != row.npos && row[end] == grammar.delimiter)
     return "rows end with a delimiter, but the header does not: remove it, or add one to the header";
@@ -150,8 +151,8 @@ std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) 
   return "write the file without R's row names (row.names = FALSE), or name the first column too";
 }
 
-/// Errors: Error(data) if the first record has another number of cells than most: a comment, row names of R, a title,
-/// or wrongly split cells.
+/// Errors: Error(data) if the number of cells in the first record is unusual: a comment, row names of R, a title, or
+/// wrongly split cells.
 void expect_usual_start(const Record& first, std::string_view start, size_t cells, const TextGrammar& grammar) {
   if (first.size() == cells) return;
   const std::vector<std::string_view> lines = first_lines(start, 3);

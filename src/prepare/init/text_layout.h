@@ -1,4 +1,4 @@
-// Guesses the layout of a text of separated values from its first bytes.
+// Guesses the layout of a text of separated values from its start.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace hctr {
 
 struct TextLayout {
   std::string delimiter;  ///< one character, or "::"
-  TextGrammar grammar;    ///< the same, with the quote and whether cells are trimmed
+  TextGrammar grammar;    ///< the delimiter, the quote, and whether cells are trimmed
   bool header = false;
-  std::vector<std::string> columns;  ///< names in the header, else "1", "2", ...; then the added ones
-  std::vector<std::string> added{};  ///< partitions, which are columns that records do not contain
+  std::vector<std::string> columns;  ///< names of the header, or "1", "2", ...; then the names in `added`
+  std::vector<std::string> added{};  ///< partitions: columns that records do not contain
 
-  /// Cells of each record.
+  /// The number of cells of each record.
   size_t cells() const { return columns.size() - added.size(); }
 };
 
-/// `start`: the first bytes of the content, which end with a record. `label`: a right guess has a column of that name.
-/// Errors: Error(data) without the file's name, for what is not such a text; Error(usage) for a label that is not a
-/// column, naming the columns.
+/// `start`: the first bytes of the content, ending with a complete record. `label`: must be a column of the layout.
+/// Errors: Error(data), without the file's name, if this is not a text of separated values; Error(usage) if the label
+/// is not a column, with the columns.
 TextLayout guess_layout(std::string_view start, const std::string& label);
 
-/// Errors: Error(usage), naming the columns and the nearest.
+/// Errors: Error(usage) with the columns and the nearest name, if the label is not a column.
 void expect_label(const std::string& label, const std::vector<std::string>& columns, bool numbered);
 
 }  // namespace hctr

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// The record's bytes without its line end.
+/// The bytes of a record without its line end.
 std::string_view bare_record(const char* begin, const char* end) {
   if (end > begin && end[-1] == '\n') --end;
   return without_returns({begin, static_cast<size_t>(end - begin)});
 }
 
-/// Calls visit(record's bytes, cells, problem, line) for each record of a file but blank lines.
+/// Calls visit(bytes, cells, problem, line) for each non-blank record of a file.
 template <class Visit>
 void for_each_record(const fs::path& path, const TextGrammar& grammar, const std::function<void(int64_t)>& done,
                      const Visit& visit) {
@@ -53,7 +53,7 @@ size_t column_index(const std::vector<std::string>& columns, const std::string& 
   return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
 }
 
-/// Whether a column is a feature: neither the label nor named in --leave-out.
+/// [column] whether it is a feature, that is, not the label and not named in --leave-out.
 std::vector<char> feature_columns(const std::vector<std::string>& columns, const InitOptions& options) {
   std::vector<char> features;
   for (const std::string& column : columns)
@@ -69,7 +69,7 @@ uint64_t hash_of_features(std::span<const std::string_view> cells, const std::ve
   return hash;
 }
 
-/// The rule for a table of texts, by the start of its first file.
+/// The hold-out rule for a table, after examining the start of its first file.
 HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const std::vector<char>& features,
                     AddedCells added) {
   HoldOut hold_out;
@@ -83,7 +83,7 @@ HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const st
   return hold_out;
 }
 
-/// Why a record is bad: its quotes or its number of cells.
+/// Describes why a record is bad: its quotes or its number of cells.
 std::string problem_of(std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
                        const TextLayout& layout) {
   const size_t expected = layout.cells();
@@ -212,7 +212,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
 void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOptions& options, TablePass& pass) {
   const TextLayout own = layout_of_eval(path, options.label);
   expect_same_layout(path, own, layout);
-  std::vector<size_t> places;  // indices of the file's columns among those to train on
+  std::vector<size_t> places;  // [column of this file] index of the same column in `pass`
   for (const std::string& column : own.columns) places.push_back(column_index(pass.columns, column));
   const size_t label = column_index(own.columns, options.label);
   int64_t& padded = pass.facts[pass.label_column].padded;

@@ -7,24 +7,24 @@
 
 namespace hctr {
 
-/// The first megabyte of a text's content, up to its last line end. Errors: Error(io), Error(data).
+/// The first megabyte of a text's content, up to the last line end. Errors: Error(io), Error(data).
 std::string start_of_text(const fs::path&);
 
 /// The labels of the first rows of a text.
 LabelFacts first_labels(const std::string& start, const TextLayout&, const std::string& label,
                         const std::optional<std::string>& positive);
 
-/// Reads every row once. Writes rows to `split` unchanged, under the header of the first file. Errors: Error(io);
-/// Error(data) naming file and line.
+/// Reads every row once. Writes rows unchanged to `split`, under the header of the first file. Errors: Error(io);
+/// Error(data) with file and line.
 TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&, const InitOptions&,
                           const SplitFiles& split);
 
-/// Reads every row of an evaluation text once, and adds to `pass` what decides whether it can be read like the rows to
-/// train on. Errors: Error(io); Error(data) for another layout, and naming file and line.
+/// Reads every row of an evaluation text once. Adds to `pass` the facts that decide whether these rows can be read like
+/// the training rows. Errors: Error(io); Error(data) for another layout, or with file and line.
 void read_eval_text(const fs::path&, const TextLayout&, const InitOptions&, TablePass& pass);
 
-/// Checks the first rows of an evaluation text: it has the columns `used`, and labels that `choice` knows. Errors:
-/// Error(data), Error(io).
+/// Checks the first rows of an evaluation text: the columns `used` must exist, and `choice` must cover the labels.
+/// Errors: Error(data), Error(io).
 void check_eval_text(const fs::path&, const TextLayout&, const std::vector<std::string>& used,
                      const LabelChoice& choice, const LabelFacts& labels);
 

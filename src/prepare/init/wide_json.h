@@ -1,4 +1,4 @@
-// JSON text for people: values that fit on a line stay on one line.
+// Formats JSON for people: values that fit on a line are not broken.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// Breaks objects and arrays, one member a line, if they exceed 120 columns.
+/// Formats JSON. Objects and arrays that exceed 120 columns have one member per line.
 std::string wide_json(const Json&);
 
 }  // namespace hctr

@@ -29,9 +29,10 @@ void DistinctCount::merge(DistinctCount& other) {
 
 int64_t DistinctCount::value() const { return keys_ ? keys_->distinct() : estimate(); }
 
-/// Algorithm 6 of the paper. sigma and tau correct for empty and saturated registers.
+/// Algorithm 6 of Ertl's paper. sigma and tau correct for empty and saturated registers.
 int64_t DistinctCount::estimate() const {
-  constexpr size_t kFull = 51;  // the 50 bits after the 14 that select the register, plus one
+  // maximum register value: 1 plus the 50 hash bits that do not select the register
+  constexpr size_t kFull = 51;
   const auto m = static_cast<double>(registers_.size());
   std::array<double, kFull + 1> share{};  // fraction of the registers with each value
   for (const uint8_t most : registers_) share[most] += 1 / m;

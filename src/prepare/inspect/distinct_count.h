@@ -1,4 +1,4 @@
-// Counts distinct keys: exactly up to a bound, then by an estimate.
+// Counts distinct keys, exactly up to a bound and by an estimate beyond it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace hctr {
 
-/// Counts exactly up to `bound` distinct keys. Beyond that it keeps a sketch of 2^14 registers, whose estimate has a
+/// Counts exactly up to `bound` distinct keys. Above `bound`, uses a sketch of 2^14 registers, whose estimate has a
 /// standard error of 0.8 %: P. Flajolet et al., "HyperLogLog: the analysis of a near-optimal cardinality estimation
-/// algorithm", AofA 2007. The estimator is that of O. Ertl, "New cardinality estimation algorithms for HyperLogLog
-/// sketches", 2017, which is unbiased at any size. The result depends on the set of keys only, not on their order or
-/// their distribution over merged counters.
+/// algorithm", AofA 2007. The estimator is from O. Ertl, "New cardinality estimation algorithms for HyperLogLog
+/// sketches", 2017, and is unbiased at any size. The result depends only on the set of keys. The order of the keys, and
+/// their distribution over merged counters, have no effect.
 class DistinctCount {
  public:
   explicit DistinctCount(int64_t bound = 1 << 20) : bound_(bound) {}
@@ -23,7 +23,7 @@ class DistinctCount {
 
   bool exact() const { return keys_.has_value(); }
   int64_t value() const;
-  /// The count of each key; valid while counting is exact.
+  /// The count of each key. Valid while counting is exact.
   const CodeCounts& keys() const { return *keys_; }
 
  private:

@@ -17,12 +17,12 @@
 namespace hctr {
 namespace {
 
-/// The state that a thread keeps between chunks.
+/// A unit of work: a chunk, and state that a thread reuses.
 struct Work {
-  std::shared_ptr<OpenData> data;  // null: `problem` states why reading of the file stopped
+  std::shared_ptr<OpenData> data;  // null: `problem` is the reason why reading the file stopped
   size_t file = 0;
   Chunk chunk;
-  int64_t bytes_done = 0;  // bytes of all files up to the end of the chunk
+  int64_t bytes_done = 0;  // bytes of all files up to the end of this chunk
   std::string problem;
   SampleBlock block;
   std::vector<SlotSummary>* slots = nullptr;
@@ -53,7 +53,7 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
   return text;
 }
 
-/// Shared input for inspecting all chunks.
+/// Data shared by the inspection of all chunks.
 struct InspectContext {
   const InspectOptions& options;
   std::vector<std::optional<int64_t>> unlisted;  // by slot
@@ -69,7 +69,7 @@ struct InspectContext {
 std::vector<std::optional<int64_t>> unlisted_keys_of(const InspectOptions& options) try {
   return options.section ? unlisted_keys(*options.section) : std::vector<std::optional<int64_t>>();
 } catch (const Error&) {
-  return {};  // the code that opens the files reports errors
+  return {};  // ignored: opening the files reports the same error
 }
 
 void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatistics& statistics,
@@ -105,7 +105,7 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   }
 }
 
-/// Returns record `i` of a chunk as a chunk of its own. The records of the chunk must have been found.
+/// Record `i` of a chunk as a chunk of its own. The records of `chunk` must have been found.
 Chunk record_of(const Chunk& chunk, int64_t i) {
   const uint32_t begin = chunk.begins[static_cast<size_t>(i)], end = chunk.begins[static_cast<size_t>(i) + 1];
   Chunk one;
@@ -118,14 +118,15 @@ Chunk record_of(const Chunk& chunk, int64_t i) {
   return one;
 }
 
-/// Parses a chunk with a problem again, one record at a time, to describe each problem.
+/// Parses a chunk again, one record at a time, and describes each problem.
 void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& judge, const InspectOptions& options,
                    ChunkStatistics& statistics) {
   SampleBlock block;
   for (int64_t i = 0; i < chunk.records; ++i) {
     Chunk one = record_of(chunk, i);
     const BadRecords bad = data.parse(one, block);
-    const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);  // no row: a blank line
+    // a block without rows is a blank line
+    const std::string problem = bad.count > 0 || block.rows == 0 ? "" : judge(block, 0);
     if (bad.count == 0 && problem.empty()) continue;
     if (statistics.problem_count++ >= options.most_problems) continue;
     const std::string which = !data.counts_records
@@ -152,9 +153,9 @@ ChunkStatistics inspect_chunk(Work& work, const InspectContext& context, PerThre
   try {
     work.block.wants_exact = true;
     bad = data.parse(work.chunk, work.block);
-  } catch (const EarlierChunkFailed&) {  // the earlier result reports the problem
+  } catch (const EarlierChunkFailed&) {  // the result of the earlier chunk reports the problem
     return statistics;
-  } catch (const Error& error) {  // for example a damaged page; the following chunks are still read
+  } catch (const Error& error) {  // for example a damaged page; later chunks are still read
     statistics.problems = {error.what()};
     statistics.problem_count = 1;
     return statistics;
@@ -182,7 +183,8 @@ ChunkStatistics inspect_chunk(Work& work, const InspectContext& context, PerThre
   return statistics;
 }
 
-/// Yields the chunks of all files in order. A file that cannot be read to its end yields one item with the problem.
+/// Returns the chunks of all files in order. If a file cannot be read to its end, one item has the problem instead of a
+/// chunk.
 class Files {
  public:
   Files(std::vector<InspectedFile>& files, const InspectOptions& options) : files_(files), options_(options) {}
@@ -227,7 +229,7 @@ class Files {
   const InspectOptions& options_;
   std::shared_ptr<OpenData> open_;
   size_t next_ = 0;
-  int64_t before_ = 0, in_file_ = 0;  // bytes of finished files, and of the open one
+  int64_t before_ = 0, in_file_ = 0;  // bytes of finished files, and of the open file
 };
 
 template <class T>
@@ -289,7 +291,7 @@ KeyWidth key_width_of(const Json& config) {
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
   if (!options.section) return raw_files(path, log, true);
-  if (options.section->follow && path == options.section->source) {  // the files that exist now
+  if (options.section->follow && path == options.section->source) {  // takes the files that exist now
     std::vector<fs::path> files;
     for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
     if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "', which is followed, has no file yet"));

@@ -1,4 +1,4 @@
-// Inspects data files: summarizes their content and checks every record against a config.
+// Inspects data files: summarizes their content, and checks every record against a config.
 #pragma once
 
 #include <limits>
@@ -21,26 +21,27 @@ struct NumberSummary {
   int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
   NumberStatistics finite;  ///< statistics of the finite values
 
-  /// Values of a column; not finite ones are replaced by NaN.
+  /// Adds values of a column. Replaces values that are not finite by NaN.
   void add(std::span<double> values);
   void merge(const NumberSummary&);
 };
 
 struct SlotSummary {
   int64_t least_nnz = std::numeric_limits<int64_t>::max(), most_nnz = 0, keys = 0;
-  std::optional<int64_t> unlisted;  ///< keys of values that the slot's vocabulary lacks; nothing: it has none
+  /// occurrences of keys whose values are not in the slot's vocabulary; none if the slot has no vocabulary
+  std::optional<int64_t> unlisted;
   int64_t least_key = std::numeric_limits<int64_t>::max(), most_key = std::numeric_limits<int64_t>::min();
   DistinctCount distinct;
 
   void merge(SlotSummary& other);
 };
 
-/// A data file, and the facts in its header if it has one.
+/// A data file, with facts from its header if it has one.
 struct InspectedFile {
   fs::path path;
   int64_t bytes = 0, records = 0, bad_records = 0;
-  bool is_estimate = false;  ///< `records` is the number of records read, since no header gives it
-  std::string facts{};       ///< "Norm, check sums, 2 labels, ..."
+  bool is_estimate = false;  ///< whether no header states the number of records, so that `records` is the number read
+  std::string facts{};       ///< for example "Norm, check sums, 2 labels, ..."
 };
 
 struct Inspection {
@@ -55,27 +56,28 @@ struct Inspection {
 
 struct InspectOptions {
   std::optional<DataSection> section;  ///< limits of the records; optional for Norm and Parquet files
-  bool binary_labels = false;          ///< a label other than 0 or 1 is a problem
+  bool binary_labels = false;          ///< whether a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
-  int64_t most_bytes_of_file = std::numeric_limits<int64_t>::max();  ///< a file is read up to the chunk that reaches it
-  int64_t exact_bound = 1 << 20;                                     ///< distinct keys are counted exactly up to this
+  /// reading stops after the chunk that reaches this limit
+  int64_t most_bytes_of_file = std::numeric_limits<int64_t>::max();
+  /// maximum number of distinct keys that are counted exactly
+  int64_t exact_bound = 1 << 20;
   int threads = 1;
-  ShowProgress progress{};  ///< shows the reading; null: not shown
+  ShowProgress progress{};  ///< shows the progress; null: not shown
 };
 
-/// Returns whether every loss of the config is a binary cross entropy without weights of samples, so that all labels
-/// must be 0 or 1.
+/// Whether all labels must be 0 or 1: every loss of the config is a binary cross entropy without sample weights.
 bool wants_binary_labels(const Json& config);
-/// The width of keys in Norm files that the solver section states.
+/// The key width of Norm files that the solver section sets.
 KeyWidth key_width_of(const Json& config);
 
-/// Returns the data files of a path: the file itself, the files of a list, or the mapping of a feature specification.
-/// Errors: those of read_file_list().
+/// The data files of a path: the file itself, the files of a list, or the mapping of a feature specification. Errors:
+/// those of read_file_list().
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions&, const Log&);
 
-/// Reads every record of the files. With a section, checks the keys of each record against the limits of their slots
-/// and slot_size_array; labels and dense values must be finite. Collects problems, and continues after a problem where
+/// Reads every record of the files. With a section, checks the keys against the limits of their slots and
+/// slot_size_array, and that labels and dense values are finite. Collects problems, and continues after a problem if
 /// possible. The result does not depend on the number of threads. Errors: Error(io); Error(usage) for files that cannot
 /// be read without a section.
 Inspection inspect(const std::vector<fs::path>& files, const InspectOptions&);

@@ -15,10 +15,9 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kLoose =
-    4096;  // loose limit of keys per slot for reading; the real limits are checked later, record by record
+constexpr int64_t kLoose = 4096;  // loose limit of keys per slot; records are checked against the real limits later
 
-/// Returns loose limits, so that a record that violates the section's limits can still be read.
+/// The section with loose limits, so that a record that violates the real limits can still be read.
 DataSection loose(DataSection section) {
   for (SparseInput& input : section.sparse) {
     const RecordShape::Input limits = input.limits();
@@ -27,11 +26,11 @@ DataSection loose(DataSection section) {
     input.max_feature_num_per_sample = std::max(limits.max_keys, kLoose * input.slot_num);
   }
   section.bad_records = BadRecordPolicy::skip;
-  section.statistics = neutral_statistics(section);  // values that are to be standardised are shown as they stand
+  section.statistics = neutral_statistics(section);  // shows the stored values of columns that training standardizes
   return section;
 }
 
-/// Builds the section of a self-describing file, with one sparse input.
+/// Makes a section with one sparse input for a self-describing file.
 DataSection section_of(int64_t labels, int64_t dense, int64_t slots) {
   DataSection section;
   section.label.label_dim = labels;
@@ -71,14 +70,13 @@ DataSection section_of_header(const fs::path& path) {
   return section_of(header.label_dim, header.dense_dim, header.slot_num);
 }
 
-/// Opens the file as a sample set with loose limits, so that a record that violates the section's limits can still be
-/// read.
+/// Opens the file as a sample set with loose limits, so that a record that violates the real limits can still be read.
 std::shared_ptr<SampleSet> open_set(const fs::path& path, const DataSection& section, const InspectOptions& options) {
   return format_type(section.format).open(loose(section), {path.string(), 0}, options.key_width, Log::silent());
 }
 
 OpenData open_norm(const fs::path& path, const DataSection& section, const InspectOptions& options) {
-  // The limits of the section help to determine the key width. Records are then read with loose limits.
+  // The section's real limits help to determine the key width. Records are then read with loose limits.
   const NormInfo strict = read_norm_info(path, norm_demands(section, options.key_width));
   const DataSection wide = loose(section);
   auto info = std::make_shared<NormInfo>(strict);
@@ -92,11 +90,11 @@ OpenData open_norm(const fs::path& path, const DataSection& section, const Inspe
   open.shape = record_shape(section);
   open.cutter = std::make_unique<NormCutter>(info, FilePosition{});
   open.parse = [info](Chunk& chunk, SampleBlock& block) {
-    if (chunk.source) find_norm_records(*info, chunk);  // a chunk of a single record is already split
+    if (chunk.source) find_norm_records(*info, chunk);  // a chunk of a single record has been split already
     ParseScratch scratch;
     return parse_norm_chunk(*info, chunk, {}, BadRecordPolicy::skip, scratch, block);
   };
-  open.find_records = [](Chunk&) { return true; };  // parsing has found the records
+  open.find_records = [](Chunk&) { return true; };  // nothing to do: parsing has found the records
   return open;
 }
 
@@ -106,7 +104,7 @@ int64_t bytes_to_read(const fs::path& path, const InspectOptions& options) {
   if (!options.section || format_type(options.section->format).files) return stream_bytes(path);
   try {
     return open_set(path, *options.section, options)->bytes(0);
-  } catch (const Error&) {  // reported when the file is opened again
+  } catch (const Error&) {  // ignored: opening the file later reports the same error
     return 0;
   }
 }

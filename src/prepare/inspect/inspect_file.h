@@ -10,18 +10,18 @@ namespace hctr {
 
 struct OpenData {
   InspectedFile file;
-  std::shared_ptr<SampleSet> set;  ///< a set of this file alone; null for Norm
+  std::shared_ptr<SampleSet> set;  ///< a set that contains only this file; null for Norm
   std::unique_ptr<Cutter> cutter;
-  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< thread-safe; skips bad records
+  std::function<BadRecords(Chunk&, SampleBlock&)> parse;  ///< skips bad records; thread-safe
   RecordShape shape;
   std::function<bool(Chunk&)> find_records;  ///< see SampleSet
   bool counts_records = true;                ///< see SampleSet
 };
 
-/// Returns the file size of the path, compressed or not, for progress; 0 if unknown.
+/// The size of the path's files, compressed or not, for progress; 0 if unknown.
 int64_t bytes_to_read(const fs::path&, const InspectOptions&);
 
-/// Opens a data file. Errors: those of the format for an invalid header.
+/// Opens a data file. Errors: those of the format if the header is invalid.
 OpenData open_data(const fs::path&, const InspectOptions&);
 
 }  // namespace hctr

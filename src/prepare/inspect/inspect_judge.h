@@ -11,8 +11,8 @@ namespace hctr {
 class SampleJudge {
  public:
   SampleJudge(const RecordShape&, const InspectOptions&);
-  /// Returns the problem of row `row` of a block; empty if there is none. Without a section, only non-finite numbers
-  /// are problems.
+  /// Describes the problem of row `row` of a block; empty if the row is valid. Without a section, only numbers that are
+  /// not finite are problems.
   std::string operator()(const SampleBlock&, int64_t row) const;
 
  private:
@@ -20,7 +20,7 @@ class SampleJudge {
 
   RecordShape shape_;
   bool limits_, binary_;
-  std::vector<int64_t> sizes_, offsets_;  // limits from slot_size_array; empty: not checked
+  std::vector<int64_t> sizes_, offsets_;  // limits from slot_size_array; empty if keys are not checked
 };
 
 }  // namespace hctr

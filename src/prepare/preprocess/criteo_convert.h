@@ -1,4 +1,4 @@
-// Converts Criteo's click logs to Norm data sets with the keys of the Criteo reader. A thin layer over preprocess().
+// Converts Criteo's click logs to Norm data sets with the keys of the Criteo reader. Calls preprocess().
 #pragma once
 
 #include <string>
@@ -13,17 +13,16 @@
 namespace hctr {
 
 struct CriteoOptions {
-  std::vector<std::string>
-      inputs;       ///< plain, gzip or Zstandard files, in order; "-": the standard input, plain or gzip
-  fs::path folder;  ///< output folder: train.txt, train.<n>.data and, with holdout, val.txt, val.<n>.data
+  std::vector<std::string> inputs;  ///< plain, gzip or Zstandard files, in order; "-": standard input, plain or gzip
+  fs::path folder;  ///< output folder of train.txt, train.<n>.data and, with holdout, val.txt, val.<n>.data
   CriteoStyle style;
   int64_t rows_per_file = 500000;
-  double holdout = 0;     ///< fraction of the rows, taken from the end, for the evaluation set
-  int64_t min_count = 0;  ///< values that occur less often in the training rows share one key per column; 0: off
+  double holdout = 0;     ///< fraction of the rows, at the end, that becomes the evaluation set
+  int64_t min_count = 0;  ///< values with fewer occurrences in the training rows share one key per column; 0: off
   BadRows bad_rows;
-  bool force = false;  ///< overwrite an existing set
+  bool force = false;  ///< whether to overwrite an existing set
   int threads = 1;
-  ShowProgress progress{};  ///< null: not shown
+  ShowProgress progress{};  ///< shows the progress; null: not shown
 };
 
 struct CriteoSummary {
@@ -33,13 +32,13 @@ struct CriteoSummary {
   int64_t distinct_values = 0;  ///< counted only with min_count
 };
 
-/// Converts the logs. The result does not depend on the number of threads. Memory is constant, except for 32 to 64
-/// bytes per distinct value with min_count. Holdout and min_count read the input more than once. A list is written
-/// after all its files. Errors: Error(usage) for options that do not fit together; Error(data) for a bad row, naming
-/// file, line, byte, column and value.
+/// Converts the logs. The result does not depend on the number of threads. Memory is constant, plus 32 to 64 bytes per
+/// distinct value with min_count. Options holdout and min_count read the input more than once. Lists are written after
+/// all their files. Errors: Error(usage) if options contradict each other; Error(data) for a bad row, with file, line,
+/// byte, column and value.
 CriteoSummary convert_criteo(const CriteoOptions&, const Log&);
 
-/// Returns the `Data` layer of a config that trains on the result.
+/// The `Data` layer of a config that trains on the result.
 Json criteo_data_section(const CriteoOptions&);
 
 }  // namespace hctr

@@ -7,7 +7,7 @@
 namespace hctr {
 namespace {
 
-/// Logarithms of small whole numbers, which most counts are, come from a table.
+/// Most counts are small whole numbers, whose logarithms come from a table.
 double logarithm(double value) {
   constexpr size_t kTable = 1 << 13;
   static const std::vector<double> table = [] {
@@ -60,7 +60,8 @@ DenseScaling::DenseScaling(const DenseOptions& options, const DenseColumn& colum
   const bool range = options.normalize == Normalize::minmax;
   const double width = range ? all.most - all.least : all.moments.deviation();
   shift_ = range ? all.least : all.moments.mean();
-  scale_ = width > 0 && std::isfinite(1 / width) ? 1 / width : 0;  // a column that is constant as floats becomes 0
+  // a column that is constant in float precision becomes 0
+  scale_ = width > 0 && std::isfinite(1 / width) ? 1 / width : 0;
 }
 
 float DenseScaling::operator()(double value) const {

@@ -13,17 +13,17 @@ namespace hctr {
 enum class Normalize { none, minmax, standard };
 
 struct DenseOptions {
-  double fill = 0;                        ///< replaces a missing value, before scaling
-  bool fill_with_mean = false;            ///< replace missing values by the mean of the training rows instead
-  bool log = false;                       ///< ln(1 + max(v, 0))
-  Normalize normalize = Normalize::none;  ///< after the logarithm: (v - least) / (most - least), or (v - mean) /
-                                          ///< deviation, of the training rows
+  double fill = 0;              ///< replaces missing values before scaling
+  bool fill_with_mean = false;  ///< replaces missing values by the mean of the training rows instead
+  bool log = false;             ///< applies ln(1 + max(v, 0))
+  /// after `log`: (v - least) / (most - least), or (v - mean) / deviation, over the training rows
+  Normalize normalize = Normalize::none;
 };
 
-/// Statistics of a dense column over the training rows, of the values that are not missing. Merging in a fixed order
-/// makes the result reproducible bit by bit.
+/// Statistics of the non-missing values of a dense column over the training rows. Merging in a fixed order makes the
+/// result reproducible bit by bit.
 struct DenseColumn {
-  NumberStatistics raw, scaled;  ///< statistics before and after the logarithm
+  NumberStatistics raw, scaled;  ///< before and after the logarithm
   int64_t missing = 0;
 
   void add(std::span<const double> values, bool log);
@@ -31,7 +31,7 @@ struct DenseColumn {
   Json describe(const std::string& name) const;
 };
 
-/// value -> (log(value or fill) - shift) * scale
+/// Maps a value v to (log(v or fill) - shift) * scale.
 class DenseScaling {
  public:
   DenseScaling(const DenseOptions&, const DenseColumn&);

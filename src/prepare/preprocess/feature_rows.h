@@ -1,4 +1,4 @@
-// Reads the rows of a mapping of a feature specification block by block, as columns of the stored values.
+// Reads the rows of a feature specification's mapping in blocks, as columns of stored values.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace hctr {
 
-/// Values of one feature: in `wholes` if is_whole() of its type, else in `reals`.
+/// The values of one feature: in `wholes` if is_whole() of its type, else in `reals`.
 struct FeatureValues {
   std::vector<int64_t> wholes;
   std::vector<double> reals;
@@ -18,30 +18,30 @@ struct FeatureValues {
 
 struct FeatureBlock {
   int64_t rows = 0;
-  std::vector<FeatureValues> columns;  ///< [wanted], each of `rows` values
+  std::vector<FeatureValues> columns;  ///< [wanted] `rows` values each
 };
 
-/// Reads a mapping with the same cutter as training. Not thread-safe.
+/// Reads a mapping with the same file cutter as training. Not thread-safe.
 class FeatureRows {
  public:
-  /// Opens the mapping for the features `wanted` (indices), each of which must be in one of its chunks. Chunks without
-  /// any of them are not opened. Errors: Error(io) for files that cannot be opened; Error(data) for a size that is not
-  /// a whole number of rows, and for binary chunks of different lengths.
+  /// Opens the mapping. `wanted`: indices of features, each of which must be in one of the mapping's chunks. Chunks
+  /// without a wanted feature are not opened. Errors: Error(io) for files that cannot be opened; Error(data) for a size
+  /// that is not a whole number of rows, and for binary chunks of different lengths.
   FeatureRows(const FeatureSpec&, const std::string& mapping, const std::vector<size_t>& wanted);
   FeatureRows(const FeatureRows&) = delete;
   FeatureRows& operator=(const FeatureRows&) = delete;
 
-  /// Reads the next rows into `block`; returns false when there are none. Errors: Error(data) naming file and line or
-  /// row, for a value that is not a number, does not fit its type, or is not an id below the cardinality; and for
-  /// chunks of different lengths.
+  /// Reads the next rows into `block`. Returns false at the end. Errors: Error(data) with file and line or row, for a
+  /// value that is not a number, does not fit its type, or is not an id below the cardinality; Error(data) for chunks
+  /// of different lengths.
   bool next(FeatureBlock& block);
-  /// Calls visit(block) for all rows, block by block, and shows progress labelled `what` by `show`. Returns the number
-  /// of rows. Errors: those of next().
+  /// Calls visit(block) for all rows. `show`, `what`: the progress display and its label. Returns the number of rows.
+  /// Errors: those of next().
   int64_t for_each_block(const ShowProgress& show, const std::string& what,
                          const std::function<void(const FeatureBlock&)>& visit);
-  /// Returns the total size of the files that are read, compressed or not; 0 if one is unknown.
+  /// The total size of the files to read, compressed or not; 0 if a size is unknown.
   int64_t bytes() const;
-  /// Returns how many bytes of these files were read so far.
+  /// The number of bytes read so far, of all files.
   int64_t bytes_done() const { return *cutter_.consumed(); }
 
  private:
@@ -53,7 +53,7 @@ class FeatureRows {
   size_t columns_;
   Chunk chunk_;
   FeatureCells cells_;
-  std::vector<std::byte> bytes_;  // rows of a binary group
+  std::vector<std::byte> bytes_;  // rows of a binary chunk
 };
 
 }  // namespace hctr

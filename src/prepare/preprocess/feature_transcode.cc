@@ -50,7 +50,7 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   }
 }
 
-/// Errors: Error(data) naming the first value that is not a finite float, or not representable in the written type.
+/// Errors: Error(data) with the first value that is not a finite float or that the written type cannot represent.
 void expect_finite(const FeatureColumn& feature, const FeatureValues& values, int64_t rows_before) {
   const bool half = feature.type == FeatureType::f16;
   for (size_t row = 0; row < values.reals.size(); ++row) {
@@ -61,7 +61,7 @@ void expect_finite(const FeatureColumn& feature, const FeatureValues& values, in
   }
 }
 
-/// Returns the chunks of a mapping as split_binary: one for all numerical features, and one for each other feature.
+/// The chunks of a mapping as split_binary: one for all numerical features, and one for each other feature.
 std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSource& source, const fs::path& folder) {
   const std::vector<size_t> numerical = spec.channel(kNumericalChannel);
   std::vector<FeatureChunk> chunks;
@@ -181,7 +181,8 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
   for (const FeatureSource& source : from.sources)
     for (const FeatureChunk& chunk : source.chunks) read.insert(read.end(), chunk.files.begin(), chunk.files.end());
   for (const FeatureSource& source : from.sources)
-    FeatureRows(from, source.name, all_features(source));  // opens all files before an older result is removed
+    // opens all files, so that errors occur before an older result is removed
+    FeatureRows(from, source.name, all_features(source));
   expect_no_input(file, "--out: its file", read);
   for (const FeatureSource& source : from.sources)
     expect_no_input_in(options.folder / source.name, "--out: its file", read,

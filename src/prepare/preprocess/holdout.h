@@ -1,4 +1,4 @@
-// Decides which rows are for training and which are held out for evaluation.
+// Decides which rows are for training and which rows are for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace hctr {
 struct Holdout {
   enum class By { nothing, position, random, column };
   By by = By::nothing;
-  double share = 0;   ///< position: the last rows, this fraction of all; random: each row with this probability
+  double share = 0;   ///< for position: the last rows, this fraction of all; for random: each row with this probability
   uint64_t seed = 1;  ///< seed of the random draws
-  double from = 0;    ///< column: rows whose value is `from` or more
+  double from = 0;    ///< for column: rows whose value is at least `from`
 
-  int64_t train_rows = std::numeric_limits<int64_t>::max();  ///< position: set after the rows were counted
+  int64_t train_rows = std::numeric_limits<int64_t>::max();  ///< for position: set after rows have been counted
 
-  /// `index` is the number of the row in the input, including bad rows; `value` is the row's value in the split column.
+  /// Whether a row is for training. `index`: number of the row in the input, including bad rows. `value`: the row's
+  /// value in the split column.
   bool trains(int64_t index, double value) const {
     switch (by) {
       case By::position:

@@ -11,7 +11,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Removes a number of `digits` digits and at most `most`.
+/// Consumes `digits` digits from the front of `text`. Returns false if the number exceeds `most`.
 bool take_number(std::string_view& text, size_t digits, int most, int& value) {
   if (text.size() < digits || !std::all_of(text.begin(), text.begin() + static_cast<ptrdiff_t>(digits), is_digit))
     return false;
@@ -27,7 +27,7 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
-/// Removes a date, and returns the days since 1970.
+/// Consumes a date from the front of `text`. `days`: days since 1970.
 bool take_date(std::string_view& text, double& days) {
   int year = 0, month = 0, day = 0;
   if (!take_number(text, 4, 9999, year)) return false;
@@ -40,7 +40,7 @@ bool take_date(std::string_view& text, double& days) {
   return true;
 }
 
-/// Removes a time of day, and returns its seconds.
+/// Consumes a time of day from the front of `text`. `seconds`: seconds since midnight.
 bool take_time(std::string_view& text, double& seconds) {
   int hour = 0, minute = 0, second = 0;
   if (!take_number(text, 2, 24, hour)) return false;
@@ -62,7 +62,7 @@ bool take_time(std::string_view& text, double& seconds) {
   return true;
 }
 
-/// Reads a zone that fills the rest of the text.
+/// Parses a time zone, which must be the whole text.
 std::optional<int> read_zone(std::string_view text) {
   while (take(text, ' ')) {
   }

@@ -19,14 +19,14 @@
 namespace hctr {
 namespace {
 
-/// The state of a thread: the text block, its rows, and the thread's own value counts.
+/// The state of a thread: a text block, its rows, and the thread's value counts.
 struct Counting {
   TextBlock block;
   ParsedRows rows;
   std::vector<CodeCounts>* counts = nullptr;
 };
 
-/// Removes all rows but the training rows. Counting in place would test each row once per column.
+/// Removes all rows that are not for training. Testing during counting would test each row once per column.
 void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
   if (holdout.by == Holdout::By::nothing) return;
   std::vector<uint32_t> kept;
@@ -46,14 +46,15 @@ void keep_training_rows(const Holdout& holdout, ParsedRows& rows) {
       }
       for (size_t at = row == 0 ? 0 : column.ends[row - 1], stop = column.ends[row]; at < stop; ++at)
         column.codes[end++] = column.codes[at];
-      column.ends[i] = static_cast<uint32_t>(end);  // earlier rows are done, since i <= row
+      // safe in place: i <= row, so only rows already copied are overwritten
+      column.ends[i] = static_cast<uint32_t>(end);
     }
     if (!column.ends.empty()) column.codes.resize(end);
   }
   rows.rows = kept.size();
 }
 
-/// Statistics of one block. Blocks are merged in order, because sums of dense values depend on the order.
+/// Statistics of one block. Blocks are merged in order, because sums of dense values depend on that order.
 struct ChunkStatistics {
   std::vector<DenseColumn> dense;
   BadRowsFound bad;
@@ -196,12 +197,13 @@ ParquetStyle parquet_style(const PreprocessOptions& options, const NormStyle& re
   return style;
 }
 
-/// Checks the key width. Errors: Error(usage) when ids do not fit it.
+/// Errors: Error(usage) if the ids do not fit the key width.
 void check_width(const PreprocessOptions& options, const FittedColumns& fitted) {
-  if (options.key_bytes != 4 || options.criteo) return;  // keys of Criteo rows are reduced to the width
+  if (options.key_bytes != 4 || options.criteo) return;  // Criteo keys are reduced to the key width
   int64_t keys = 0;
   for (const int64_t size : fitted.slot_sizes)
-    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;  // slots share one table in Parquet
+    // in Norm and Parquet, the slots share one key range
+    keys = options.format == kRawFormat ? std::max(keys, size) : keys + size;
   const int64_t most =
       options.format == kRawFormat ? std::numeric_limits<int32_t>::max() : std::numeric_limits<uint32_t>::max();
   if (keys > most)

@@ -24,49 +24,50 @@ struct FittedColumns;
 
 struct PreprocessOptions {
   TextTable table = criteo_table();
-  std::vector<std::string> inputs, eval_inputs;  ///< files in order; "-": the standard input
+  std::vector<std::string> inputs, eval_inputs;  ///< files in order; "-": standard input
   fs::path folder;
-  int passes = 2;           ///< 1: values are hashed to `range` keys; 2: values are counted in a first pass
-  int64_t range = 1000000;  ///< one pass only: keys per slot
-  int64_t min_count = 1;    ///< two passes only: values with fewer occurrences in the training rows are rare
-  int64_t modulo = 0;       ///< values are reduced modulo this first; 0: not reduced
-  std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of categories, by index
+  int passes = 2;           ///< 1: values are hashed to `range` keys; 2: a first pass counts the values
+  int64_t range = 1000000;  ///< for one pass: number of keys per slot
+  int64_t min_count = 1;    ///< for two passes: values with fewer occurrences in the training rows are rare
+  int64_t modulo = 0;       ///< values are first reduced modulo this number; 0: not reduced
+  std::vector<std::pair<size_t, size_t>> crosses;  ///< pairs of category indices
   DenseOptions dense;
   Holdout holdout;
   DataFormat format = kNormFormat;  ///< norm, raw or parquet
-  bool float_label_dense = true;    ///< raw only: numbers are float32; else unscaled int32
+  bool float_label_dense = true;    ///< for Raw: true means float32 numbers, false means unscaled int32
   int key_bytes = 4;
   Check check = Check::sum;
   int64_t rows_per_file = 500000;
   BadRows bad_rows;
-  /// Norm only: slots, keys and dense values are those of the Criteo reader. Two passes then determine the rare values.
+  /// For Norm: uses slots, keys and dense values of the Criteo reader. With two passes, the first pass determines the
+  /// rare values.
   std::optional<CriteoStyle> criteo;
-  /// Vocabularies and statistics of earlier rows; null: those of these training rows.
+  /// Vocabularies and statistics of earlier rows; null: computed from these training rows.
   std::shared_ptr<const FittedColumns> applied;
-  std::vector<fs::path> also_read{};  ///< files besides the inputs that this result must not replace
+  std::vector<fs::path> also_read{};  ///< files in addition to the inputs that the result must not replace
   bool force = false;
   int threads = 1;
-  ShowProgress progress{};  ///< shows the passes over the rows; null: not shown
+  ShowProgress progress{};  ///< shows the progress of the passes; null: not shown
 
-  /// Number of leading code columns whose keys share slot 0, in Norm.
+  /// In Norm: the number of leading code columns whose keys share slot 0.
   int64_t wide_keys() const {
     return criteo ? criteo->wide_keys() : as_norm() ? static_cast<int64_t>(crosses.size()) : 0;
   }
-  /// Whether crosses share slot 0 and key ranges of successive slots follow each other. Otherwise each cross has its
-  /// own slot, and readers add the offsets.
+  /// Whether crosses share slot 0, and the slots' key ranges are contiguous. Otherwise each cross has its own slot, and
+  /// readers add the offsets.
   bool as_norm() const { return format == kNormFormat; }
   int64_t slots() const {
     return static_cast<int64_t>(criteo ? criteo_columns(*criteo).size() : crosses.size() + table.categories().size());
   }
   std::vector<std::string> slot_names() const;
-  /// Returns the `source` of a Data layer: the list of a set, or its file. `stem`: train or val.
+  /// The `source` of a Data layer: the list or the file of a set. `stem`: "train" or "val".
   fs::path result(const std::string& stem) const;
 };
 
-/// Results computed from the training rows, in record order: crosses, then categories.
+/// Results computed from the training rows. Slots are in record order: crosses, then categories.
 struct FittedColumns {
   std::vector<DenseColumn> dense;
-  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty with one pass
+  std::vector<Vocabulary> vocabularies;  ///< [slots]; empty for one pass
   std::vector<int64_t> slot_sizes;       ///< [slots] number of ids
 };
 
@@ -75,14 +76,13 @@ struct PreprocessSummary {
     int64_t rows = 0, positives = 0, files = 0, bad_rows = 0;
   };
   Set train, eval;
-  std::vector<int64_t> most_nnz;  ///< [slots] largest number of keys in a record
+  std::vector<int64_t> most_nnz;  ///< [slots] maximum number of keys in a record
   FittedColumns fitted;
 };
 
-/// Writes the sets. The result does not depend on the number of threads. Memory is constant, except for counted values:
-/// 16 to 48 bytes for each value and each thread that read it. A list is written after all its files. Errors:
-/// Error(usage) for options that do not fit together; Error(data) for a bad row, naming file, line, byte, column and
-/// value.
+/// Writes the sets. The result does not depend on the number of threads. Memory is constant, plus 16 to 48 bytes for
+/// each counted value and each thread that has read it. Lists are written after all their files. Errors: Error(usage)
+/// if options contradict each other; Error(data) for a bad row, with file, line, byte, column and value.
 PreprocessSummary preprocess(const PreprocessOptions&, const Log&);
 
 }  // namespace hctr

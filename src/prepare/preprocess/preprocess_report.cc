@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// Returns the slot sizes in record layout: in Norm the crosses share the first slot.
+/// The slot sizes in record layout: in Norm, crosses share the first slot.
 std::vector<int64_t> record_slot_sizes(const PreprocessOptions& options, const PreprocessSummary& summary) {
   std::vector<int64_t> sizes = summary.fitted.slot_sizes;
   const auto wide = static_cast<ptrdiff_t>(options.crosses.size());

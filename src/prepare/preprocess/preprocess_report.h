@@ -1,4 +1,4 @@
-// Describes the result of preprocess(): as JSON, and as the Data layer that reads it.
+// Describes the result of preprocess() as JSON, and as the Data layer that reads it.
 #pragma once
 
 #include "config/json.h"
@@ -6,7 +6,7 @@
 
 namespace hctr {
 
-/// Returns the `Data` layer of a config that trains on the result.
+/// The `Data` layer of a config that trains on the result.
 Json preprocess_data_section(const PreprocessOptions&, const PreprocessSummary&);
 
 /// Returns {"schema": 1, "format", "passes", "train", "eval", "labels", "dense", "slots", "slot_size_array", "data"};

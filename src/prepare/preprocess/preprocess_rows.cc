@@ -19,14 +19,14 @@ std::byte* put(std::byte* to, T value) {
   return to + sizeof value;
 }
 
-/// Returns the values of the row in this column: those of a list, else one.
+/// The values of the row in this column: the items of a list, or one value.
 std::span<const uint64_t> codes_of(const ParsedRows::Category& column, size_t row) {
   if (column.ends.empty()) return {&column.codes[row], 1};
   const size_t begin = row == 0 ? 0 : column.ends[row - 1];
   return std::span(column.codes).subspan(begin, column.ends[row] - begin);
 }
 
-/// Adds the buckets of I1 to I13 and the crosses C1 x C2 and C3 x C4, if the style has them.
+/// Adds the buckets of I1 to I13, and the crosses C1 x C2 and C3 x C4, if the style has them.
 void add_criteo_columns(const CriteoStyle& style, ParsedRows& rows) {
   constexpr double beyond = 0x1p63;
   rows.categories.resize(kCriteoCategories);
@@ -50,14 +50,14 @@ void add_criteo_columns(const CriteoStyle& style, ParsedRows& rows) {
   }
 }
 
-/// Returns the columns of a record, in record order, as indices of the rows' categories.
+/// The columns of a record in record order, as indices of the rows' categories.
 std::vector<size_t> record_columns(const PreprocessOptions& options) {
   std::vector<size_t> order(static_cast<size_t>(options.slots()));
   std::iota(order.begin(), order.end(), size_t{0});
   if (!options.criteo) return order;
   const auto wide = static_cast<size_t>(options.criteo->wide_keys());
   std::vector<size_t> record(order.end() - static_cast<ptrdiff_t>(wide),
-                             order.end());  // crosses come last, or every column is wide
+                             order.end());  // the wide columns: the crosses at the end of `order`, or all columns
   record.insert(record.end(), order.begin(), order.begin() + options.criteo->deep_slots());
   return record;
 }

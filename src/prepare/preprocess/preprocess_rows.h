@@ -8,24 +8,24 @@
 
 namespace hctr {
 
-/// Adds derived columns: `rows.categories` becomes [slots]. Crosses come before the categories. For Criteo rows,
-/// buckets of integers and then crosses come after them, as in criteo_columns().
+/// Adds derived columns, so that `rows.categories` covers all slots. Crosses come before the categories. For Criteo
+/// rows, buckets of integers and then crosses come after them, as in criteo_columns().
 void add_derived_columns(const PreprocessOptions&, ParsedRows& rows);
 
-/// Encodes rows whose categories cover all slots. Immutable after construction.
+/// Encodes rows whose categories cover all slots. Immutable and thread-safe.
 class RowEncoder {
  public:
   RowEncoder(const PreprocessOptions&, const FittedColumns&);
 
-  /// Replaces codes by keys. With two passes keys are ids. Otherwise they are in [0, range): scaled_key() for a text
-  /// without `modulo`, as in the Csv reader, and ranged_key() for all others. In Norm the offset of the slot is added.
+  /// Replaces codes by keys. With two passes, keys are ids. With one pass, keys are in [0, range): scaled_key() for
+  /// texts without `modulo`, as in the Csv reader, and ranged_key() otherwise. In Norm, adds the offset of the slot.
   void to_keys(ParsedRows& rows) const;
-  /// Returns the record size of row `row` in bytes.
+  /// The size of row `row` as a record, in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
-  /// Appends row `row`, whose codes have been replaced by keys. False: a scaled dense value is not a finite float, and
-  /// nothing was appended.
+  /// Appends row `row`, whose codes have been replaced by keys. Returns false, without appending, if a scaled dense
+  /// value is not a finite float.
   bool append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
-  /// Describes that dense value.
+  /// Describes the dense value for which append() returns false.
   std::string problem_of(const ParsedRows& rows, size_t row) const;
   const NormStyle& style() const { return style_; }
 
@@ -39,11 +39,11 @@ class RowEncoder {
   const FittedColumns& fitted_;
   NormStyle style_;
   std::vector<DenseScaling> dense_;
-  std::vector<size_t> record_;  // the columns of a record, in record order; the first wide_ columns share a slot
+  std::vector<size_t> record_;  // columns of a record, in record order; the first wide_ columns share a slot
   size_t wide_;
-  bool lists_ = false;            // whether record sizes differ
+  bool lists_ = false;            // whether records have different sizes
   std::vector<bool> texts_;       // [slots] whether codes are text hashes
-  std::vector<int64_t> offsets_;  // [slots]; zeros in Raw, where the reader adds them
+  std::vector<int64_t> offsets_;  // [slots] key offsets; 0 in Raw, where the reader adds them
 };
 
 }  // namespace hctr

@@ -23,7 +23,7 @@ struct Block {
 };
 struct Converted {
   EncodedRecords records;
-  std::vector<int64_t> keys;  // keys of all records; only with key sets
+  std::vector<int64_t> keys;  // keys of all records, for key sets
 };
 
 NormStyle style_of(const PreprocessedOptions& options) {
@@ -90,12 +90,12 @@ Converted convert_block(const TextBlock& block, const PreprocessedOptions& optio
   return done;
 }
 
-/// Returns the path of a list, `<stem>.<n><ending>`, or of its key set.
+/// The path of a list, `<stem>.<n><ending>`, or of its key set.
 fs::path numbered(const fs::path& list, int64_t n, bool only_one, const std::string& ending) {
   return list.parent_path() / (list.stem().string() + (only_one ? "" : cat(".", n)) + ending);
 }
 
-/// Collects the distinct keys of each list in turn.
+/// Collects the distinct keys of one list at a time.
 class KeySets {
  public:
   explicit KeySets(const PreprocessedOptions& options)
@@ -115,7 +115,8 @@ class KeySets {
     if (rows_ == 0) return;
     AtomicFile file(numbered(options_.list, list_++, options_.files_per_list == 0, ".keyset"));
     for (const int64_t key : keys_)
-      file.write(&key, static_cast<size_t>(options_.key_bytes));  // little-endian: the low bytes come first
+      // the machine is little-endian: the low bytes come first
+      file.write(&key, static_cast<size_t>(options_.key_bytes));
     file.commit();
     keys_.clear();
     rows_ = 0;
@@ -127,8 +128,8 @@ class KeySets {
   std::set<int64_t> keys_;
 };
 
-/// Returns the lists and key sets of an earlier run that this run would overwrite: numbers 0, 1, ... up to the first
-/// gap.
+/// The lists and key sets of an earlier run that this run would overwrite: numbers 0, 1, ... up to the first missing
+/// one.
 std::vector<fs::path> old_lists(const PreprocessedOptions& options) {
   const bool only_one = options.files_per_list == 0;
   std::vector<fs::path> old;
@@ -159,7 +160,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
   if (options.wide_keys < 0 || options.wide_keys > 1 << 20 || options.files_per_list < 0)
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must be at least 0");
   TextSource source({options.input});
-  source.expect_readable();  // an error must come before older lists are removed
+  source.expect_readable();  // reports errors before older lists are removed
   const FileLock list_lock(options.list, "the file list"), data_lock(options.prefix + ".", "the prefix");
   const std::vector<fs::path> old = old_lists(options);
   for (const fs::path& list : old) expect_no_input(list, "the file list", {options.input});

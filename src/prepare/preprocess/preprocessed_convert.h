@@ -1,4 +1,4 @@
-// Converts the text written by HugeCTR 2.x's preprocessing to Norm files, in the layout of its criteo2hugectr.
+// Converts the text that HugeCTR 2.x's preprocessing writes to Norm files, in the layout of its criteo2hugectr.
 #pragma once
 
 #include <string>
@@ -11,25 +11,25 @@ namespace hctr {
 
 /// A line has the label, 13 dense values, `wide_keys` keys of the wide slot and 26 category keys, separated by blanks.
 struct PreprocessedOptions {
-  std::string input;   ///< plain or gzip; "-": the standard input
+  std::string input;   ///< plain or gzip; "-": standard input
   std::string prefix;  ///< data files are <prefix><n>.data
   fs::path list;
-  int64_t wide_keys = 0;       ///< keys of slot 0; 0: no wide slot
-  int64_t files_per_list = 0;  ///< 0: one list; else lists <stem>.<n><ending>
+  int64_t wide_keys = 0;       ///< number of keys in slot 0; 0: no wide slot
+  int64_t files_per_list = 0;  ///< 0: one list; otherwise lists <stem>.<n><ending>
   int64_t rows_per_file = 40960;
   int key_bytes = 4;
   Check check = Check::sum;
-  bool keyset = false;  ///< write <stem>.keyset for each list: its distinct keys in ascending order
+  bool keyset = false;  ///< whether to write <stem>.keyset for each list: its distinct keys in ascending order
   int threads = 1;
-  ShowProgress progress{};  ///< null: not shown
+  ShowProgress progress{};  ///< shows the progress; null: not shown
 };
 
 struct PreprocessedSummary {
   int64_t rows = 0, files = 0, lists = 0;
 };
 
-/// Converts the text. Errors: Error(data) naming file, line, field and value. Cost: key sets need memory for the
-/// distinct keys of a list.
+/// Converts the text. Key sets need memory for the distinct keys of a list. Errors: Error(data) with file, line, field
+/// and value.
 PreprocessedSummary convert_preprocessed(const PreprocessedOptions&, const Log&);
 
 }  // namespace hctr

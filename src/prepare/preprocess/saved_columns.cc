@@ -22,7 +22,7 @@ const char* normalize_word(Normalize normalize) {
   return normalize == Normalize::minmax ? "minmax" : normalize == Normalize::standard ? "standard" : "none";
 }
 
-/// A hash of a sequence of numbers and texts.
+/// Hashes a sequence of numbers and texts.
 class SequenceHash {
  public:
   void add(uint64_t value) { hash_ = mix64(hash_ ^ mix64(value + ++count_)); }
@@ -58,7 +58,7 @@ Json to_json(const NumberStatistics& all) {
   return json;
 }
 
-/// Members of an object, or an error that names the one that is missing.
+/// Accesses the members of an object. A missing member is an error that names it.
 struct Members {
   const Json& json;
   const Json& operator[](const char* name) const {
@@ -113,7 +113,7 @@ void warn_unchecked(const fs::path& path, const Log& log) {
   log.warning("'", path.string(), "' comes from a version that wrote no checksum: damage to it may not be detected");
 }
 
-/// The vocabularies in a file, without its checksum.
+/// The content of a vocabulary file without its checksum, which is verified.
 std::string checked_vocabularies(const fs::path& path, const Log& log) {
   std::string bytes = read_text(path, "file of vocabularies");
   if (bytes.starts_with(kMagicWithoutChecksum)) {
@@ -192,7 +192,7 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
 
 namespace {
 
-/// Columns whose numbers have a notation or unit: {"price": {"number_format": "1,234.5", "unit": "$"}}.
+/// The notations of columns with their own: {"price": {"number_format": "1,234.5", "unit": "$"}}.
 Json notations_of(const TextTable& table) {
   Json notations(Json::Object{});
   for (const TextColumn& column : table.columns) {
@@ -206,7 +206,7 @@ Json notations_of(const TextTable& table) {
 
 std::map<std::string, NumberNotation> read_notations(const Json* json) {
   std::map<std::string, NumberNotation> notations;
-  if (!json || !json->object()) return notations;  // saved by an earlier version
+  if (!json || !json->object()) return notations;  // an earlier version saved the columns
   for (const auto& [column, one] : *json->object()) {
     NumberNotation notation;
     const std::string word = Members{one}.text("number_format");

@@ -1,4 +1,4 @@
-// Files with a table's vocabularies and statistics, by which later rows are encoded too.
+// Saves a table's vocabularies and statistics to files, so that later rows can be encoded in the same way.
 #pragma once
 
 #include <string>
@@ -8,24 +8,25 @@
 
 namespace hctr {
 
-/// The file of vocabularies, next to preprocess.json: "HCTRVOC2", the number of slots, then of each the number of kept
-/// codes, of distinct values, of missing ones and of occurrences of dropped ones, then the codes by id from 2 on; at
-/// the end the CRC-32 of all before it. All of 64 bits, little-endian. "HCTRVOC1" is the same without the checksum.
+/// The file of vocabularies, next to preprocess.json. The layout is: "HCTRVOC2"; the number of slots; for each slot the
+/// numbers of kept codes, distinct values, missing values, and occurrences of dropped values; then the codes by id,
+/// from id 2; the CRC-32 of all preceding bytes. All numbers are 64-bit little-endian. "HCTRVOC1" is the same without
+/// the checksum.
 inline constexpr const char* kVocabularyFile = "vocabulary.bin";
 
-/// 16 hexadecimal digits that differ between encodings: of columns, crosses, hashing, scaling and the ids of values.
+/// A hash of the encoding as 16 hexadecimal digits: columns, crosses, hashing, scaling, and ids of values.
 std::string numbering_of(const PreprocessOptions&, const FittedColumns&);
 
-/// The object "columns" of preprocess.json.
+/// The "columns" object of preprocess.json.
 Json describe_columns(const PreprocessOptions&, const FittedColumns&);
 /// Errors: Error(io).
 void write_vocabularies(const fs::path&, const FittedColumns&);
 
-/// An encoding that was saved.
+/// A saved encoding.
 struct SavedColumns {
   bool criteo = false;
-  TextRoles roles;                                           ///< roles of the columns of a CSV
-  std::vector<std::pair<std::string, std::string>> crosses;  ///< pairs of categories
+  TextRoles roles;                                           ///< roles of the columns of a CSV file
+  std::vector<std::pair<std::string, std::string>> crosses;  ///< names of paired categories
   int passes = 2;
   int64_t range = 0, modulo = 0, min_count = 1;
   DenseOptions dense;
@@ -33,11 +34,12 @@ struct SavedColumns {
   std::string numbering;
 };
 
-/// From preprocess.json and the file of vocabularies next to it. Warns of files that an older version wrote without a
-/// checksum. Errors: Error(io); Error(data) for a file without "columns", for one that is damaged, and where the two do
-/// not belong together.
+/// Reads preprocess.json and the vocabulary file next to it. Warns if an older version wrote a file without a checksum.
+/// Errors: Error(io); Error(data) if "columns" is missing, if a file is damaged, or if the two files do not belong
+/// together.
 SavedColumns read_columns(const fs::path& preprocess_json, const Log& = Log::silent());
-/// Applies the encoding to other rows. The table of a CSV has its roles already. Errors: Error(bug) otherwise.
+/// Applies the encoding to other rows. For a CSV file, the options' table must have its roles already. Errors:
+/// Error(bug) otherwise.
 void apply_columns(SavedColumns, PreprocessOptions&);
 
 }  // namespace hctr

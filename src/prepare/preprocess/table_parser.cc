@@ -18,13 +18,13 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-/// Whether the text means "no number", as NumPy and pandas write it.
+/// Whether the text is a NaN, as NumPy and pandas write it.
 bool is_nan(std::string_view text) {
   text = without_blanks(text);
   return text == "nan" || text == "NaN" || text == "NAN";
 }
 
-/// Reads a number as the readers do; NaN for nothing, and for the word itself.
+/// Reads a number like the data readers. An empty cell and the word NaN become NaN.
 bool read_dense(std::string_view cell, double& value) {
   const bool negative = cell.starts_with('-');
   int64_t whole = 0;
@@ -39,7 +39,7 @@ bool read_dense(std::string_view cell, double& value) {
   return cell.empty() || is_nan(cell);
 }
 
-/// The same with a notation, if there is one.
+/// Reads a number in a notation, or in plain notation if there is none.
 bool read_dense(std::string_view cell, const std::optional<NumberNotation>& notation, double& value) {
   if (!notation) return read_dense(cell, value);
   if (!cell.empty() && read_number(*notation, cell, value)) return true;
@@ -71,12 +71,12 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
   return true;
 }
 
-/// Whether int32 holds the number, or one near it. NaN, which is nothing, is replaced later.
+/// Whether the number, rounded, fits int32. A NaN (missing value) passes and is replaced later.
 bool is_int32(double value) { return !(std::fabs(value) > std::numeric_limits<int32_t>::max()); }
-/// A label, which has become a float: the nearest one to 2^31 - 1 is 2^31.
+/// Whether a label is whole and fits int32. As a float, 2^31 - 1 is rounded to 2^31.
 bool is_whole_int32(float label) { return std::fabs(label) < 0x1p31f && label == std::floor(label); }
 
-/// Describes the valid cells of a column, for messages.
+/// Describes the valid cells of a column for messages.
 std::string expected_of(const TextColumn& column, SplitCells split) {
   const ColumnKind kind = column.kind;
   if (kind == ColumnKind::split && split == SplitCells::times) return "a date such as 2017-04-01 or 2017-04-01T12:30";
@@ -120,7 +120,7 @@ TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modu
   uses_partitions_ = table_.uses_partitions();
 }
 
-/// The values of a file's partitions, in the order of their columns; none if nothing reads them.
+/// The values of the partitions in the file's path, in column order; empty if no role uses them.
 std::vector<std::string> TableParser::partitions_of(const std::string& file) const {
   std::vector<std::string> values;
   if (!uses_partitions_) return values;
@@ -135,7 +135,7 @@ std::vector<std::string> TableParser::partitions_of(const std::string& file) con
   return values;
 }
 
-/// Parses the cells of a line, possibly with those of partitions, into row `rows.rows`. Returns the problem, or an
+/// Parses the cells of a line, followed by partition values if any, into row `rows.rows`. Returns the problem, or an
 /// empty text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
   const size_t row = rows.rows;
@@ -259,12 +259,12 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     } else {
       line += std::count(counted, start, '\n');
       counted = start;
-      // If a quote is never closed, the end of the row is unknown, so the row cannot be skipped.
+      // After an unclosed quote, the end of the row is unknown, so the row cannot be skipped.
       rows.bad.add(splitter.unclosed() ? BadRows{} : bad_rows_, block, line, start, problem);
     }
     ++index;
   }
-  for (const TextColumn& column : table_.columns)  // a bad last row may have left values beyond the rows
+  for (const TextColumn& column : table_.columns)  // removes values that a bad last row may have left
     if (column.kind == ColumnKind::list)
       rows.categories[column.place].codes.resize(rows.rows == 0 ? 0
                                                                 : rows.categories[column.place].ends[rows.rows - 1]);

@@ -14,20 +14,20 @@
 
 namespace hctr {
 
-/// Returns the code of a text in category `category`: text_hash() with seed slot_seed(0, category), as in the Csv
-/// reader, except that 0 and 1 become 2 and 3. Two texts collide with probability 2^-64.
+/// The code of a text in category `category`: text_hash() with seed slot_seed(0, category), as in the Csv reader,
+/// except that 0 and 1 become 2 and 3. Two texts collide with probability 2^-64.
 uint64_t text_code(std::string_view text, size_t category);
 
 /// The good rows of a block, by column.
 struct ParsedRows {
   struct Category {
-    std::vector<uint64_t> codes;  ///< [rows]; of a list column, the values of all rows in sequence
-    std::vector<uint32_t> ends;   ///< list column: [rows] end of each row's values in `codes`; else empty
+    std::vector<uint64_t> codes;  ///< [rows]; for a list column, the values of all rows in sequence
+    std::vector<uint32_t> ends;   ///< for a list column: [rows] end of each row's values in `codes`; else empty
   };
   size_t rows = 0;
   BadRowsFound bad;                          ///< skipped rows
   std::vector<int64_t> index;                ///< [rows] number of each row in the input
-  std::vector<size_t> begin;                 ///< [rows] byte of the block at which each row begins
+  std::vector<size_t> begin;                 ///< [rows] byte offset of each row in the block
   std::vector<std::vector<float>> labels;    ///< [labels][rows]
   std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
   std::vector<Category> categories;
@@ -36,13 +36,13 @@ struct ParsedRows {
 
 class TableParser {
  public:
-  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must fit int32, except
-  /// fractions of numbers, which are rounded.
+  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must fit int32;
+  /// fractions of numbers are rounded.
   TableParser(TextTable, const BadRows&, uint64_t modulo = 0, bool as_integers = false);
 
   const TextTable& table() const { return table_; }
-  /// Parses a block into `rows`, whose memory is reused. Errors: Error(data) naming file, line, byte, column and value
-  /// of a bad row.
+  /// Parses a block into `rows`, whose memory is reused. Errors: Error(data) with file, line, byte, column and value of
+  /// a bad row.
   void parse(const TextBlock&, ParsedRows& rows) const;
 
  private:

@@ -1,4 +1,4 @@
-// Writes a data set: records in order, split into files of equal size, and the list that names them.
+// Writes a data set: records in order in files of equal size, and a list with the names of the files.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Records encoded by one thread: `ends` are their ends in `bytes`.
+/// Records encoded by one thread. `ends`: the end of each record in `bytes`.
 struct EncodedRecords {
   std::vector<std::byte> bytes;
   std::vector<size_t> ends;
@@ -18,12 +18,12 @@ struct EncodedRecords {
 
 class NormSetWriter {
  public:
-  /// `name` returns the path of file n = 0, 1, ...
+  /// `name`: returns the path of file n = 0, 1, ...
   NormSetWriter(NormStyle, int64_t records_per_file, std::function<fs::path(int64_t n)> name);
 
   /// Appends records [first, first + count).
   void add(const EncodedRecords&, int64_t first, int64_t count);
-  /// Finishes the last file and returns all files. Call once. Without this call the last file is discarded.
+  /// Finishes the last file, which is otherwise discarded. Returns all files. Call once.
   std::vector<fs::path> finish();
   int64_t records() const { return records_; }
 

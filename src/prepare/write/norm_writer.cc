@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFrame = formats::kFrameLengthBytes + formats::kFrameSumBytes;
 
-/// Writes the length before a payload and its checksum after it.
+/// Writes the length before the payload and the checksum after it.
 void close_frame(std::byte* begin, std::byte* end) {
   const auto length = static_cast<int32_t>(end - begin);
   std::memcpy(begin - formats::kFrameLengthBytes, &length, sizeof length);

@@ -11,11 +11,11 @@
 namespace hctr {
 
 struct ParquetFileWriter::State {
-  /// The rows of one slot.
+  /// Collected rows of one slot.
   struct SlotColumn {
     std::vector<uint32_t> narrow;
     std::vector<int64_t> wide;
-    std::vector<int32_t> list;  // list columns: [rows + 1]
+    std::vector<int32_t> list;  // [rows + 1] offsets, for list columns
   };
 
   State(fs::path path, const ParquetStyle& of)
@@ -83,7 +83,7 @@ struct ParquetFileWriter::State {
   std::vector<ParquetField> fields;
   std::vector<std::vector<float>> numbers;
   std::vector<SlotColumn> slots;
-  int64_t rows = 0, written = 0;  // rows: not written yet
+  int64_t rows = 0, written = 0;  // `rows`: collected and not written yet
   std::optional<ParquetOutput> output;
 };
 
@@ -112,7 +112,7 @@ void ParquetFileWriter::commit() {
 ParquetSetWriter::ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle style,
                                    std::function<std::string(int64_t)> name)
     : folder_(std::move(folder)), list_(std::move(list)), style_(std::move(style)), name_(std::move(name)) {
-  parquet_plugin();  // load it before anything is removed
+  parquet_plugin();  // fails before older results are removed if the plug-in is missing
   metadata_.path = folder_ / kParquetMetadata;
   for (const fs::path& old : {list_, metadata_.path}) {
     std::error_code error;

@@ -17,18 +17,18 @@ struct ParquetStyle {
   NormStyle record;  ///< without checksums
   std::vector<std::string> labels, dense, slots;
   std::vector<bool> lists;  ///< [slots] whether rows may have a number of keys other than one
-  int threads = 1;          ///< threads that encode columns; the output does not depend on their number
+  int threads = 1;          ///< number of threads that encode columns; does not affect the output
 };
 
-/// Writes one file, which gets its name in commit(). Errors: Error(io); Error(bug) for several keys in a slot that is
-/// not a list.
+/// Writes one file, which gets its final name in commit(). Errors: Error(io); Error(bug) for several keys in a slot
+/// that is not a list.
 class ParquetFileWriter {
  public:
   ParquetFileWriter(fs::path, const ParquetStyle&);
   ~ParquetFileWriter();
   ParquetFileWriter(const ParquetFileWriter&) = delete;
 
-  /// Appends records that append_norm_record() encoded. They are collected into row groups.
+  /// Appends records that append_norm_record() encoded, and collects them in row groups.
   void append(std::span<const std::byte> bytes, int64_t records);
   int64_t records() const;
   const fs::path& path() const;
@@ -39,18 +39,18 @@ class ParquetFileWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Writes a folder of Parquet files, their _metadata.json, and a list. The list is written last, so that it never names
-/// an incomplete set.
+/// Writes a folder of Parquet files with _metadata.json and a list. The list is written last, so that it never names
+/// files of an incomplete set.
 class ParquetSetWriter {
  public:
-  /// `name` returns the name of file n = 0, 1, ... in the folder. Removes the folder's _metadata.json and the list of
-  /// an earlier set.
+  /// `name`: returns the name of file n = 0, 1, ... in the folder. The constructor removes _metadata.json and the list
+  /// of an earlier set.
   ParquetSetWriter(fs::path folder, fs::path list, ParquetStyle, std::function<std::string(int64_t n)> name);
 
   /// Starts the next file.
   void next_file();
   void append(std::span<const std::byte> bytes, int64_t records) { open_->append(bytes, records); }
-  /// Number of records in the open file; 0 if none is open.
+  /// The number of records in the open file; 0 without an open file.
   int64_t records() const { return open_ ? open_->records() : 0; }
   /// Finishes the set and returns its files.
   std::vector<fs::path> finish();

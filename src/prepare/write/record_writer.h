@@ -1,4 +1,4 @@
-// The destination of records: Norm or Parquet files with their list, or one Raw file.
+// Writers of records: Norm or Parquet files with a list, or one Raw file.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   virtual void add(const EncodedRecords&) = 0;
-  /// Finishes the set and gives it its final names; returns the number of data files. Call once. Without this call,
-  /// only complete data files remain, and no list names them. A set without records produces no files.
+  /// Finishes the set and gives its files their final names. Returns the number of data files. Call once. Without this
+  /// call, only complete data files remain, and no list. A set without records has no files.
   virtual int64_t finish() = 0;
 };
 
@@ -29,12 +29,12 @@ inline constexpr const char* kParquetList = "_file_list.txt";
 /// Writes <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 
-/// Checks that files which writers of `stem` in `folder` write are not among the inputs. Errors: Error(usage).
+/// Checks that none of the inputs would be overwritten by writers of `stem` in `folder`. Errors: Error(usage).
 void expect_records_replace_no_input(const fs::path& folder, const std::string& stem,
                                      const std::vector<fs::path>& inputs);
 
-/// Removes the results of an earlier run, so that no list names files of two runs. Errors: Error(usage) when a result
-/// exists and `force` is not set.
+/// Removes the results of an earlier run, so that no list names files of two runs. Errors: Error(usage) if a result
+/// exists and `force` is false.
 void remove_older_results(const std::vector<fs::path>& results, bool force);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// The C interface: the same numbers as the C++ classes, and errors as status and message.
+// The C interface gives the same results as the C++ classes, and reports errors by status and message.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -88,7 +88,7 @@ TEST(CInterface, HasTheNumbersOfTheClass) {
   EXPECT_EQ(exported.size(), 15u);
 }
 
-// Two ranks, which are threads, each with a part of the samples: the same numbers as one set with all samples.
+// Two ranks, run as threads, each with a part of the samples, give the results of one set with all samples.
 TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
   EmbeddingSet set(
       {.tables = {{.name = "items", .dim = 5}}, .features = {{"item", "items", Pooling::mean}}, .seed = 9});
@@ -117,7 +117,7 @@ TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
     one.options.rank = ranks[rank];
     ASSERT_EQ(hctr_embedding_create(&one.options, &c.set), HCTR_OK) << hctr_error_message();
     hctr_rank_destroy(ranks[rank]);
-    // Rank 0 has the first sample, rank 1 the others.
+    // Rank 0 has one sample, rank 1 has two.
     const int64_t samples = 1 + rank;
     const std::vector<int64_t> two = {2}, bounds = {samples + 1}, matrix = {samples, 5};
     hctr_feature_keys keys{};
@@ -132,10 +132,10 @@ TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
     int64_t batch = 0, received = -1;
     ASSERT_EQ(hctr_embedding_forward(c.set, samples, &keys, &to, &batch), HCTR_OK) << hctr_error_message();
     ASSERT_EQ(hctr_embedding_keys_of_batch(c.set, batch, &received), HCTR_OK) << hctr_error_message();
-    EXPECT_EQ(received, rank == 0 ? 3 : 1);  // even keys, and one odd one
+    EXPECT_EQ(received, rank == 0 ? 3 : 1);  // rank 0 received the even keys, rank 1 the only odd key
     ASSERT_EQ(hctr_embedding_update(c.set, batch, &from, &update), HCTR_OK) << hctr_error_message();
     const auto sink = [](void* user, int64_t count, const int64_t*, const float* rows, const float* const*, int32_t) {
-      auto& so_far = *static_cast<std::vector<float>*>(user);  // rows come in blocks
+      auto& so_far = *static_cast<std::vector<float>*>(user);  // called once per block of rows
       so_far.insert(so_far.end(), rows, rows + count * 5);
       return 0;
     };
@@ -194,13 +194,13 @@ TEST(CInterface, ErrorsAreStatusAndMessageOfTheThread) {
   hctr_embedding_destroy(nullptr);
 }
 
-// A struct of an older header is shorter: missing fields have their defaults. One of a newer header is longer: fields
-// that this library does not know must not be set.
+// A struct of an older header is shorter: missing fields get their defaults. A struct of a newer header is longer: its
+// unknown fields must be zero.
 TEST(CInterface, StructsOfOtherHeadersAreRead) {
   OneTable one;
   Handle older, newer;
   one.options.size = offsetof(hctr_embedding_options, most_keys);
-  one.options.most_keys = -5;  // after the end of the older struct
+  one.options.most_keys = -5;  // beyond the end of the older struct
   EXPECT_EQ(hctr_embedding_create(&one.options, &older.set), HCTR_OK) << hctr_error_message();
   struct {
     hctr_embedding_options known;
@@ -264,7 +264,8 @@ TEST(CInterface, DlpackThereAndBack) {
   EXPECT_EQ(std::vector<int64_t>(back.shape, back.shape + 2), shape);
   EXPECT_EQ(std::vector<int64_t>(back.strides, back.strides + 2), strides);
   EXPECT_FALSE(released);
-  // As consumers of a tensor do: the deleter follows data, device, dims, type, shape, strides and offset.
+  // Calls the deleter as a DLPack consumer does. The fields before it are data, device, dims, type, shape, strides,
+  // offset and the context.
   struct Layout {
     unsigned char tensor[48];
     void* context;

@@ -1,4 +1,4 @@
-// The store by the C interface.
+// The store through the C interface.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Configs that include others, name environment variables, and are changed from the command line.
+// Configs with includes, environment variables and changes from the command line.
 #include "config/config_file.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_F(ConfigFile, IncludedFilesComeFirst) {
   EXPECT_EQ(read("run.json"), R"({"solver":{"batchsize":64,"seed":2,"gpu":[3],"display":5},"layers":[{"top":"a"}]})");
   write("less.json", R"({"include": "solver.json", "solver": {"gpu": null, "seed": 3}})");
   EXPECT_EQ(read("less.json"), R"({"solver":{"batchsize":64,"seed":3}})");
-  // Also for a field that no file has, set as a member of a new object.
+  // null also removes a field that no other file has, including a member of a new object.
   write("none.json", R"({"include": "solver.json", "a": null, "b": {"c": null, "d": {"e": null}}, "f": [null],
                          "solver": {"gpu": {"g": null}, "h": null}})");
   EXPECT_EQ(read("none.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":{}},"b":{"d":{}},"f":[null]})");
@@ -89,7 +89,7 @@ TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
   write("run.json", R"({"a": "${HCTR_TEST_FOLDER}/x${HCTR_TEST_EMPTY}", "b": ["${HCTR_TEST_MISSING:-none}"],
                        "c": "${HCTR_TEST_EMPTY:-none}", "d": "$${HCTR_TEST_FOLDER} $5 {x}"})");
   const Json config = read_config_file(folder_ / "run.json", {}, nullptr, environment_);
-  EXPECT_EQ(*config.find("a")->string(), "/data/\"day 1\"/x");  // quotes in it stay part of the text
+  EXPECT_EQ(*config.find("a")->string(), "/data/\"day 1\"/x");  // quotes in the variable stay part of the text
   EXPECT_EQ(*(*config.find("b")->array())[0].string(), "none");
   EXPECT_EQ(*config.find("c")->string(), "none");
   EXPECT_EQ(*config.find("d")->string(), "${HCTR_TEST_FOLDER} $5 {x}");

@@ -1,4 +1,4 @@
-// Copies of JSON objects with another member.
+// Copies of JSON objects with one member added or replaced.
 #include "config/json_member.h"
 
 #include <gtest/gtest.h>

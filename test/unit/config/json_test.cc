@@ -80,7 +80,7 @@ TEST(Json, IsReadToTwoHundredLevels) {
 TEST(Json, IsReadToFourMillionValues) {
   std::string text = "[1";
   text.reserve(10'000'000);
-  for (int i = 2; i < 1 << 22; ++i) text += ",1";  // the array itself is one more value
+  for (int i = 2; i < 1 << 22; ++i) text += ",1";  // the array counts as a value, too
   EXPECT_EQ(Json::parse(text + "]", "c.json").array()->size(), (size_t{1} << 22) - 1);
   EXPECT_NE(message(text + ",1]").find("c.json: line 1, column 8388"), std::string::npos) << message(text + ",1]");
   EXPECT_NE(message(text + ",1]").find("more than 4194304 values"), std::string::npos);

@@ -1,4 +1,4 @@
-// Schemas, tested by the messages that users see.
+// Schemas, tested through their error messages.
 #include "config/schema.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ TEST(ArrayFiles, NpzHoldsEachArrayWithItsShape) {
   EXPECT_EQ(read.at("none").dims, (std::vector<int64_t>{0, 4}));
 }
 
-/// Python's archive reader, which verifies every checksum, and its reader of literals.
+/// Python: reads an archive, verifying every checksum, and parses the headers as literals.
 constexpr const char* kReadNpz = R"(
 import ast, struct, sys, zipfile
 archive = zipfile.ZipFile("a.npz")

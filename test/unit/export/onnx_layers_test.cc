@@ -1,4 +1,4 @@
-// Every layer of the catalog exports its computation to ONNX: the exported graph gives the outputs of forward().
+// Every layer of the catalog exports its computation to ONNX: the exported graph computes the outputs of forward().
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,11 +20,11 @@ namespace {
 
 struct OnnxRow {
   std::string section;
-  std::vector<std::string> inputs;  ///< shapes in letters, as in layer_examples.h
+  std::vector<std::string> inputs;  ///< shapes as letters, see layer_examples.h
 };
 void PrintTo(const OnnxRow& row, std::ostream* out) { *out << row.section; }
 
-/// Types without an ONNX equivalent, with the expected text of the error.
+/// Layer types without an ONNX equivalent, with the expected error text.
 const std::map<std::string, std::string>& types_without_onnx() {
   static const std::map<std::string, std::string> types = {{"PReLU_Dice", "use PReLU"}};
   return types;
@@ -89,7 +89,7 @@ std::vector<int64_t> dims_of(const Shape& shape) {
   return dims;
 }
 
-/// Tensors with random values.
+/// Creates tensors with random values.
 class RandomTensors {
  public:
   Tensor add(const std::string& name, const Shape& shape, DType dtype, double low, double high) {
@@ -101,7 +101,7 @@ class RandomTensors {
     kept_.back()->set(numbers, runtime_of(kCpu).compute_stream());
     return kept_.back()->tensor();
   }
-  /// The numbers of a tensor that add() returned.
+  /// The values of a tensor that add() returned.
   std::vector<double> numbers(const Tensor& tensor) const {
     for (const auto& kept : kept_)
       if (kept->tensor().bytes() == tensor.bytes()) {
@@ -121,7 +121,7 @@ class OnnxLayers : public testing::TestWithParam<OnnxRow> {};
 TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   const auto layer = layer_of(GetParam().section);
   const bool is_loss = dynamic_cast<const LossLayer*>(layer.get()) != nullptr;
-  // The graph is made for batches of one size and computed with one of another.
+  // The graph is exported for batches of one size, and evaluated with batches of another size.
   Specs made_for, computed_with;
   for (const std::string& letters : GetParam().inputs) {
     made_for.emplace_back(DType::f32, shape_in_letters(letters, 8));
@@ -141,7 +141,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   };
   const bool lengths = GetParam().section.find("SequenceMask") != std::string::npos;
   for (size_t i = 0; i < computed_with.size(); ++i) {
-    // Lengths and mask flags on both sides of their thresholds.
+    // Input values are on both sides of the thresholds of lengths and mask flags.
     io.in.push_back(tensors.add(cat("in", i), computed_with[i].shape, DType::f32, lengths ? 0 : -2, lengths ? 6 : 2));
     const std::string name = cat("in", i);
     if (is_loss && i > 0) continue;
@@ -180,7 +180,7 @@ TEST_P(OnnxLayers, ComputeWhatForwardComputesForAnyBatch) {
   files.commit();
   const OnnxArrays computed = evaluate(read_onnx(folder / "layer.onnx"), inputs);
   for (size_t o = is_loss ? 1 : 0; o < spec.outputs.size(); ++o) {
-    if (as_made.outputs[o].shape.elements() == 0) continue;  // tops without readers
+    if (as_made.outputs[o].shape.elements() == 0) continue;  // outputs that no layer reads are empty
     const OnnxArray& y = computed.at(cat("out", o));
     EXPECT_EQ(y.dims, dims_of(spec.outputs[o].shape)) << "output " << o;
     const std::vector<double> expected = tensors.numbers(io.out[o]);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kTableDim = 3, kTableSlots = 2;
 
-/// A table with rows for random keys, including the smallest and the largest.
+/// A table with rows for random keys, including the smallest and the largest key.
 struct TestTable {
   TestTable(int64_t rows, bool by_slot) {
     table = {.name = "t", .dim = kTableDim, .slots = kTableSlots, .by_slot = by_slot};
@@ -34,13 +34,13 @@ struct TestTable {
       for (const auto& [owner, vector] : vectors) sink(vector);
     };
   }
-  /// The vector of a key; none where it has no row.
+  /// Returns the vector of a key; nullptr if the key has no row.
   const std::vector<float>* find(int64_t slot, int64_t key) const {
     const auto at = vectors.find({table.by_slot ? slot : 0, key});
     return at == vectors.end() ? nullptr : &at->second;
   }
 
-  std::map<std::pair<int64_t, int64_t>, std::vector<float>> vectors;  // by (slot, key)
+  std::map<std::pair<int64_t, int64_t>, std::vector<float>> vectors;  // by slot and key
   TableArrays table;
 };
 
@@ -80,7 +80,7 @@ OnnxArrays looked_up(const TestTable& table, const std::string& combiner, const 
   return evaluate(file, {{"keys", keys}});
 }
 
-/// Keys with rows, keys without, and places without a key, [samples, slots, most].
+/// Returns keys [samples, slots, most]: keys with a row, keys without a row, and positions without a key.
 OnnxArray keys_for(const TestTable& table, int64_t samples, int64_t most) {
   std::vector<int64_t> dims = {samples, kTableSlots}, keys;
   if (most > 1) dims.push_back(most);
@@ -88,13 +88,13 @@ OnnxArray keys_for(const TestTable& table, int64_t samples, int64_t most) {
     const uint64_t mixed = mix64(static_cast<uint64_t>(i) + 99);
     const auto row = static_cast<size_t>(mixed % (table.table.keys.size() + 1));
     const bool known = row < table.table.keys.size() && mixed % 5 != 0;
-    // A key of one slot also occurs in the other, where it has no row.
+    // A key of one slot also occurs in the other slot, where it has no row.
     keys.push_back(mixed % 7 == 0 ? kNoKey : known ? table.table.keys[row] : static_cast<int64_t>(mixed));
   }
   return OnnxArray::of(std::move(dims), std::move(keys));
 }
 
-/// The vectors pooled as by an embedding: the sum of the keys' vectors, divided as the combiner says.
+/// Expects vectors pooled as in an embedding: the sum of the keys' vectors, divided according to the combiner.
 void expect_pooled(const TestTable& table, const std::string& combiner, int64_t most) {
   constexpr int64_t kSamples = 40;
   const OnnxArray keys = keys_for(table, kSamples, most);
@@ -141,7 +141,8 @@ TEST(OnnxTable, PoolsSeveralKeysAsTheCombinerSays) {
 TEST(OnnxTable, GivesEveryKeyItsPlaceWithoutPooling) {
   const TestTable table(50, false);
   const OnnxArray keys = keys_for(table, 10, 4);
-  const OnnxArray y = looked_up(table, "none", {4, 1}, keys).at("y");  // the second slot has one column of the four
+  // the second slot has four positions, but only one output column
+  const OnnxArray y = looked_up(table, "none", {4, 1}, keys).at("y");
   ASSERT_EQ(y.dims, (std::vector<int64_t>{10, 5, kTableDim}));
   for (size_t sample = 0; sample < 10; ++sample)
     for (size_t place = 0; place < 5; ++place) {

@@ -1,4 +1,4 @@
-// A caller's bags, packed by slot, against a loop over slots and samples.
+// Packs a caller's bags by slot, compared with a loop over slots and samples.
 #include "infer/bag_packing.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// More bags than one task of the pool processes.
+/// More bags than one task of the thread pool processes.
 constexpr int64_t kSamples = 9000, kSlots = 3, kCapacity = 9100, kFirst = 2;
 
 struct Bags {

@@ -1,4 +1,4 @@
-// Fields named by --set must exist; those in the file may be unknown.
+// Fields set by --set must exist. Unknown fields in the file are allowed.
 #include "infer/load_config.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Models of other runs at a prefix are never overwritten, and never count as "the newest".
+// Models of other runs at a prefix are never overwritten, and never count as the newest model.
 #include "infer/models_at_prefix.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class ModelsAtPrefix : public testing::Test {
   bool contains(const std::string& text, const std::string& piece) const { return text.find(piece) != text.npos; }
 
   TemporaryFolder folder_;
-  std::string said_;  // warnings of refused()
+  std::string said_;  // warnings logged by refused()
 };
 
 SolverSection steps(int64_t max_iter) {

@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// A config of one table. `of_table`: more members of the embedding.
+/// A config with one table. `of_table`: further members of the embedding.
 Config config_of_one_table(const std::string& optimizer, const std::string& of_table = "") {
   Problems problems;
   Config config = read_config(Json::parse(R"({

@@ -1,4 +1,4 @@
-// GPU set-up problems: which are detected, their messages and their severity.
+// GPU setup problems: detection, messages and severity.
 #include "launch/gpu_setup.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Severity = SetupProblem::Severity;
 
-/// A correct set-up: two ranks on each of `hosts` hosts.
+/// A correct setup with two ranks on each of `hosts` hosts.
 std::vector<RankSetup> sound(int hosts = 1) {
   std::vector<RankSetup> ranks;
   for (int h = 0; h < hosts; ++h)
@@ -29,7 +29,7 @@ std::vector<RankSetup> sound(int hosts = 1) {
   return ranks;
 }
 
-/// The only problem.
+/// Expects exactly one problem, and returns it.
 SetupProblem only(const std::vector<RankSetup>& ranks) {
   const auto problems = find_setup_problems(ranks);
   EXPECT_EQ(problems.size(), 1u);
@@ -113,7 +113,7 @@ TEST(GpuSetup, RanksTellEachOtherWhereTheyAre) {
   RankGroup group(2, nullptr, std::chrono::seconds(30));
   run_ranks(2, [&](int rank) {
     HostComm comm(group, rank);
-    // Both ranks run on the CPU, so neither has a GPU of its own.
+    // Both ranks run on the CPU, so neither has its own GPU.
     EXPECT_NE(
         message_of(Kind::comm, [&] { check_gpu_setup(comm, Device{}, {}, log); }).find("ranks 0 and 1 share one GPU"),
         std::string::npos);

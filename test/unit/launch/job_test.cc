@@ -1,4 +1,4 @@
-// The end of a job when a rank throws or hangs.
+// The end of a job after a rank throws or hangs.
 #include "launch/job.h"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
     Job job(std::vector<Device>(2), nullptr, seconds(30), Log::silent(), "training", program_surroundings());
     job.run([](Communicator& comm, Device) {
       if (comm.rank() == 0) throw Error(Kind::io, "the disk is gone");
-      std::this_thread::sleep_for(std::chrono::hours(1));  // such as a disk access
+      std::this_thread::sleep_for(std::chrono::hours(1));  // simulates a blocked disk access
     });
   };
   const auto begin = std::chrono::steady_clock::now();
@@ -115,7 +115,7 @@ TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
 }
 
-/// A process of a job of two that records received messages.
+/// A process in a job of two, which records the received messages.
 class NotingProcesses : public Processes {
  public:
   int process() const override { return 1; }

@@ -18,7 +18,7 @@ TEST(ThreadsOfRank, ShareTheCoresOfTheHostWithOtherProcesses) {
 }
 
 TEST(ThreadsOfRank, AreAllThatTheLauncherHasGivenToTheProcess) {
-  EXPECT_EQ(threads_of_rank(4, 8, 2, 1), 4);    // bound to half of the host's cores
+  EXPECT_EQ(threads_of_rank(4, 8, 2, 1), 4);    // the process is bound to half of the host's cores
   EXPECT_EQ(threads_of_rank(8, 64, 2, 1), 8);   // a container
   EXPECT_EQ(threads_of_rank(8, 64, 16, 1), 4);  // overcommitted
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Groups = std::vector<std::optional<int64_t>>;
 
-/// The value of the named metric for these samples, added in two parts.
+/// Computes the named metric for these samples, added in two parts.
 double measured(const std::string& name, const std::vector<float>& predictions, const std::vector<float>& labels) {
   const MetricType* type = find_metric_type(name);
   EXPECT_TRUE(type && type->measure) << name;

@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// Adds them in batches of odd sizes.
+/// Adds the samples in batches of odd sizes.
 void add_all(Ranking& ranking, const ScoredSamples& s) {
   for (size_t begin = 0, size = 1; begin < s.scores.size(); begin += size, size = size % 1000 + 37) {
     const size_t count = std::min(size, s.scores.size() - begin);
@@ -98,7 +98,7 @@ TEST(Ranking, CountsItsSamples) {
   EXPECT_EQ(small.negatives(), 5000 - positives);
 }
 
-/// Mean over all orders that the scores allow: equal scores must give this value.
+/// The gain with equal scores is the mean gain over all orders of the equal scores.
 TEST(Ranking, GainIsTheMeanOverTheOrdersOfEqualScores) {
   const std::vector<float> scores = {0.5f, 0.9f, 0.5f, 0.1f, 0.5f}, labels = {1, 0, 0, 1, 1};
   std::vector<size_t> order = {0, 1, 2, 3, 4};

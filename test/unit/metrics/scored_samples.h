@@ -1,4 +1,4 @@
-// Predictions with labels drawn from them, and a reference AUC by sorting.
+// Random predictions, labels drawn with these probabilities, and a reference AUC by sorting.
 #pragma once
 
 #include <cmath>
@@ -24,8 +24,8 @@ inline double plain_area(std::span<const float> scores, std::span<const float> l
   return area_under_roc(wide, {positive.get(), labels.size()});
 }
 
-/// Log-odds around `centre`, like predictions of a model. With `grid`, probabilities are multiples of 1 / grid, so that
-/// many are equal.
+/// Predictions with log-odds around `centre`, similar to predictions of a model. With `grid`, probabilities are
+/// multiples of 1 / grid, so that many are equal.
 inline ScoredSamples scored_samples(size_t n, uint64_t seed, double centre = -3, int grid = 0, uint64_t groups = 7) {
   ScoredSamples s;
   for (size_t i = 0; i < n; ++i) {

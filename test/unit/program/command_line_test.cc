@@ -55,7 +55,7 @@ struct Numbers {
   std::vector<int> several;
 };
 
-/// The options of each type with a value. Returns the message of the error.
+/// Parses a command line with options of every value type. Returns the error message.
 std::string parse_numbers(Numbers& into, std::vector<std::string> words) {
   CommandLine line("count", "Counts.", "");
   line.add_option("--small", into.small, "an int");

@@ -1,4 +1,4 @@
-// Processes end with their exit code and all output, and run exit handlers unless threads still run.
+// A process ends with its exit code and its whole output. Exit handlers run, unless threads still run.
 #include "program/process_end.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-/// Each test runs in a separate process.
+/// Runs each test in a separate process.
 class ProcessEnd : public testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -29,7 +29,7 @@ TEST_F(ProcessEnd, RunsExitHandlers) {
 
 TEST_F(ProcessEnd, SkipsExitHandlersIfThreadsStillRun) {
   const auto end = [] {
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // the test reads it; it is buffered until flushed
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // the test reads stdout through stderr; stdout is buffered until flushed
     say_at_exit();
     threads_outlive_main();
     std::fputs("printed ", stdout);

@@ -1,4 +1,4 @@
-// A small stack limit is raised, or reported.
+// A small stack limit is raised if possible, otherwise reported.
 #include "program/stack_limit.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace hctr::test {
 namespace {
 
-/// The exit code of a process with these limits that runs `body`, since limits apply to processes.
+/// Runs `body` in a child process with these limits, and returns its exit code. Limits apply to whole processes.
 int code_with_limits(rlim_t soft, rlim_t hard, const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// Output of the programs.
+// Terminal output of the programs.
 #include "program/terminal.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ struct Rows {
   std::vector<float> scores, labels;
 };
 
-/// Rows whose label is 1 with the probability that is their score; `levels` distinct scores.
+/// Rows whose label is 1 with a probability equal to the score. `levels`: number of distinct scores.
 Rows calibrated(int count, int levels) {
   std::mt19937 random(11);
   std::uniform_real_distribution<float> uniform;
@@ -40,7 +40,7 @@ TEST(RocCurve, ItsAreaIsTheMetricAlsoWithTies) {
     const auto metric = find_metric_type("AUC")->measure();
     metric->add({rows.scores, rows.labels, {}});
     EXPECT_NEAR(curve.area, metric->value(), 1e-12) << levels;
-    // The kept points have nearly the same area.
+    // The reduced points have nearly the same area.
     double area = 0;
     for (size_t i = 1; i < curve.points.size(); ++i)
       area += (curve.points[i].x - curve.points[i - 1].x) * (curve.points[i].y + curve.points[i - 1].y) / 2;
@@ -76,7 +76,7 @@ TEST(CalibrationBuckets, HoldEveryRowOnceAndAreEven) {
   double scores = 0, labels = 0, expected_scores = 0, expected_labels = 0;
   for (const CalibrationBucket& bucket : buckets) {
     EXPECT_EQ(bucket.rows, 250);
-    // The labels of a bucket are drawn with its scores as probabilities: five standard deviations.
+    // Labels are drawn with the scores as probabilities. The tolerance is five standard deviations.
     const double deviation = std::sqrt(bucket.mean_score * (1 - bucket.mean_score) / 250) + 1e-3;
     EXPECT_NEAR(bucket.mean_label, bucket.mean_score, 5 * deviation);
     count += bucket.rows;

@@ -1,4 +1,4 @@
-// Labels that a loss does not accept, and keys that are too wide, are reported with their sample.
+// Reports labels that a loss does not accept, and keys that are too wide, with their sample.
 #include "score/batch_check.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace hctr::test {
 namespace {
 
-/// A batch of 8 samples with these labels, or one key a sample in a slot, as the config describes it.
+/// A batch of 8 samples with these labels, or with one key per sample in a slot.
 class Batch {
  public:
   explicit Batch(const BatchShape& shape) : layout_(shape), memory_(layout_.bytes), view(layout_, memory_.data()) {

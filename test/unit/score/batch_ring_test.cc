@@ -1,4 +1,4 @@
-// The device's view of a batch that the reader wrote.
+// The device's view of a batch written by the reader.
 #include "score/batch_ring.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(BatchRing, GivesDenseValuesInRowsOfTheStrideOfItsLayout) {
     }
 }
 
-/// Integers up to 99 are the same in each dtype.
+/// Integers up to 99 are exact in each dtype.
 TEST(BatchRing, GivesDenseValuesInTheDtypeOfItsLayout) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f16, DType::bf16}) {
@@ -70,7 +70,8 @@ TEST(BatchRing, GivesDenseValuesInTheDtypeOfItsLayout) {
     }
 }
 
-/// So that on Hopper the wgrad of the first layer is computed in one kernel with the others.
+/// Padded dense values in TF32 are read with their padding, so that on Hopper one kernel computes the first layer's
+/// wgrad with the other wgrads.
 TEST(BatchRing, PaddedDenseValuesAreTakenInTf32AsThoseOfTwoBytesAre) {
   HCTR_SKIP_WITHOUT_GPU();
   constexpr int64_t kOut = 64;

@@ -18,7 +18,7 @@ std::string slice(const std::string& bottom, const std::string& tops, const std:
   return R"({"type": "Slice", "bottom": ")" + bottom + R"(", "top": )" + tops + R"(, "ranges": )" + ranges + "}, ";
 }
 
-/// The ground truth of three labels, with a different metric for each.
+/// The ground truth of three labels. Each label has a different metric.
 BestPossible truth() {
   BestPossible best{.auc = 0.7, .average_loss = 0.2, .samples = 100};
   for (const double n : {0, 1, 2})
@@ -36,7 +36,7 @@ void expect_metrics(const std::string& layers, int label_dim, const std::map<std
 }
 
 TEST(BestMetrics, EachLossIsMeasuredOnTheColumnsItReads) {
-  // The losses use the columns in a different order than the file, one of them through two slices.
+  // The losses read the columns in another order than the file. One loss reads a column through two slices.
   const std::string mean_of_two =
       R"({"type": "MultiCrossEntropyLoss", "bottom": ["b", "first_two"], "top": "both", "target_weight": [1, 1]})";
   expect_metrics(slice("label", R"(["third", "first_two"])", "[[2, 3], [0, 2]]") +

@@ -1,4 +1,4 @@
-// A loss has trained on a sample once one had a label and a positive weight.
+// A loss counts as trained after a sample with a label and a positive weight.
 #include "score/counted_samples.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace hctr::test {
 namespace {
 
-/// Batches of 8 samples with three labels: those of a MultiCrossEntropyLoss, and a weight.
+/// Batches of 8 samples with three values: two labels of a MultiCrossEntropyLoss, and a weight.
 class Counted : public testing::Test {
  protected:
   Counted() {
@@ -17,7 +17,7 @@ class Counted : public testing::Test {
     problems.throw_if_any("test.json");
     counted_.emplace(config_, graph_);
   }
-  /// Adds a batch whose samples all have these labels and weight, except one.
+  /// Adds a batch in which one sample has the values `one` and all others the values `all`.
   void add(const std::vector<float>& all, const std::vector<float>& one, int64_t valid = 8) {
     const BatchLayout layout({.samples = 8, .label_dim = 3, .dense_dim = 3, .tables = {}});
     std::vector<std::byte> memory(layout.bytes);
@@ -46,7 +46,7 @@ TEST_F(Counted, NeedsALabelAndAWeightInOneSample) {
   add({-1, 0, 0}, {-1, 1, 0});
   EXPECT_EQ(why(), "every sample with a label has weight 0 (\"sample_weight\" is column 'w')");
   EXPECT_FALSE(loss().counted);
-  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // row 5 is padding
+  add({-1, -1, 0}, {-1, 0, 0.5f}, 5);  // `one` is row 5, which is padding here
   EXPECT_FALSE(loss().counted);
   add({-1, -1, 0}, {-1, 0, 0.5f});
   EXPECT_TRUE(loss().counted);

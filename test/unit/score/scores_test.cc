@@ -1,4 +1,4 @@
-// Messages about undefined metrics of predictions, on one rank and on several.
+// Messages about undefined metrics of predictions, on one and on several ranks.
 #include "score/scores.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ MetricList metrics_of(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Adds rows with a prediction, a label and a group each.
+/// A row with a prediction, a label and a group.
 struct Row {
   float prediction, label;
   std::optional<int64_t> group = {};

@@ -12,7 +12,7 @@ HttpLimits small_limits() {
   return limits;
 }
 
-/// Feeds the bytes in parts of a size.
+/// Feeds the bytes to a parser in parts of `part` bytes.
 HttpParser fed(const std::string& bytes, size_t part = 1 << 20) {
   HttpParser parser(small_limits());
   for (size_t at = 0; at < bytes.size() && !parser.complete() && parser.refused() == 0; at += part)

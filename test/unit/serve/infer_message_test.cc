@@ -36,7 +36,7 @@ std::string message_refusal(const std::string& bytes) {
 
 TEST(InferMessage, ContentsAndRawContentsAreTheSameInputs) {
   std::string contents;
-  append_tag(contents, 3, WireType::varint);  // one value alone, then packed ones
+  append_tag(contents, 3, WireType::varint);  // an unpacked value, followed by packed values
   append_varint(contents, 7);
   append_bytes_field(contents, 3, shape_of({static_cast<uint64_t>(-1), 300}));
   const std::string head = message({{1, "x"}, {2, "INT64"}, {3, shape_of({3})}});

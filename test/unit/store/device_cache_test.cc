@@ -1,5 +1,5 @@
-// A cache of rows on a device beside its source: every vector is made of the source's rows, whatever comes in, leaves
-// or changes meanwhile.
+// A device cache in front of a row source: every vector equals the source's rows, even if rows are inserted, evicted or
+// changed concurrently.
 #include "store/device_cache.h"
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr int32_t kSmall = 6, kWide = 70;
 
-/// Tables that change: rows of a key are made of its number and of how often the table was updated.
+/// A source of changing tables. A row follows from its key and the current number of the key.
 class ChangingRows {
  public:
   explicit ChangingRows(int64_t keys) : numbers_(3, std::vector<int>(static_cast<size_t>(keys), 1)) {}
   static int32_t dim(int32_t space) { return space == 1 ? kWide : kSmall; }
-  /// A key of more than the last, and each seventh, has no row.
+  /// Keys outside the table, and keys with number 0, have no row.
   bool has(int32_t space, int64_t key) const {
     return key >= 0 && key < static_cast<int64_t>(numbers_[0].size()) && number(space, key) > 0;
   }
@@ -47,10 +47,10 @@ class ChangingRows {
                 },
             .updates = [this] { return updates_.load(); }};
   }
-  /// All keys of a table get this number, or those that `goes` picks none.
+  /// Sets the number of all keys; keys selected by `goes` lose their rows.
   uint64_t set_all(int number, const std::function<bool(int64_t)>& goes = [](int64_t) { return false; }) {
     const std::lock_guard lock(mutex_);
-    ++updates_;  // odd numbers are never those of the cache
+    ++updates_;  // an odd count marks a change in progress, which the cache never has
     for (auto& table : numbers_)
       for (size_t key = 0; key < table.size(); ++key) table[key] = goes(static_cast<int64_t>(key)) ? 0 : number;
     return ++updates_;
@@ -63,7 +63,7 @@ class ChangingRows {
   std::vector<std::vector<int>> numbers_;
 };
 
-/// The changes that bring a cache to what the source has.
+/// The updates that make a cache equal to the source.
 struct AllChanges {
   explicit AllChanges(const ChangingRows& source) {
     for (int32_t space = 0; space < 3; ++space) {
@@ -94,7 +94,7 @@ class DeviceCacheTest : public testing::TestWithParam<Device> {
   void SetUp() override {
     if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
   }
-  /// Tables 0 and 1 are cached, table 2 is whole.
+  /// Tables 0 and 1 are cached partially, table 2 completely.
   static void add_tables(DeviceCache& cache, int64_t rows, int64_t whole_rows) {
     const int32_t small = cache.add_pool({.dim = kSmall, .rows = rows}),
                   wide = cache.add_pool({.dim = kWide, .rows = rows});
@@ -105,7 +105,7 @@ class DeviceCacheTest : public testing::TestWithParam<Device> {
 INSTANTIATE_TEST_SUITE_P(Device, DeviceCacheTest, testing::Values(kCpu, kGpu),
                          [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
 
-/// Looks up random keys of all tables, and compares with rows of one number. Returns it.
+/// Looks up random keys of all tables, and expects rows of a single number. Returns the number.
 int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std::mt19937_64& random, CacheMisses misses,
             CacheResult& result) {
   std::vector<std::vector<int64_t>> keys(4), offsets(4);
@@ -113,7 +113,7 @@ int look_up(DeviceCache& cache, const Stream& stream, ChangingRows& source, std:
   std::vector<CacheRequest> requests;
   for (size_t p = 0; p < 4; ++p) {
     const auto space = static_cast<int32_t>(p % 3);
-    for (auto n = random() % 300; n > 0; --n)  // a power law: half of them are few
+    for (auto n = random() % 300; n > 0; --n)  // power law: few keys make up half of the lookups
       keys[p].push_back(static_cast<int64_t>(random() % 2 == 0 ? random() % 20 : random() % (source.keys() + 9)));
     if (p >= 2) {
       offsets[p] = {0};
@@ -179,11 +179,11 @@ TEST_P(DeviceCacheTest, VectorsAreOfOneUpdateWhileKeysComeAndGo) {
   ChangingRows source(3000);
   DeviceCache cache({.device = GetParam(), .rows_of_change = 150, .admit_after = 1}, source.source());
   add_tables(cache, 400, 3000);
-  cache.update(AllChanges(source).updates, 0);  // only the whole table takes keys that it does not have
+  cache.update(AllChanges(source).updates, 0);  // inserts keys only into the complete table
   std::atomic<int> look_ups{0};
   std::thread other([&] {
     for (int number = 2; number < 12; ++number) {
-      while (look_ups < 12 * number) std::this_thread::yield();  // keys have come in
+      while (look_ups < 12 * number) std::this_thread::yield();  // until lookups have inserted keys
       const uint64_t update = source.set_all(number);
       cache.update(AllChanges(source).updates, update);
     }
@@ -216,7 +216,7 @@ TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
   add_tables(cache, 200, 100);
   const Stream stream(GetParam());
   const Buffer there(GetParam(), 3 * kSmall * sizeof(float));
-  const std::vector<int64_t> keys = {3, 500, 3};  // 500 has no row
+  const std::vector<int64_t> keys = {3, 500, 3};  // key 500 has no row
   const auto ask = [&](CacheMisses misses) {
     CacheResult result;
     const CacheRequest request{.keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
@@ -236,7 +236,7 @@ TEST_P(DeviceCacheTest, KeysThatWereMissedComeInAndAreFoundThen) {
     EXPECT_EQ(ask(misses), std::tuple(0, 1, row, 0.5f, row));
   EXPECT_EQ(cache.keys_by_use(0), std::vector<int64_t>{3});
   cache.forget(0);
-  EXPECT_EQ(std::get<0>(ask(CacheMisses::defaulted)), 2);  // that 500 has no row is still known
+  EXPECT_EQ(std::get<0>(ask(CacheMisses::defaulted)), 2);  // the cache still knows that key 500 has no row
 }
 
 TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
@@ -257,7 +257,7 @@ TEST_P(DeviceCacheTest, ACacheThatIsBehindItsSourceForTooLongIsPassedBy) {
     stream.ref().synchronize();
     return std::pair(have[0], have[kSmall]);
   };
-  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the update before: nothing was missed
+  EXPECT_EQ(ask(2), std::pair(100004.0f, 100005.0f));  // all rows of the previous update: no key was missing
   EXPECT_EQ(ask(0), std::pair(200004.0f, 0.5f));
   EXPECT_EQ(cache.statistics().bypassed, 1);
   cache.update(AllChanges(source).updates, update);
@@ -276,7 +276,7 @@ TEST_P(DeviceCacheTest, AnErrorOfTheSourceIsThrownByTheLookUp) {
   const std::vector<int64_t> keys = {4};
   const CacheRequest request{.keys = keys, .vectors = reinterpret_cast<float*>(there.data())};
   const auto ask = [&] { cache.lookup({&request, 1}, stream.ref(), CacheMisses::answered); };
-  for (int i = 0; i < 40; ++i)  // more than there are sessions: each is free again
+  for (int i = 0; i < 40; ++i)  // more lookups than sessions: each failed lookup must free its session
     EXPECT_NE(message_of(Kind::io, ask).find("no answer"), std::string::npos);
 }
 

@@ -89,7 +89,7 @@ TEST(FileLevel, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
         plain[key] = row_of_floats(3, i);
       }
     }
-    if (round % 4 == 3) {  // ends without a commit
+    if (round % 4 == 3) {  // ends the round without a commit
       plain = committed;
       continue;
     }
@@ -131,7 +131,7 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
       FileLevel level(folder / "store");
       const auto a = level.table("a", kDim, 0), b = level.table("b", kDim, 0);
       for (int64_t commit = level.note().empty() ? 1 : std::stoll(level.note()) + 1;; ++commit) {
-        // In commit n all keys have the row n, except one in seven, which is removed.
+        // In commit n all keys get row n, except every seventh key, which is removed.
         for (int64_t key = 0; key < kKeys; ++key)
           for (LevelTable* table : {a.get(), b.get()})
             if ((key + commit) % 7 == 0)
@@ -143,7 +143,8 @@ TEST(FileLevel, AProcessKilledAtAnyTimeLeavesWholeCommits) {
       }
     }
     close(committed[1]);
-    // On a slow disk the first die while the store is made, and one in three makes at least one commit.
+    // One in three processes is killed only after at least one commit. The others may be killed while they create the
+    // store.
     char byte = 0;
     if (kill_number % 3 == 2) {
       ASSERT_EQ(read(committed[0], &byte, 1), 1);

@@ -20,7 +20,7 @@
 namespace hctr::test {
 namespace {
 
-/// Waits of a loaded machine are not failures.
+/// Long enough that delays on a busy machine are no failures.
 constexpr int32_t kLongTimeoutMs = 30000;
 
 StoreRedisOptions redis_at(const RedisServers& servers) {
@@ -41,7 +41,7 @@ class RedisLevels : public ::testing::Test {
 
 std::vector<float> row_for(int64_t key, float round) { return {static_cast<float>(key), round, -round}; }
 
-/// Rows `round` of keys [0, count).
+/// Writes row `round` for the keys [0, count).
 LevelRows put_keys(LevelTable& table, int64_t count, float round) {
   LevelRows plain;
   std::vector<int64_t> keys;
@@ -55,7 +55,7 @@ LevelRows put_keys(LevelTable& table, int64_t count, float round) {
   return plain;
 }
 
-/// How many of keys [0, count) have rows, each of which is the one of `plain`.
+/// Counts the keys in [0, count) that have a row. Each row must equal the row in `plain`.
 int64_t count_right(LevelTable& table, int64_t count, const LevelRows& plain) {
   std::vector<int64_t> keys(static_cast<size_t>(count));
   for (int64_t key = 0; key < count; ++key) keys[static_cast<size_t>(key)] = key;
@@ -186,7 +186,7 @@ TEST_F(RedisLevels, ALostNodeGivesUpItsRowsAboveAnotherLevelAndNeverAnOldOne) {
   const int64_t left = count_right(*table, 300, first);
   EXPECT_LT(left, 300);
   EXPECT_EQ(table->statistics().failed, 300 - left);
-  const LevelRows second = put_keys(*table, 300, 2);  // does not arrive everywhere
+  const LevelRows second = put_keys(*table, 300, 2);  // one of the servers is down, so some rows are not written
   EXPECT_EQ(count_right(*table, 300, second), 0);
   servers.start(1);
   LevelRows third;
@@ -211,7 +211,7 @@ TEST_F(RedisLevels, AReplicaAnswersForItsMasterAndTakesItsPlace) {
   EXPECT_EQ(count_right(*copied, 300, plain), 300);
   servers.cli(0, "wait 1 60000");
   servers.kill(0);
-  EXPECT_EQ(count_right(*copied, 300, plain), 300);  // before the replica is the master
+  EXPECT_EQ(count_right(*copied, 300, plain), 300);  // served by the replica before it becomes master
   servers.cli(3, "cluster failover takeover");
   EXPECT_EQ(count_right(*table, 300, plain), 300);
   const LevelRows second = put_keys(*table, 300, 2);
@@ -231,7 +231,7 @@ TEST_F(RedisLevels, WhatIsLostBelowIsAnErrorAndNoDefaultRow) {
   options.timeout_ms = 50;
   const std::string message = message_of(Kind::io, [&] { RedisLevel(options, true).table("m/t/0", 3, 0); });
   EXPECT_NE(message.find(servers.addresses()[0] + ": cannot connect"), std::string::npos) << message;
-  RedisLevel above(options, false);  // opens without it
+  RedisLevel above(options, false);  // opens although Redis is unreachable
   EXPECT_EQ(count_right(*above.table("m/t/0", 3, 0), 10, plain), 0);
 }
 
@@ -244,7 +244,7 @@ TEST_F(RedisLevels, AServerThatHangsIsLeftAloneForAWhile) {
   servers.pause(0);
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 200; ++i) EXPECT_EQ(count_right(*table, 10, {}), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));  // 200 timeouts are 20
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));  // 200 timeouts would take 20 s
   EXPECT_EQ(table->statistics().failed, 2000);
   servers.resume(0);
 }
@@ -258,11 +258,11 @@ TEST_F(RedisLevels, AChangeThatFailsHalfwayLeavesTheRowsBefore) {
   put_keys(*table, 70, 2);
   const std::vector<int64_t> gone = {3, 4, 60};
   table->remove(gone);
-  EXPECT_EQ(count_right(*table, 70, plain), 50);  // until the commit
+  EXPECT_EQ(count_right(*table, 70, plain), 50);  // changes are not visible before the commit
   servers.cli(0, "acl setuser default -hdel");
   EXPECT_NE(message_of(Kind::io, [&] { level.commit(""); }).find("NOPERM"), std::string::npos);
   level.roll_back();
-  EXPECT_EQ(count_right(*table, 70, plain), 50);  // though Redis has other rows
+  EXPECT_EQ(count_right(*table, 70, plain), 50);  // the old rows, although the failed commit has changed Redis
   servers.cli(0, "acl setuser default +hdel");
   EXPECT_EQ(table->size(), 50);
   EXPECT_EQ(level_rows(*table), plain);
@@ -321,7 +321,7 @@ TEST_F(RedisLevels, ReadsAndWritesTheHashesOfTheOriginal) {
     RedisLevel level(options, true);
     const auto table = level.table("wdl/deep/0", 3, 0);
     put_keys(*table, 100, 1);
-    // Field: the bytes of the key. Value: the floats.
+    // Field: the bytes of the key. Value: the floats of the row.
     const std::string hash = "'hps_et{hps_et.wdl.deep/p" + std::to_string(hugectr_partition(77, 8)) + "}v'";
     EXPECT_EQ(servers.cli(0,
                           "eval 'return redis.call(\"hget\", KEYS[1], \"M\\0\\0\\0\\0\\0\\0\\0\") == "

@@ -23,7 +23,7 @@ StoreRocksOptions rocks_in(const fs::path& folder) {
   return {.folder = folder, .cache_bytes = 1 << 20, .reader_threads = 2, .background_threads = 1};
 }
 
-/// What "store verify" and "store stats" count is what there is.
+/// Expects rows equal to `wanted`, and equal counts by "store verify" and "store stats".
 void expect_rocks(const StoreRocksOptions& options, const std::string& space, const LevelRows& wanted) {
   RocksLevel level(options);
   const auto table = level.table(space, 3, 0);
@@ -62,7 +62,7 @@ TEST_F(RocksLevels, HasTheRowsOfTheLastCommitWhenItIsOpenedAgain) {
         plain[key] = std::vector<float>(3, i);
       }
     }
-    if (round % 4 == 3) {  // ends without a commit
+    if (round % 4 == 3) {  // ends the round without a commit
       plain = committed;
       continue;
     }
@@ -100,8 +100,8 @@ TEST_F(RocksLevels, ChangesAreSeenAtTheCommitOrNever) {
   EXPECT_EQ(level_rows(*table), (LevelRows{{1, {5, 5}}}));
 }
 
-/// Of commit n all keys of both tables have the row n, but for one in seven, which is gone; every fifth commit makes a
-/// table of its own and drops the one before.
+/// In commit n all keys of both tables get row n, except every seventh key, which is removed. Every fifth commit
+/// creates a new table and drops the previous one.
 void change_for_ever(const StoreRocksOptions& options, int committed) {
   RocksLevel level(options);
   const auto a = level.table("m/a/0", 5, 0), b = level.table("m/b/0", 5, 0);
@@ -162,9 +162,10 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
   for (int number = 0; number < kills; ++number) {
     int pipe[2];
     ASSERT_EQ(::pipe(pipe), 0);
-    // A program of its own: threads of RocksDB do not live in a fork.
+    // The writer runs in a new program: threads of RocksDB do not survive fork().
     const std::string folder = options.folder.string(), descriptor = std::to_string(pipe[1]);
-    for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);  // the child runs its test
+    // shard variables could make the child skip its test
+    for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) unsetenv(share);
     setenv("HCTR_TEST_WRITES", folder.c_str(), 1);
     setenv("HCTR_TEST_WRITES_TO", descriptor.c_str(), 1);
     const pid_t child = fork();
@@ -185,7 +186,7 @@ TEST_F(RocksLevels, AProcessKilledAtAnyTimeLeavesWholeCommits) {
     ASSERT_NO_FATAL_FAILURE(expect_whole_commit(options));
   }
   {
-    RocksLevel level(options);  // and it goes on
+    RocksLevel level(options);  // the tier remains writable
     const int64_t key = 1;
     const auto table = level.table("m/a/0", 5, 0);
     table->put({&key, 1}, std::vector<float>(5, 9).data());
@@ -217,7 +218,7 @@ TEST_F(RocksLevels, ReadersBesideAnUpdaterSeeItsCommits) {
   EXPECT_EQ(level_rows(*follower.table("m/t/0", 1, 0)), (LevelRows{{7, {2}}}));
   EXPECT_FALSE(follower.refresh());
   const float three = 3;
-  updater.table("m/u/1", 1, 0)->put({&key, 1}, &three);  // a column family that the follower has not opened
+  updater.table("m/u/1", 1, 0)->put({&key, 1}, &three);  // a column family that the follower has not opened yet
   commit(4);
   EXPECT_TRUE(follower.refresh());
   EXPECT_EQ(level_rows(*follower.table("m/u/1", 1, 0)), (LevelRows{{7, {3}}}));
@@ -228,7 +229,7 @@ TEST_F(RocksLevels, ReadersBesideAnUpdaterSeeItsCommits) {
   EXPECT_NE(message_of(Kind::io, [&] { RocksLevel second(options); }).find("lock"), std::string::npos);
 }
 
-/// Column families as HugeCTR's parameter server has them: keys of 8 or 4 bytes, values of floats.
+/// Writes a column family in the format of HugeCTR's parameter server: keys of 8 or 4 bytes, and float values.
 void write_as_hugectr(const fs::path& folder, const std::string& column, const LevelRows& rows, int key_bytes) {
   const std::string path = folder.string();
   RocksDatabase* database = nullptr;
@@ -259,7 +260,7 @@ TEST_F(RocksLevels, ReadsAndWritesColumnFamiliesOfTheOriginal) {
     rows[key] = {7, 8};
     level.commit("n");
     EXPECT_EQ(table->size(), std::ssize(rows));
-    if (open == 0) {  // one version, and rows of others are not replaced
+    if (open == 0) {  // adopted tables have one version, and foreign rows are not replaced
       EXPECT_NE(message_of(Kind::config, [&] { level.table("wdl/deep/1", 2, 0); }).find("has one version"),
                 std::string::npos);
       EXPECT_NE(message_of(Kind::config, [&] { level.adopt("wdl/wide/1", 2); }).find("no column family"),
@@ -270,7 +271,8 @@ TEST_F(RocksLevels, ReadsAndWritesColumnFamiliesOfTheOriginal) {
       EXPECT_EQ(level_rows(*level.adopt("wdl/deep/1", 2)), rows);
     }
   }
-  write_as_hugectr(options.folder, "hps_et.wdl.deep", {{9, {9, 9}}}, 8);  // it goes on with what was written here
+  // HugeCTR continues to write to the adopted column family
+  write_as_hugectr(options.folder, "hps_et.wdl.deep", {{9, {9, 9}}}, 8);
   rows[9] = {9, 9};
   RocksLevel level(options);
   EXPECT_EQ(level_rows(*level.adopt("wdl/deep/3", 2)), rows);

@@ -1,4 +1,4 @@
-// A cache in front of a store gives the store's answers, while rows change and versions take over.
+// A cache in front of a store gives the store's results while rows and versions change.
 #include "hctr/store_cache.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kCacheKeys = 4000;
 
-/// Rows of key k in version v: all elements are v * 10000 + k; a key of a multiple of 9 has none.
+/// A table of version v: all elements of key k are v * 10000 + k. Multiples of 9 have no row.
 StoreTableSource cached_source(const std::string& name, int64_t dim, int version, float default_value) {
   return {.name = name, .dim = dim, .default_value = default_value, .rows = [dim, version](const StoreRowSink& sink) {
             for (int64_t key = 1; key < kCacheKeys; ++key)
@@ -40,7 +40,7 @@ class StoreCacheTest : public testing::TestWithParam<Device> {
   void SetUp() override {
     if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
   }
-  /// The small table is whole, the other is not.
+  /// A cache that holds the small table completely, and the other table partially.
   StoreCache cache_of(const Store& store, StoreCacheOptions options = {}) const {
     options.bytes = 2 * DeviceCache::bytes_of({.dim = 4, .rows = 7000, .whole = true}, 16384) +
                     DeviceCache::bytes_of({.dim = 96, .rows = 1200}, 16384);
@@ -52,7 +52,7 @@ class StoreCacheTest : public testing::TestWithParam<Device> {
 INSTANTIATE_TEST_SUITE_P(Device, StoreCacheTest, testing::Values(kCpu, kGpu),
                          [](const auto& row) { return row.param.is_cuda() ? "cuda" : "cpu"; });
 
-/// One request of both tables, a row a key of one and bags of the other.
+/// A random request for both tables: rows of one table, and bags of the other.
 struct Request {
   explicit Request(std::mt19937_64& random) {
     for (auto n = random() % 200; n > 0; --n) {
@@ -81,7 +81,7 @@ struct Request {
     copy_bytes(stream.ref(), small.data(), small_there.data(), small.size() * sizeof(float));
     stream.ref().synchronize();
   }
-  /// Whether the vectors are those of the store.
+  /// Whether the vectors equal those of the store.
   bool equals(const StoreReading& reading) const {
     std::vector<float> rows(wide.size()), pooled(small.size());
     reading.get(0, keys, rows.data());
@@ -136,7 +136,7 @@ TEST_P(StoreCacheTest, AnswersAreThoseOfTheStoreThroughUpdatesAndVersions) {
   EXPECT_TRUE(request.equals(StoreReading(store.view("ctr"))));
 }
 
-// Updates set all rows of both tables to one number: an answer has one number.
+// Each update sets all rows of both tables to one number. A result must contain a single number.
 TEST_P(StoreCacheTest, AnAnswerIsOfOneUpdateWhileUpdatesRun) {
   Store store{StoreOptions{}};
   store.load(cached_model(1));

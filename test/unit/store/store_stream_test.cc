@@ -21,7 +21,7 @@ namespace {
 
 using Rows = std::map<int64_t, std::vector<float>>;
 constexpr int64_t kDim = 4;
-constexpr double kLongest = 60;  // seconds; a wait ends with what it waits for
+constexpr double kLongest = 60;  // upper bound in seconds; waits end as soon as their condition holds
 
 StoreOptions files_in(const std::filesystem::path& folder) {
   return {.levels = {StoreLevelOptions{}, StoreLevelOptions{.kind = StoreLevelOptions::Kind::file, .folder = folder}}};
@@ -47,7 +47,7 @@ Rows rows_in(const Store& store) {
   return rows;
 }
 
-/// Deltas with random changes, whose rows a plain map has too.
+/// Publishes deltas with random changes. `rows` contains the expected rows.
 class Trainer {
  public:
   explicit Trainer(uint64_t seed) : random_(seed) {
@@ -106,7 +106,7 @@ TEST(StoreStream, HasTheTrainersRowsHoweverOftenItIsClosedAndOpened) {
     StoreStream stream(store, "m", {.stream = kafka.stream("t")});
     const int64_t before = store.models()[0].iteration;
     if (random() % 2 == 0)
-      stream.apply(0.01);  // closed somewhere in between
+      stream.apply(0.01);  // the store is closed before it has applied all deltas
     else
       stream.catch_up(kLongest);
     EXPECT_LE(stream.statistics().applied, trainer.iteration - before);
@@ -145,7 +145,7 @@ TEST(StoreStream, AThreadAppliesWhatComesWhileVersionsChange) {
     EXPECT_EQ(rows_in(store), trainer.rows);
   };
   wait();
-  store.activate("m", "2");  // it begins with the first delta
+  store.activate("m", "2");  // version 2 starts from the first delta
   wait();
   trainer.publish(producer);
   wait();
@@ -169,7 +169,8 @@ TEST(StoreStream, AnotherModelsDeltaIsAnErrorAndChangesNothing) {
   EXPECT_EQ(rows_in(store), other);
 }
 
-// A program that opens a store.json gets what its stream has, and is told that later updates need more.
+// A program that opens a store.json gets the rows of the config's stream. A message says that the stream is read only
+// once.
 TEST(StoreStream, AnOpenedConfigHasTheRowsOfItsStreamAndSaysWhatFollows) {
   HCTR_SKIP_WITHOUT_KAFKA();
   MockKafka kafka({"t:2"});

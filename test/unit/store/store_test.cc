@@ -173,7 +173,7 @@ TEST_P(StoreLevels, ReadersSeeWholeRowsOfTheirVersionDuringUpdatesAndSwaps) {
   store.load({.name = "m", .version = "0", .tables = {source_of("t", 7, table)}});
   std::atomic<bool> done{false};
   std::atomic<int64_t> torn{0}, lost{0}, old{0};
-  std::atomic<float> least{0};  // the minimum value of every row in a new view
+  std::atomic<float> least{0};  // lower bound of all row values in a new view
   const auto read = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<int64_t> keys(64);
@@ -248,7 +248,7 @@ TEST_P(StoreLevels, AnAnswerInSeveralTablesIsBeforeOrAfterAnUpdate) {
       const StoreReading reading(store.view("m"));
       const auto wanted = static_cast<float>(reading.iteration());
       for (int look = 0; look < 4; ++look) {
-        // Of odd iterations the last 100 rows are removed.
+        // In odd iterations the last 100 rows are removed.
         for (int64_t& key : keys) key = static_cast<int64_t>(random() % 300);
         std::vector<uint8_t> found(keys.size());
         reading.get(static_cast<size_t>(look % 2), keys, rows.data(), 0, found.data());
@@ -301,7 +301,7 @@ TEST_P(StoreLevels, AnUpdateThatWaitsForItsRateLetsOthersLoadAndActivate) {
     store.load({.name = "n", .version = "1", .tables = {source_of("t", 1, other)}});
     store.load({.name = "n", .version = "2", .tables = {source_of("t", 1, table)}});
     store.activate("n", "2");
-    // An update of RocksDB is one write, which others wait for.
+    // In RocksDB an update is a single write, so other operations wait for it.
     EXPECT_TRUE(!ended.load() || std::string(GetParam()).find("rocksdb") != std::string::npos);
     updater.join();
   }
@@ -313,7 +313,7 @@ TEST_P(StoreLevels, AnUpdateThatWaitsForItsRateLetsOthersLoadAndActivate) {
   EXPECT_EQ(store.verify(), 3002);
 }
 
-/// test/trials/store_trial.cc does ten million, while others look rows up.
+/// test/trials/store_trial.cc runs ten million operations with concurrent lookups.
 TEST_P(StoreLevels, RandomOperationsGiveWhatPlainMapsDo) {
   Store store(options());
   StoreOperations all(store, 5, 1500, lasts());
@@ -427,7 +427,7 @@ TEST(Store, RowsOfSlotsAreApart) {
   }
 }
 
-/// Writes a delta of one table as training does.
+/// Writes a delta of one table in the format of training.
 void write_delta(const std::string& prefix, int64_t base, int64_t iteration, const PlainTable& changed,
                  const std::vector<int64_t>& removed, int64_t rows) {
   const std::string inside = formats::delta_name(prefix, iteration) + "/";

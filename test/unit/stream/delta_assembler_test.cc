@@ -9,12 +9,12 @@
 namespace hctr::test {
 namespace {
 
-/// Messages of deltas with one table: delta i sets key i and key 0 to the iteration.
+/// Messages of deltas with one table. Delta i sets the rows of key i and key 0 to the iteration.
 class Messages {
  public:
   explicit Messages(uint64_t stream = 1) : stream_(stream) {}
 
-  /// `cut`: messages left out at the end.
+  /// `cut`: number of messages omitted at the end.
   std::vector<std::string> delta(int64_t iteration, int64_t base, size_t cut = 0, const std::string& run = "run") {
     const StreamedAbout about{.run = run, .iteration = iteration, .base = base, .tables = {{.name = "t", .dim = 2}}};
     std::vector<std::string> all;
@@ -51,7 +51,7 @@ class Receiver {
   void take(const std::vector<std::string>& messages) {
     for (const std::string& message : messages) assembler.take(0, offset_++, message);
   }
-  /// The iterations of what can be applied.
+  /// Applies all complete deltas, and returns their iterations.
   std::vector<int64_t> apply() {
     std::vector<int64_t> applied;
     while (const auto delta = assembler.next()) {
@@ -79,7 +79,7 @@ TEST(DeltaAssembler, GivesEachDeltaOnceAndInOrderHoweverMessagesCome) {
         all.emplace_back(static_cast<int32_t>(random() % 3), message);
         if (random() % 3 == 0) all.emplace_back(static_cast<int32_t>(random() % 3), message);
       }
-    // Partitions are read at different speeds, and messages change places.
+    // Simulates partitions that are read at different speeds, and reordered messages.
     std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return a.first < b.first; });
     if (round % 2 == 0) std::shuffle(all.begin(), all.end(), random);
     DeltaAssembler assembler("run", 0, 1 << 20);
@@ -119,7 +119,7 @@ TEST(DeltaAssembler, AfterARestartAtItsOffsetsNothingIsLostOrTwice) {
         assembler.take(p, next[p], topic[p][static_cast<size_t>(next[p])]);
         ++next[p];
         while (const auto delta = assembler.next()) {
-          stored = assembler.offsets();  // with the commit
+          stored = assembler.offsets();  // stores the offsets together with the commit
           iteration = delta->about.iteration;
           applied.push_back(iteration);
           assembler.taken();

@@ -13,7 +13,7 @@
 namespace hctr::test {
 namespace {
 
-constexpr double kSeconds = 60;  // a wait ends with what it waits for
+constexpr double kSeconds = 60;  // upper bound in seconds; waits end as soon as their condition holds
 
 void publish(DeltaProducer& producer, int64_t iteration, int64_t base, int64_t rows = 3000) {
   producer.begin({.run = "run", .iteration = iteration, .base = base, .tables = {{.name = "t", .dim = 4}}});
@@ -82,7 +82,7 @@ TEST(DeltaStream, GoesOnFromItsPosition) {
     DeltaSource source(options, position, "run", i - 1);
     expect_delta(source.next(kSeconds).get(), i);
     position = source.position();
-    // Of the deltas before nothing is read again.
+    // The source does not read messages of earlier deltas again.
     EXPECT_EQ(source.statistics().doubled, 0);
     source.taken();
     source.stored();

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-/// Bytes written down from the format's description, not made by our code.
+/// The expected bytes follow the description of the format, not our encoder.
 TEST(HpsMessage, HasTheBytesOfTheOriginal) {
   const std::vector<int64_t> keys = {258, -1};
   const std::vector<float> rows = {1, -2};
@@ -23,7 +23,7 @@ TEST(HpsMessage, HasTheBytesOfTheOriginal) {
   EXPECT_EQ(hps_topic("wdl", "t1"), "hps_et.wdl.t1");
 }
 
-/// Values worked out from the formula of rrxmrrxmsx_0 by other code.
+/// The expected values were computed from the formula of rrxmrrxmsx_0 by separate code.
 TEST(HpsMessage, KeysAreSpreadAsByTheOriginal) {
   EXPECT_EQ(hps_mixed(0), 0u);
   EXPECT_EQ(hps_mixed(1), 0xdadbfeeb7d64133u);

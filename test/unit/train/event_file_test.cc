@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// The fields of a protocol buffer, by number; nested ones are bytes. Written from the format's description, not from
-/// the writer.
+/// A protocol buffer's fields by number. Nested messages are bytes. The parser follows the format description, not our
+/// writer.
 struct Field {
   int number = 0;
   uint64_t value = 0;
@@ -59,7 +59,7 @@ uint32_t crc_bit_by_bit(const std::string& bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
 }
 
-/// The records of a file; verifies both checksums of each.
+/// Returns the records of a file, and verifies both checksums of each record.
 std::vector<std::string> records_of(const std::string& file) {
   std::vector<std::string> records;
   for (size_t at = 0; at < file.size();) {

@@ -14,7 +14,7 @@ namespace {
 using Asked = std::vector<std::pair<int64_t, int32_t>>;
 constexpr std::chrono::seconds kLong(10);  // long enough for any machine
 
-/// A batch of two samples: an input of two slots with bags, and one of two slots with one key each.
+/// A batch of two samples with two inputs: two slots with bags, and two slots with one key each.
 class LookAheadTest : public testing::Test {
  protected:
   LookAheadTest()
@@ -28,7 +28,7 @@ class LookAheadTest : public testing::Test {
     for (int64_t i = 0; i < 5; ++i) batch_.tables[0].set_key(i, -10 - i);
     for (int64_t i = 0; i < 4; ++i) batch_.tables[1].set_key(i, 20 + i);
   }
-  /// The same batch with this number as its first key.
+  /// The batch with `number` as its first key.
   const BatchView& batch(int64_t number) {
     batch_.tables[0].set_key(0, number);
     batch_.state->first_sample = 2 * number;
@@ -81,7 +81,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
   EXPECT_EQ(asked[0].size(), 5u);
 }
 
-/// If memory is short, a batch is skipped, but not the next one.
+/// If an allocation fails, the current batch is skipped, but not the next one.
 TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   int calls = 0;
   std::promise<void> second;
@@ -98,13 +98,14 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   EXPECT_EQ(calls, 4);
 }
 
-/// Requests stay within the depth, however many batches the reader has filled, and in the order of the steps.
+/// Requests stay within the look-ahead depth, no matter how many batches the reader has filled. Requests follow the
+/// order of the steps.
 TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   Numbers asked;
   LookAhead ahead(asked.ask(), 2, group_);
   ahead.add(batch(2));
   EXPECT_EQ(asked.wait(1), (std::vector<int64_t>{2}));
-  ahead.add(batch(1));  // another thread of the reader was slower
+  ahead.add(batch(1));  // arrives late, because another reader thread was slower
   EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{2, 1}));
   ahead.add(batch(3));
   EXPECT_EQ(asked.wait(3, std::chrono::milliseconds(20)), (std::vector<int64_t>{2, 1})) << "two are asked for";
@@ -115,7 +116,7 @@ TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
   EXPECT_EQ(asked.wait(4), (std::vector<int64_t>{2, 1, 3, 4}));
 }
 
-/// The reader does not wait for a slow disk; late batches are not requested.
+/// The reader does not wait for a slow disk. Batches whose step has begun are not requested.
 TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
   Numbers asked;
   std::promise<void> in_call, go_on;
@@ -130,14 +131,14 @@ TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
   ahead.add(batch(1));
   ASSERT_EQ(in_call.get_future().wait_for(kLong), std::future_status::ready);
   for (int64_t number = 2; number < 9; ++number) {
-    ahead.add(batch(number));  // returns at once
+    ahead.add(batch(number));  // must return immediately
     ahead.begin_step(2 * (number - 1), {});
   }
   go_on.set_value();
   EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 8}));
 }
 
-/// Each rank receives the batches of all ranks, until it has left.
+/// Each rank receives the batches of all ranks of its process until the rank is destroyed.
 TEST_F(LookAheadTest, RanksOfAProcessHearOfEachOthersBatches) {
   Numbers asked[2];
   LookAhead first(asked[0].ask(), 2, group_);
@@ -155,8 +156,8 @@ TEST_F(LookAheadTest, RanksOfAProcessHearOfEachOthersBatches) {
   EXPECT_EQ(asked[1].wait(2), (std::vector<int64_t>{1, 2}));
 }
 
-/// A rank without memory for the keys is skipped; a rank that ends waits only for the current call, and is not called
-/// again.
+/// A rank whose allocation fails is skipped. Destroying a rank waits only for the current call, and later calls skip
+/// the rank.
 TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
   Numbers asked;
   std::promise<void> in_call, go_on;
@@ -174,14 +175,14 @@ TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
   EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   go_on.set_value();
   ASSERT_EQ(ended.wait_for(kLong), std::future_status::ready);
-  one.add(batch(2));  // a second call of the other rank would set its promise again
+  one.add(batch(2));  // a call of the destroyed rank would set its promise twice, which throws
   EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 2}));
   one.stop();
 }
 
 constexpr int64_t kRow = 4096, kWindow = LookAheadDepth::kBatches;
 
-/// The depth after this many decisions.
+/// Returns the depth after `decisions` decisions.
 int after(LookAheadDepth& depth, int64_t decisions, int64_t ahead, int64_t again) {
   for (int64_t i = 0; i < decisions * kWindow; ++i) depth.note(ahead, again);
   return depth.depth();
@@ -200,7 +201,7 @@ TEST(LookAheadDepthTest, StaysWhereNothingIsKnown) {
   EXPECT_EQ(after(depth, 9, 1, 100), 2);
 }
 
-/// Each failed try takes one decision, and doubles the time to the next.
+/// Each failed attempt takes one decision period, and doubles the time until the next attempt.
 TEST(LookAheadDepthTest, TriesAgainLessAndLessOften) {
   LookAheadDepth depth(1);
   EXPECT_EQ(after(depth, 1, kRow, 100 * kRow), 0);

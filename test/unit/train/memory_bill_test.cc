@@ -1,4 +1,4 @@
-// --check predicts the memory that a model takes, and the FLOPs and bytes that a profile counts.
+// --check predicts the memory of a model, and the FLOPs and bytes that a profile counts.
 #include "train/memory_bill.h"
 
 #include <gtest/gtest.h>
@@ -82,13 +82,13 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   EXPECT_NE(small[0].find(" GiB per rank are needed"), std::string::npos) << small[0];
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
   report.memory = memory_bill(config, 1, {});
-  // 8 million rows, each with 192 bytes of vector and states, 50 of key, index and marks and one access count: 1.25 GiB
-  // hold 69 % of them.
+  // 8 million rows with 192 bytes of vector and states, 50 bytes of key, index and marks, and an access count each.
+  // 1.25 GiB hold 69 % of the rows.
   EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there (0.26 of them keys, index and "
                                  "statistics), 0.75 GiB in memory of the host, 0.44 GiB on disk"),
             std::string::npos)
       << text_of(report);
-  // A table's own budget replaces the solver's.
+  // A table's own budget overrides the solver's budget.
   config.embeddings[0].section.table_memory = OwnTableMemory{.disk = "/own"};
   report.memory = memory_bill(config, 1, {});
   ASSERT_EQ(report.memory.budgets.size(), 1u);
@@ -105,7 +105,7 @@ TEST(MemoryBill, TablesThatShareAMemoryHavePartsOfIt) {
     config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 33, 0, "8GiB"};
     CheckReport report;
     report.memory = memory_bill(config, 1, {});
-    // A second table like the first, which shares the host's memory or not.
+    // Adds a second table like the first. With `own`, the second table does not share the device budget.
     MemoryBill::Budget second = report.memory.budgets.at(0);
     second.tables = {"other"};
     second.shared.device = !own;
@@ -148,7 +148,7 @@ TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {
   for (const auto& [name, bytes] : tiny.model.memory_parts()) in_model[name] = bytes;
   for (const char* name : {"activations in training", "activations in evaluation"})
     EXPECT_EQ(part_of(bill.gpus[0], name), in_model.at(name)) << name;
-  // (3 + 1) * 24 + 27 + 1 numbers; the model's begin at multiples of 256 bytes.
+  // The model has (3 + 1) * 24 + 27 + 1 weights. In memory, weights begin at multiples of 256 bytes.
   EXPECT_EQ(part_of(bill.gpus[0], "dense weights"), 4 * 124);
   EXPECT_GE(in_model.at("dense weights"), 4 * 124);
   EXPECT_EQ(part_of(bill.gpus[0], "optimizer states of weights"), 0);  // SGD
@@ -164,7 +164,7 @@ TEST(MemoryBill, CountsCopiesOfWeights) {
 }
 
 TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
-  const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two states of Adam
+  const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two Adam states
   const Config sized = with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")");
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "rows of table table"), 4000 * numbers);
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "gradients of weights"), 4 * 33);
@@ -183,8 +183,8 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(bill.bytes_of_unknown_rows[0].second, numbers + index);
   EXPECT_TRUE(memory_bill(unknown, 1, {{700, 200}}).bytes_of_unknown_rows.empty());
 
-  // A growing table begins with capacity for the 2 keys of 64 samples in each of four batches: here 512, then half
-  // more.
+  // A growing table starts with capacity for four batches of 2 keys for 64 samples: 512 rows. Then the capacity grows
+  // by half.
   EXPECT_EQ(part_of(bill.gpus[0], "room for new rows"), 512 * (numbers + index));
   EXPECT_EQ(part_of(memory_bill(unknown, 1, {{300, 100}}).gpus[0], "room for new rows"),
             (512 + 256 - 400) * (numbers + index));
@@ -192,8 +192,9 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
 }
 
-/// Each of two ranks sends 2 keys of 32 samples, receives one of 64, and as many vectors. Counts the three buffers of
-/// sent and the one of received vectors, with lists and messages, and in training the buffers that sum gradients.
+/// Each of two ranks sends 2 keys for 32 samples, and receives one key for 64 samples and as many vectors. The bill
+/// counts three buffers of sent vectors and one of received vectors, with lists and messages. Training also has buffers
+/// that sum gradients.
 TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   const int64_t keys = 2 * 32, vector = 16 * 4;
   CheckReport report;
@@ -231,8 +232,8 @@ TEST(StepWork, CountsWhatAProfileCounts) {
     EXPECT_DOUBLE_EQ(part.work.bytes, counted[name].bytes) << name;
     compared += part.work.flops > 0;
   }
-  // The forward pass of both layers, the wgrad of fc1, which reads data, and the backward pass of fc2, which has one
-  // output and includes its wgrad.
+  // Compared parts: the forward pass of both layers, the wgrad of fc1, which has no dgrad, and the backward pass of
+  // fc2, which includes its wgrad because fc2 has one output.
   EXPECT_EQ(compared, 4);
 }
 
@@ -260,7 +261,7 @@ TEST(StepForecast, TakesTheLongerOfBytesAndProductsAndGrowsWithTheBatch) {
     return step;
   };
   EXPECT_GT(step_at(slow_copy, 64).tables, 0.0);
-  // GEMMs of [samples, 32] and [32, 1]: forward, dgrad and wgrad, each 64 FLOP per sample.
+  // GEMMs of [samples, 32] and [32, 1]: forward, dgrad and wgrad, each with 64 FLOP per sample.
   EXPECT_NEAR(step_at(slow_product, 1000).layers, 3 * 64 * 1000 / 1e9 / 0.75, 1e-6);
   EXPECT_GT(step_at(slow_copy, 4096).seconds, 2 * step_at(slow_copy, 1024).seconds);
 }
@@ -275,7 +276,7 @@ TEST(ExchangeForecast, IsWhatFourGpusSendOverTheirLinks) {
   };
   EXPECT_EQ(exchange_of(1, 0).in_step, 0);
   const ExchangeForecast alone = exchange_of(4, 0);
-  // Two slots on four ranks: an owner sends three quarters of 64 vectors of 16 numbers; keys are not counted.
+  // Two slots on four ranks. An owner sends three quarters of 64 vectors of 16 floats. Keys are not counted.
   const double vectors = 64 * 16 * 4 * 0.75 / (0.7 * 450e9);
   EXPECT_NEAR(alone.vectors, vectors + 15e-6, 1e-9);
   EXPECT_NEAR(alone.gradients, alone.vectors, 1e-12);

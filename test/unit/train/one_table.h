@@ -1,4 +1,4 @@
-// A model with one table of two slots with one key each, and one layer on its 32 numbers.
+// A model with one table of two slots with one key each, and a layer on the 32 vector elements.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace hctr::test {
 
-/// `optimizer`: the fields of its section. `table`: the fields of the embedding except "bottom" and "top", with vectors
-/// of 16.
+/// `optimizer`: fields of the optimizer section. `table`: fields of the embedding except "bottom" and "top". Vectors
+/// must have 16 elements.
 inline Config one_table(int batchsize, const std::string& optimizer, const std::string& table) {
   Problems problems;
   Config config = read_config(Json::parse(R"({"solver": {"max_iter": 1, "batchsize": )" + std::to_string(batchsize) +

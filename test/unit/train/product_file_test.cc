@@ -69,7 +69,7 @@ TEST(ProductChoice, DoesNothingOnTheCpu) {
   EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", {}, Log::silent()), "");
 }
 
-/// Two library GEMMs, recorded like a step. One adds a matrix.
+/// Two library GEMMs, recorded like a step. One GEMM adds a matrix.
 class RecordedProduct {
  public:
   explicit RecordedProduct(Runtime& runtime) : runtime_(runtime), memory_(runtime.device(), 4 * kBytes) { record(); }

@@ -25,7 +25,7 @@ StepTimes times_of(const std::vector<Span>& spans, int64_t steps, double time, b
   return times;
 }
 
-/// The bottleneck of a step of 10 ms in which layers of one type take 8 ms.
+/// The bottleneck of a step of 10 ms in which layers of one type take 8 ms. `work`: the work of these layers.
 std::string bottleneck_of(Work work, bool gpu = false) {
   return bottleneck(times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3, work),
                               span(Span::On::compute, "update", "weights", "all", 8e-3, 9.9e-3)},
@@ -60,9 +60,9 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   const auto share = [&](size_t part) { return times.parts[part].share; };
   EXPECT_DOUBLE_EQ(share(0), 4);
   EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
-  EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for it
+  EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for this part
   EXPECT_DOUBLE_EQ(share(3), 3);
-  EXPECT_DOUBLE_EQ(share(4), 1);  // the GPU is idle
+  EXPECT_DOUBLE_EQ(share(4), 1);  // the GPU is idle otherwise
   EXPECT_DOUBLE_EQ(times.idle, 1);
   EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);
@@ -72,7 +72,7 @@ TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   ASSERT_EQ(times.streams.size(), 2u);
   EXPECT_EQ(times.streams[0].on, Span::On::prepare);
   EXPECT_DOUBLE_EQ(times.streams[0].seconds, 5);
-  EXPECT_DOUBLE_EQ(times.streams[0].hidden, 4);  // [1, 4] and [5, 6]
+  EXPECT_DOUBLE_EQ(times.streams[0].hidden, 4);  // hidden in [1, 4] and [5, 6]
 }
 
 TEST(ProfileReport, SaysWhatRunsBesideWhat) {
@@ -83,7 +83,7 @@ TEST(ProfileReport, SaysWhatRunsBesideWhat) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "Overlapping parts: 3.00 ms forward fc1 | forward all tables"), 1);
 }
 
-/// A hidden part is no bottleneck, however long it runs.
+/// A part that is hidden behind other work is no bottleneck, however long it runs.
 TEST(ProfileReport, NamesTheBottleneckByShares) {
   EXPECT_EQ(bottleneck(times_of({span(Span::On::prepare, "upload", "batch", "", 0, 9e-3),
                                  span(Span::On::compute, "forward", "ReLU", "relu1", 1e-3, 8e-3)},
@@ -116,7 +116,7 @@ TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
   EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("would help"), std::string::npos);
 }
 
-/// The prepared keys are mostly hidden, and omitted.
+/// The preparation of keys is mostly hidden, so the sentence omits it.
 TEST(ProfileReport, TheSentenceGoesByWhatIsNotHidden) {
   const std::string sentence =
       bottleneck(times_of({span(Span::On::compute, "update", "embedding", "all tables", 0, 4e-3, {.bytes = 32e6}),
@@ -131,14 +131,14 @@ TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
     times.ceilings.fp8_flops = 2 * kCeilings.product_flops;
     return bottleneck(times);
   };
-  // 0.4 GFLOP take 2 ms of FP8 or 4 ms of other types.
+  // 0.4 GFLOP take 2 ms in FP8, or 4 ms in other types.
   const std::string some = sentence({.flops = 0.8e9, .fp8_flops = 0.4e9}), none = sentence({.flops = 0.8e9});
   EXPECT_NE(some.find("at 75 % of the rate of large GEMMs"), std::string::npos) << some;
   EXPECT_NE(none.find("at 100 % of the rate of large GEMMs"), std::string::npos) << none;
 }
 
 TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
-  // 2 ms of GEMMs and 6 ms of memory traffic: memory is the limit.
+  // 2 ms of GEMMs and 6 ms of memory traffic: memory bandwidth is the limit.
   const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
   EXPECT_NE(sentence.find("at 75 % of the speed of a copy"), std::string::npos) << sentence;
 }

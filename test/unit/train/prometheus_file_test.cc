@@ -30,7 +30,7 @@ TEST(PrometheusFile, HoldsTheLastNumbersInTheTextFormat) {
         "huge_ctr_table{run=\"r1\",table=\"emb\",count=\"rows\"} 3\n", "huge_ctr_time_seconds{run=\"r1\"} 8\n",
         "huge_ctr_ended{run=\"r1\"} 0\n"})
     EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in\n" << text;
-  // Every line is a comment or "name{labels} number", and every name is preceded by its help and its type.
+  // Every line is a comment or "name{labels} number". Help and type lines precede the first use of a name.
   EXPECT_EQ(text.find("# HELP huge_ctr_loss"), text.rfind("# HELP huge_ctr_loss"));
   file.add(line(R"({"kind":"end","iteration":20})"), 9);
   EXPECT_NE(read_file(folder / "run.prom").find("huge_ctr_ended{run=\"r1\"} 1\n"), std::string::npos);

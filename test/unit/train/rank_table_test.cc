@@ -1,4 +1,4 @@
-// The log lines at the start about the ranks of a job.
+// Log lines at the start of a job about its ranks.
 #include "train/rank_table.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(RankTable, HostsAreThoseOfTheExchange) {
   std::vector<RankAbout> ranks(6, {.host = "a", .device = "CPU", .version = "1"});
   for (size_t r = 0; r < 6; ++r) ranks[r].process = static_cast<int>(r);
   ranks[2].host_id = ranks[3].host_id = "rack 2";
-  ranks[3].host = "b";  // one host by its NCCL_HOSTID
+  ranks[3].host = "b";  // NCCL_HOSTID assigns ranks 2 and 3 to the same host
   ranks[4].host = ranks[5].host = "c";
   ranks[5].host_id = "a";
   EXPECT_EQ(rank_table(ranks, {}),

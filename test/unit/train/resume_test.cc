@@ -19,7 +19,7 @@ class ResumedConfig : public testing::Test {
     write_file(folder_ / "config.json", text);
     return load_config(folder_ / "config.json", false, Log::silent());
   }
-  /// The error when a run of small_config() resumes with another config; otherwise its log.
+  /// Resumes a run of small_config() with another config. Returns the error message, or the log if there is no error.
   std::string outcome(const std::string& changed) {
     const Config before = load(small_config());
     const ResumePoint point{
@@ -83,7 +83,7 @@ TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
   }
 }
 
-/// Each field has a distinct value.
+/// A RunProgress with a distinct value in each field.
 [[gnu::noinline]] RunProgress progress_of_every_field() {
   return {.finished = true,
           .iterations = 12,

@@ -5,7 +5,7 @@
 namespace hctr::test {
 namespace {
 
-/// Both kernel modules name the processor architecture, before or after the version.
+/// Both kernel modules print the processor architecture, one before and one after the version.
 TEST(RunAbout, TheDriversVersionIsFoundInItsLine) {
   EXPECT_EQ(
       driver_version_in("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024"),

@@ -1,4 +1,4 @@
-// The run folder: complete lines or none, and one owner.
+// The run folder contains only complete lines, and has one owner process.
 #include "train/run_folder.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace hctr::test {
 namespace {
 
-/// Limits the size of files that this process writes. A write beyond it fails, as on a full disk.
+/// Limits the size of files that this process writes. Writes beyond the limit fail, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(uint64_t bytes) {
@@ -61,7 +61,7 @@ TEST(RunFolder, IsLockedWhileItsRunLives) {
   EXPECT_TRUE(fs::exists(folder / "run.1")) << "the first run is moved away once it has ended";
 }
 
-/// A run folder with a line of metrics and run.json, as a run leaves it. Returns the id.
+/// Writes a run folder with run.json and a line of metrics. Returns the run id.
 std::string write_run(const fs::path& folder, const Log& log, std::vector<int64_t> unasked = {}) {
   RunFolder run(folder, "c.json", {}, log);
   run.add_metrics(Json(Json::Object{{"kind", "start"}, {"run", run.run()}}));
@@ -96,7 +96,7 @@ TEST(RunFolder, KeepsAMetricsFileThatIsNotOfTheRunThatGoesOn) {
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), line);
   log.expect("metrics.jsonl' is damaged or belongs to another run: it is kept as '");
   log.expect("lines of the run are missing");
-  go_on(static_cast<int64_t>(line.size()) - 2);  // within a line: the file is another run's
+  go_on(static_cast<int64_t>(line.size()) - 2);  // the offset is within a line, so the file must belong to another run
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl.1", ""), line);
   EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), "");
   write_text(folder / "run/metrics.jsonl", "garbage");
@@ -128,7 +128,7 @@ TEST(RunFolder, LosesPartsOfDeadProcessesAndNotOfLivingOnes) {
   const TemporaryFolder folder;
   TestLog log;
   const std::string run = write_run(folder / "run", log.log());
-  constexpr int kNoProcess = 0x7ffffffe, kFirst = 1;  // process 1 lives
+  constexpr int kNoProcess = 0x7ffffffe, kFirst = 1;  // process 1 always runs
   for (const int process : {kNoProcess, kFirst}) write_text(folder / cat("run/run.json.", process, ".part"), "x");
   const RunFolder again = RunFolder::go_on(folder / "run", run, 0, log.log());
   EXPECT_FALSE(fs::exists(folder / cat("run/run.json.", kNoProcess, ".part")));

@@ -1,4 +1,4 @@
-// The predicted time of a step on many GPUs, computed by hand for a model of two slots.
+// The predicted step time on many GPUs equals a computation by hand, for a model with two slots.
 #include "train/scale_forecast.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSamples = 4096, kDim = 16, kParameters = 33;
 
-/// Two slots, each with one key a sample, all different; a layer of 32 inputs.
+/// A model with two slots of one distinct key per sample, and a layer of 32 inputs.
 Config two_slots(const std::string& placement) {
   return one_table(4096, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
                    R"("type": "HybridSparseEmbedding", "placement": ")" + placement +
@@ -31,10 +31,10 @@ TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
   // Half of the samples are on the other host. Each slot has its owner on one host, and all keys are distinct.
   const double half = kSamples / 2.0, keys = 2 * half * 8 / 2, vectors = half * kDim * 4, sums = kParameters * 4;
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5").bytes_between, keys + 2 * vectors + sums);
-  // Sharded by key, each host owns half of the rows of both slots: as many vectors.
+  // If slots are sharded by key, each host owns half of the rows of both slots: the number of vectors is the same.
   EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5", {}, "distributed").bytes_between, keys + 2 * vectors + sums);
   EXPECT_EQ(forecast("hosts=1,gpus=2").bytes_between, 0);
-  // At 1 GB/s these bytes dominate: the exchange takes their time one way plus its latency.
+  // At 1 GB/s these bytes dominate: the exchange takes their transfer time in one direction plus its latency.
   const ScaleForecast slow = forecast("hosts=2,gpus=1,network=0.001:5");
   EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
   EXPECT_EQ(slow.bound, "vectors between hosts");
@@ -42,7 +42,7 @@ TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
 }
 
 TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
-  // 100 and 3000 rows: a place takes one byte in the first slot, two in the other.
+  // With 100 and 3000 rows, the index of a key takes one byte in the first slot, and two bytes in the second.
   const Config config =
       one_table(kSamples, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
                 R"("type": "LocalizedSlotSparseEmbeddingHash", "sparse_embedding_hparam": {"embedding_vec_size": 16,
@@ -52,7 +52,7 @@ TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
   ASSERT_LE(few, 100);
   ASSERT_GT(many, 256);
   ASSERT_LT(many, half);
-  // Each slot has its owner on one host; the slot with more vectors counts.
+  // Each slot has its owner on one host. The forecast counts the host that sends more vectors.
   const double keys = ((few + many) * 8 + half + 2 * half) / 2, vectors = many * kDim * 4;
   EXPECT_DOUBLE_EQ(forecast_scale(config, cluster_from("hosts=2,gpus=1,network=10:5"),
                                   expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, {})

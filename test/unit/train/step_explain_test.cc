@@ -1,4 +1,4 @@
-// The plans of the samples: the stored ones, and those of the bound models.
+// Step plans of the sample configs equal the stored plans, and plans of real models equal predicted plans.
 #include "train/step_explain.h"
 
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ std::string stored_name(std::string sample, const Variant& variant) {
   return cat(sample, ".", variant.name, ".txt");
 }
 
-/// Changing a plan changes which work overlaps: is it intended, and measured? Then store it: the message has the
-/// command.
+/// A changed plan changes which work overlaps. If the change is intended and measured, store the new plan with the
+/// command in the failure message.
 TEST(ExplainStep, OfTheSamplesIsThePlanThatIsStored) {
   for (const std::string name : kSampleConfigs)
     for (const Variant& variant : variants()) {

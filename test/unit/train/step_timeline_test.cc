@@ -1,4 +1,5 @@
-// One step combined from samples in which few parts were timed: parts take their time without events, and none is lost.
+// Combines samples of a step, each with few timed parts, into one timeline. Parts have their times without event
+// overhead, and no part is lost.
 #include "train/step_timeline.h"
 
 #include <gtest/gtest.h>
@@ -14,16 +15,16 @@ namespace {
 
 constexpr double us = 1e-6;
 
-/// The true duration of a part, without events.
+/// The true duration of a part, without event overhead.
 struct True {
   Span::On on;
   std::string name;
   double seconds;
-  std::optional<size_t> waits_for{};  // a part before it
+  std::optional<size_t> waits_for{};  // index of an earlier part
 };
 
-/// 24 parts of the compute stream, most as short as an event, two of which wait for a side stream; and preparation of
-/// the next batch.
+/// A step with 24 parts on the compute stream, most as short as an event. Two parts wait for a side stream. The next
+/// batch is prepared concurrently.
 std::vector<True> step_of_short_parts() {
   std::vector<True> parts = {{Span::On::prepare, "unpack", 6 * us}, {Span::On::prepare, "sort", 50 * us}};
   for (int i = 0; i < 24; ++i) {
@@ -44,7 +45,8 @@ class Gpu {
  public:
   explicit Gpu(std::vector<True> parts, double jitter = 0.02) : parts_(std::move(parts)), jitter_(jitter) {}
 
-  /// A step in which these parts have events, and the first one of the compute stream. Null: all parts.
+  /// Simulates a step with events for the parts `timed` and for the first part of the compute stream. nullptr: events
+  /// for all parts.
   StepSample run(const std::vector<size_t>* timed) {
     StepSample sample;
     std::map<Span::On, double> clock;
@@ -74,7 +76,7 @@ class Gpu {
     double end = 0;
     for (const auto& [on, at] : clock)
       if (on != Span::On::prepare) end = std::max(end, at);
-    sample.period = end + kTail;  // the event at the begin of both steps is equally late
+    sample.period = end + kTail;  // the begin events of both steps have the same delay
     for (Span& span : sample.recorded) {
       span.begin -= *origin;
       span.end -= *origin;
@@ -82,11 +84,11 @@ class Gpu {
     return sample;
   }
 
-  /// Seconds of the step without events.
+  /// Returns the seconds of a step without events.
   double seconds() const {
     Gpu still(parts_, 0);
     const StepSample sample = still.run(&kNone);
-    // the events of the first part, for which no stream waits here
+    // subtracts the events of the first part, for which no stream waits
     return sample.period - kCost.around - kCost.between;
   }
 
@@ -103,7 +105,7 @@ class Gpu {
   std::mt19937 random_{7};
 };
 
-/// The total length of each part, over all its pieces.
+/// The total length of each part over all its intervals.
 std::map<std::string, double> lengths_of(const StepTimeline& timeline) {
   std::map<std::string, double> lengths;
   for (const Span& span : timeline.spans) lengths[std::string(span.name)] += span.end - span.begin;
@@ -145,12 +147,12 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
     for (const True& part : parts) work += part.on == Span::On::compute ? part.seconds : 0;
     EXPECT_NEAR(idle_of_compute(timeline, step), step - work, 0.05 * step);
     EXPECT_NEAR(named(timeline, "layer22").begin - named(timeline, "layer21").end, 21.2 * us, 5 * us) << "a wait";
-    // Layer 5 waits for less than the cost of two events, which cannot be distinguished.
+    // Layer 5 waits for less than the cost of two events, so the wait cannot be detected.
     EXPECT_DOUBLE_EQ(named(timeline, "layer7").begin, named(timeline, "layer6").end);
   }
 }
 
-/// The sum of the parts shows it, and their times are right all the same.
+/// A wrong cost of events shows in the sum of the parts, and is corrected: the times of parts are still right.
 TEST(StepTimeline, WhatEventsCostFollowsFromTheStep) {
   const std::vector<True> parts = step_of_short_parts();
   Gpu gpu(parts);
@@ -204,7 +206,8 @@ const std::vector<True> kFewParts = {
     {Span::On::prepare, "sort", 30 * us}, {Span::On::compute, "a", 40 * us}, {Span::On::compute, "b", 56 * us}};
 constexpr double kPeriod = 100 * us;
 
-/// The preparation of a batch may extend into the next step, in which the previous batch's ends.
+/// The preparation of a batch may extend into the next step, which therefore contains the end of the previous
+/// preparation.
 TEST(StepTimeline, AStepRepeats) {
   Gpu gpu(kFewParts, 0);
   StepSample sample = gpu.run(nullptr);

@@ -1,4 +1,4 @@
-// The rule by which overlapping parts share a stretch of time.
+// The rule that divides time among overlapping parts.
 #include "train/time_shares.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ double total(const TimeShares& shares) {
   return std::accumulate(shares.share.begin(), shares.share.end(), shares.idle);
 }
 
-/// Random parts of three ranks, some outside of [0, 10); the times are multiples of 1/8, so sums are exact.
+/// Random parts of three ranks, some outside of [0, 10). Times are multiples of 1/8, so sums are exact.
 std::vector<PartInterval> random_intervals(unsigned seed, size_t parts) {
   std::minstd_rand random(seed);
   std::vector<PartInterval> all;

@@ -1,4 +1,4 @@
-// Steps from the records of their kernels: parts and idle time add up to the step, whatever overlaps.
+// Steps reconstructed from traces of their kernels: parts and idle time add up to the step, for any overlap.
 #include "train/traced_steps.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Span part(std::string_view name, On on) {
   return {.part = name, .type = "ReLU", .name = name, .on = on, .work = {.flops = 10, .bytes = 100, .launches = 2}};
 }
 
-/// The parts of every recording, in the order in which they were recorded.
+/// The parts of every recording, in recording order.
 const std::vector<Span>& recording() {
   static const std::vector<Span> parts = {part("look up", On::exchange), part("forward", On::compute),
                                           part("update", On::other), part("backward", On::compute),
@@ -59,7 +59,7 @@ Traced trace_of(std::vector<TracedWork> all, std::vector<Span> queued = {}) {
 
 constexpr int64_t kSteps = 4, kSeriesOf = kSteps + 1 + kIrregularFirst + kIrregularLast;
 
-/// Equal steps of length `period`; `one(launch, begin)` creates the work of each.
+/// Equal steps of length `period`. `one(launch, begin)` returns the work of one step.
 template <class One>
 std::vector<TracedWork> series_of(double period, const One& one) {
   std::vector<TracedWork> all;
@@ -101,7 +101,8 @@ TEST(TracedSteps, WhatRunsBesideTheComputeStreamIsHidden) {
   EXPECT_EQ(traced.times.idle, 2);
 }
 
-/// Its blocks occupy multiprocessors, and wait.
+/// A kernel that starts early occupies multiprocessors and waits for the preceding kernel. Its time counts from the end
+/// of that kernel.
 TEST(TracedSteps, AKernelThatStartedEarlyHasNoTimeBeforeTheOneInFrontEnds) {
   const Traced traced = trace_of(series_of(8, [](uint32_t launch, double at) {
     return std::vector<TracedWork>{work(kForward, launch, at, at + 4), work(kBackward, launch, at + 2, at + 7)};

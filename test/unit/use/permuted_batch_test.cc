@@ -8,7 +8,8 @@
 namespace hctr::test {
 namespace {
 
-/// A batch of 6 rows, 5 of which are samples: two dense values, and an input of three slots with 0 to 2 keys each.
+/// A batch of 6 rows, 5 of which are samples. It has two dense values, and an input of three slots with 0 to 2 keys
+/// each.
 struct Batch {
   Batch() : layout(shape()), bytes(layout.bytes) {
     const BatchView view(layout, bytes.data());

@@ -1,4 +1,4 @@
-// The JSON Schema of configs: the configs of the samples fit it, and configs with mistakes do not.
+// The JSON Schema of configs accepts the configs of the samples, and rejects configs with mistakes.
 #include "config/sections/config_schema.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace hctr::test {
 namespace {
 
-/// Checks the subset of JSON Schema that the program writes. Returns the JSON pointer of the first value that does not
-/// fit, with the keyword that it fails; empty if all do.
+/// Validates against the subset of JSON Schema that the program writes. Returns the JSON pointer of the first invalid
+/// value and the violated keyword; empty if all values are valid.
 std::string misfit(const Json& schema, const Json& value, const std::string& at) {
   if (schema.boolean()) return *schema.boolean() ? "" : at + " false";
   const auto fails = [&](const char* keyword) { return at + " " + keyword; };

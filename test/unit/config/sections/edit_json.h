@@ -1,4 +1,4 @@
-// Edits one place of a JSON value.
+// Edits one member of a JSON value.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace hctr::test {
 
-/// Returns `root` with the member at `pointer` ("/fc_param/num_output") set to `value`, or added. Without a value,
-/// removes the member.
+/// Returns `root` with the member at `pointer` ("/fc_param/num_output") set to `value`. Without a value, removes the
+/// member.
 inline Json edited(const Json& root, const std::string& pointer, const Json* value) {
   const size_t end = pointer.find('/', 1);
   const std::string key = pointer.substr(1, end == pointer.npos ? end : end - 1),
@@ -47,7 +47,7 @@ inline Json edited(const Json& root, const std::string& pointer, const Json& val
 }
 inline Json without(const Json& root, const std::string& pointer) { return edited(root, pointer, nullptr); }
 
-/// Returns "\n  /pointer: message" for each; empty when there is none.
+/// Returns "\n  /pointer: message" for each entry; empty if there are no entries.
 inline std::string listed(const std::vector<Problems::Entry>& entries) {
   std::string text;
   for (const Problems::Entry& entry : entries) text += "\n  " + entry.pointer + ": " + entry.message;

@@ -1,4 +1,4 @@
-// Embedding layers as every version of the config spells them.
+// Embedding layers in the syntax of every config version.
 #include "config/sections/embedding_section.h"
 
 #include <gtest/gtest.h>
@@ -267,7 +267,7 @@ TEST(EmbeddingSectionTest, TheIdentityOfRowsMayBeChosenForAnyType) {
     EXPECT_EQ(section(type, "").identity_by_slot(), !distributed);
     EXPECT_TRUE(section(type, "slot_and_key").table_spec({.optimizer = adam()}).identity_by_slot);
     EXPECT_FALSE(section(type, "key").table_spec({.optimizer = adam()}).identity_by_slot);
-    // The owner of a row that slots share depends on its key; a row of one slot may be owned by key or by slot.
+    // If slots share a row, its owner follows from the key. Otherwise the owner follows from the key or from the slot.
     const bool hybrid = type == "HybridSparseEmbedding";
     EXPECT_EQ(section(type, "key").placement_rule(), hybrid ? PlacementRule::hybrid : PlacementRule::distributed);
     EXPECT_EQ(section(type, "slot_and_key").placement_rule(), hybrid        ? PlacementRule::hybrid

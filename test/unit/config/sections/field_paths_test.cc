@@ -1,4 +1,4 @@
-// The field that an unknown path most likely means, from the declarations, also if the config omits it.
+// Suggests the field that an unknown path most likely means, from the schema, even if the config omits the field.
 #include "config/sections/field_paths.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The first key of an embedding when there are several sparse inputs.
+// The first key of each embedding when there are several sparse inputs.
 #include "config/sections/key_ranges.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace hctr::test {
 namespace {
 
-/// Inputs "wide" of two slots and "deep" of three, each with one embedding.
+/// A config with inputs "wide" of two slots and "deep" of three slots, each with one embedding.
 Config ranged_config(const std::string& data_sizes, const std::string& wide, const std::string& deep,
                      Problems& problems) {
   const auto embedding = [](const std::string& type, const std::string& name, const std::string& more) {

@@ -1,4 +1,4 @@
-// Configs of many layers: no step's stack or time grows faster than their number.
+// Configs with many layers: stack depth and time of every processing stage grow at most linearly with the layer count.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace hctr::test {
 namespace {
 
-/// A GEMM, then ReLUs, then a loss, which reads "label"; with `reversed`, the last layer first.
+/// A config with a GEMM, then ReLUs, then a loss that reads "label". `reversed`: lists the last layer first.
 Json chain(int layers, bool reversed) {
   Json::Array chained;
   chained.emplace_back(Json::Object{

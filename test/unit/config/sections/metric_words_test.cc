@@ -6,7 +6,7 @@
 namespace hctr::test {
 namespace {
 
-/// Errors and notes about a solver section with these fields, one per line.
+/// Errors and notes for a solver section with these fields, one per line.
 std::string complaints(const std::string& fields, SolverSection* read = nullptr) {
   Problems problems;
   const Json config = Json::parse(R"({"solver": {"batchsize": 8, )" + fields +

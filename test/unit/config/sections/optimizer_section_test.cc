@@ -1,4 +1,4 @@
-// The optimizer section: what users write, and the messages they get.
+// The optimizer section: valid sections and error messages.
 #include "config/sections/optimizer_section.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Read read(const std::string& json) {
   return r;
 }
 
-/// A section of each type: its object's name, and its required constants.
+/// A valid section of each type: the name of its object, and its required constants.
 struct Example {
   std::string type, object, constants;
   ops::Optimizer::Kind kind;
@@ -176,7 +176,7 @@ TEST(OptimizerSection, KindsOfDecayFollowTheirFormula) {
     Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.5, "warmup_steps": 10, )", fields, "}}"));
     EXPECT_EQ(r.text(), "");
     resolve_schedule(r.section.hyper, 110);
-    // The saved config of a run reads the same.
+    // The config that a run saves must be read as the same section.
     const Read again = read(optimizer_schema().effective(r.section).text());
     EXPECT_EQ(optimizer_schema().effective(again.section).text(), optimizer_schema().effective(r.section).text());
     return r.section.hyper;

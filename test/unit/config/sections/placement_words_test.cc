@@ -1,4 +1,4 @@
-// The solver's placement: it applies to embeddings without their own placement, under the same rules.
+// The solver's placement applies to embeddings without their own placement, under the same rules.
 #include <gtest/gtest.h>
 
 #include "config/sections/config.h"

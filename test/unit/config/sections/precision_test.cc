@@ -81,13 +81,13 @@ TEST(MixedPrecision, AScaleThatIsAPowerOfTwoChangesNothingWhileGradientsFit) {
   for (int i = 0; i < 5; ++i) {
     plain.train();
     scaled.train();
-    // The loss scale adds digits to gradients that are subnormal in f16; here none are.
+    // Loss scaling prevents f16 underflow of gradients. No gradient is subnormal here, so the losses are equal.
     EXPECT_EQ(plain.loss(Phase::train), scaled.loss(Phase::train)) << "step " << i;
   }
 }
 
 TEST(MixedPrecision, AnOverflowSkipsTheStepAndIsCounted) {
-  TinyModel model(with_precision("1e9"));  // with this scale no gradient fits f16
+  TinyModel model(with_precision("1e9"));  // with this loss scale all gradients overflow f16
   const float before = model.loss(Phase::train);
   model.evaluate();
   const auto prediction = model.prediction();

@@ -1,4 +1,4 @@
-// Slots of a key space share the vectors of a table, or the config is an error that says why.
+// Slots of a key space share the vectors of a table; otherwise the config has an error with the reason.
 #include "config/sections/shared_keys.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 namespace hctr::test {
 namespace {
 
-/// The text of a config with the slots a, b, and c. `inputs`: the slots of each sparse input, read by a table each.
-/// `hparam`: of all tables.
+/// A config with the slots a, b and c. `inputs`: the number of slots of each sparse input, which one table reads.
+/// `hparam`: hyperparameters of all tables.
 Json config_text(const std::string& slots, const std::vector<int>& inputs, const std::string& type,
                  const std::string& hparam) {
   std::string sparse, tables;

@@ -1,4 +1,4 @@
-// The solver section in the spellings of several versions.
+// The solver section in the syntax of several versions.
 #include "config/sections/solver_section.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 struct ReadSolver {
   SolverSection section;
-  std::string text;  ///< problems_text() of it
+  std::string text;  ///< the result of problems_text()
 };
 
 ReadSolver read_solver(const std::string& fields) {

@@ -1,4 +1,4 @@
-// Creates invalid variants of each field of a valid section, based on the declaration of the fields.
+// Creates invalid variants of every field of a valid section, derived from the schema of the section.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,12 @@ namespace hctr::test {
 struct SpoiltField {
   std::string how;
   Json section;
-  std::optional<std::string> place;  ///< where the error must be, in the section; none: the section may be valid
-  std::string words;                 ///< what the error must contain
+  /// pointer of the expected error in the section; nullopt: the section may be valid
+  std::optional<std::string> place;
+  std::string words;  ///< a text that the error must contain
 };
 
-/// Returns values that are not of the type with this name.
+/// Returns values of other types than the type `type`.
 inline std::vector<std::string> values_of_other_types(const std::string& type) {
   if (type == "integer") return {"\"x\"", "1.5", "{}", "null", "[1, 2]"};
   if (type == "number") return {"\"x\"", "true", "{}", "null", "[1, 2]"};
@@ -36,8 +37,8 @@ inline std::vector<std::string> values_of_other_types(const std::string& type) {
   return {"{}", "null"};
 }
 
-/// Returns numbers around a range, from its text ("more than 0 and at most 5"). The second of each pair is true if the
-/// number is outside.
+/// Returns numbers around the bounds of `range` ("more than 0 and at most 5"), each with a flag: true if the number is
+/// outside the range.
 inline std::vector<std::pair<double, bool>> numbers_around(const std::string& range) {
   std::vector<std::pair<double, bool>> numbers;
   const auto after = [&](const std::string& words, double step) {
@@ -62,7 +63,7 @@ inline bool is_field(const std::vector<FieldDoc>& fields, const std::string& wor
   });
 }
 
-/// Spoils the object itself that holds a layer's fields ("/fc_param").
+/// Returns invalid variants of the object that contains a layer's fields ("/fc_param").
 inline std::vector<SpoiltField> spoilt_object(const Json& section, const std::string& object) {
   std::vector<SpoiltField> all;
   for (const char* value : {"3", "[]", "null"})
@@ -74,8 +75,8 @@ inline std::vector<SpoiltField> spoilt_object(const Json& section, const std::st
   return all;
 }
 
-/// `object`: pointer to the fields' object in the section ("/fc_param", or empty). `bounded`: whether every integer has
-/// a largest value.
+/// `object`: pointer to the object with the fields in the section ("/fc_param", or empty). `bounded`: whether every
+/// integer field has an upper bound.
 inline std::vector<SpoiltField> spoilt_fields(const Json& section, const std::string& object,
                                               const std::vector<FieldDoc>& fields, bool bounded) {
   std::vector<SpoiltField> all;

@@ -1,4 +1,4 @@
-// The solver's "table_memory": sizes, errors, and the resulting budgets.
+// The solver's "table_memory": sizes, errors and resulting budgets.
 #include <gtest/gtest.h>
 
 #include "config/sections/table_memory.h"
@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// The section, and the problems as one text.
+/// Returns the parsed section, and its problems as text.
 std::pair<TableMemory, std::string> table_memory_of(const std::string& json) {
   Problems problems;
   const TableMemory section = table_memory_schema().parse(Json::parse(json, "test"), "/solver/table_memory", problems);
@@ -101,7 +101,7 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
             std::string::npos);
 }
 
-/// The budget of one table, together with the run's, from which it takes the tiers that it does not set.
+/// The budget of one table, which inherits unset tiers from the budget of the run.
 struct OwnRowMemory {
   OwnRowMemory(const std::string& solver, const std::string& own) {
     Problems problems;

@@ -1,4 +1,4 @@
-// Exceptions of libraries become errors with a kind and a sentence.
+// Exceptions of libraries become Errors with a kind and a message.
 #include "core/base/current_error.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Checksums of files equal those of their bytes, however many threads read them.
+// The checksum of a file equals the checksum of its bytes, for any number of reading threads.
 #include "core/base/file_checksum.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A place has one owner at a time.
+// A folder or prefix has one owner process at a time.
 #include "core/base/file_lock.h"
 
 #include <gtest/gtest.h>

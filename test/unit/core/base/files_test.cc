@@ -143,7 +143,7 @@ TEST(Files, ReadsMoreThanABlock) {
   EXPECT_EQ(read_text(folder / "a", "", 200'001), text);
 }
 
-/// A sparse file has any size; a pipe from a shell may never end.
+/// Rejects files that are too large for a text: a sparse file of 1 TiB, and an endless pipe.
 TEST(Files, ReadsNoTextThatWouldTakeTheMemory) {
   const TemporaryFolder folder;
   write_text(folder / "a", "x");

@@ -1,4 +1,4 @@
-// Every reader names the format of a foreign file, and how to convert it.
+// Every reader reports the format of a foreign file, and how to convert the file.
 #include "core/base/foreign_content.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(ForeignContent, EveryReaderOfTextsNamesFileAndKind) {
     EXPECT_SAYS(message_of([&] { first_record_of(path, {}); }), path);
     EXPECT_SAYS(message_of([&] { guess_layout(start_of_text(path), "y"); }), kind);
   };
-  for (const bool packed : {false, true}) {  // a.tar.gz under another name
+  for (const bool packed : {false, true}) {  // packed: a .tar.gz file with another extension
     const auto write = [&](const std::string& text) { packed ? write_gzip(path, text) : write_text(path, text); };
     write(tar_of(kRows));
     expect_named("a tar archive");

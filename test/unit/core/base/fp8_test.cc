@@ -10,12 +10,12 @@
 namespace hctr::test {
 namespace {
 
-/// A format's properties from table 1 of the paper.
+/// Properties of a format, from table 1 of the FP8 paper.
 struct Definition {
   int exponent_bits, mantissa_bits;
   double largest;
 
-  /// The number of a code without its sign.
+  /// The value of a code, ignoring the sign bit.
   double value(int code) const {
     const int bias = (1 << (exponent_bits - 1)) - 1, exponent = code >> mantissa_bits;
     const double fraction = (code & ((1 << mantissa_bits) - 1)) / static_cast<double>(1 << mantissa_bits);
@@ -29,7 +29,7 @@ struct Definition {
 };
 constexpr Definition kE4M3{4, 3, 448}, kE5M2{5, 2, 57344};
 
-/// The nearest code, by search; ties to even.
+/// The nearest code, found by search. Ties round to even.
 int nearest(const Definition& format, const std::vector<double>& values, double x) {
   const auto above = std::lower_bound(values.begin(), values.end(), x);
   if (above == values.end()) return format.largest_code();
@@ -59,7 +59,7 @@ void expect_format(const Definition& format) {
     EXPECT_EQ(std::signbit(x), code >= 128) << code;
     EXPECT_EQ(T(x).bits, code) << x;
   }
-  // Numbers of every order of magnitude; numbers next to a border between two codes follow below.
+  // Values of every order of magnitude. Values next to rounding boundaries follow below.
   for (uint64_t bits = 0; bits < 0x7f800000u; bits += 8191)
     for (const uint32_t sign : {0u, 0x80000000u}) {
       const auto x = std::bit_cast<float>(static_cast<uint32_t>(bits) | sign);

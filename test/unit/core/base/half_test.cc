@@ -11,7 +11,7 @@ namespace {
 
 float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// The value of a binary16, by the definition of the format.
+/// The value of a binary16 code, by the definition of the format.
 double meaning(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
   const double magnitude = exponent == 0    ? std::ldexp(mantissa, -24)
@@ -20,12 +20,12 @@ double meaning(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-/// The nearest binary16, ties to even, by search among the two neighbours.
+/// The nearest binary16 code, found by bisection. Ties round to even.
 uint16_t nearest_half(float value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double x = std::abs(static_cast<double>(value));
-  if (x >= 65520) return sign | 0x7c00;  // half way from the largest to the next power of two
-  uint16_t low = 0, high = 0x7c00;       // bits grow with the magnitude
+  if (x >= 65520) return sign | 0x7c00;  // the midpoint between 65504 and 65536 rounds to infinity
+  uint16_t low = 0, high = 0x7c00;       // codes increase with the magnitude
   while (high - low > 1) {
     const auto middle = static_cast<uint16_t>((low + high) / 2);
     (meaning(middle) <= x ? low : high) = middle;
@@ -54,7 +54,8 @@ TEST(Half, EveryValueConvertsAsTheFormatDefinesAndBack) {
 
 TEST(Half, RoundsToNearestEven) {
   const auto check = [](float value) { ASSERT_EQ(Half(value).bits, nearest_half(value)) << value; };
-  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // the midpoints to both neighbours, and values just off them
+  // the midpoints to both neighbours, and values next to the midpoints
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
     const double low = meaning(static_cast<uint16_t>(bits)),
                  high = bits + 1 == 0x7c00 ? 65536 : meaning(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((low + high) / 2);

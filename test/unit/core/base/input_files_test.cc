@@ -1,4 +1,4 @@
-// No output overwrites an input, whatever the paths are.
+// No output file overwrites an input file, in whatever way the paths are written.
 #include "core/base/input_files.h"
 
 #include <gtest/gtest.h>

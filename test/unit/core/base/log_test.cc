@@ -1,4 +1,4 @@
-// Log lines and their receivers.
+// Log lines and their sinks.
 #include "core/base/log.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Log, OfSeveralThreadsDoesNotMixLinesAndOneSinkDoesNotHoldAnotherUp) {
   std::vector<std::string> lines;
   const Log log([&](Level, std::string_view line) { lines.emplace_back(line); });
   const Log held([&](Level, std::string_view) {
-    std::thread([&] { log.info("beside"); }).join();  // a single lock would deadlock
+    std::thread([&] { log.info("beside"); }).join();  // with one lock for all logs this would deadlock
   });
   held.info("x");
   std::vector<std::thread> threads;

@@ -12,7 +12,7 @@
 namespace hctr::test {
 namespace {
 
-/// Kilobytes of the process, by the name of the entry in /proc/self/status.
+/// Memory of the process in kilobytes, from the entry `name` of /proc/self/status.
 int64_t kilobytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

@@ -1,4 +1,4 @@
-// Texts from pipes are read completely, but not after a stop.
+// Texts from pipes are read to the end, unless a stop signal arrives.
 #include "core/base/passed_text.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(PassedText, IsReadToItsEnd) {
 TEST(PassedText, IsLeftOnceAStopIsRequested) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  ASSERT_EQ(::write(ends[1], "half", 4), 4);  // the writer stays open
+  ASSERT_EQ(::write(ends[1], "half", 4), 4);  // the write end stays open
   const std::atomic<int> stop = SIGTERM;
   EXPECT_NE(message_of(Kind::interrupted, [&] { read_text_until(cat("/dev/fd/", ends[0]), "config", &stop); })
                 .find("stopped while config '/dev/fd/"),

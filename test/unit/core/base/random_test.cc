@@ -15,7 +15,7 @@ void expect_philox(uint64_t key, uint64_t hi, uint64_t lo, const std::vector<uin
   EXPECT_EQ(std::vector<uint32_t>(r.v, r.v + 4), values);
 }
 
-TEST(Philox, KnownAnswers) {  // kat_vectors of the Random123 distribution, philox4x32 with 10 rounds
+TEST(Philox, KnownAnswers) {  // philox4x32 with 10 rounds, from kat_vectors of the Random123 distribution
   expect_philox(0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   expect_philox(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   expect_philox(0x299f31d0'a4093822, 0x03707344'13198a2e, 0x85a308d3'243f6a88,

@@ -1,4 +1,4 @@
-// Against the vectors of FIPS 180-4 (NIST's examples) and RFC 4231.
+// Compares SHA-256 and HMAC with the test vectors of FIPS 180-4 (NIST examples) and RFC 4231.
 #include "core/base/sha256.h"
 
 #include <gtest/gtest.h>

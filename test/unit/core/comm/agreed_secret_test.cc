@@ -1,5 +1,5 @@
-// The secret on which processes agree when they first join without a given one: which processes have it at the next
-// join, and how those without it fail. Processes are threads of one process here.
+// The secret that processes agree on at their first join if none is configured. Tests which processes have the secret
+// at the next join, and how processes without the secret fail. Threads act as processes.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A process's state across restarts, and the result of its last join.
+/// State of a process that survives restarts, and the result of its last join.
 struct Kept {
   int process = 0;
   AgreedSecret secret = {};
@@ -51,7 +51,7 @@ class AgreedSecrets : public testing::Test {
     lines_.clear();
     for (Kept* each : all)
       threads.emplace_back([&, each] {
-        const Log log([&](Level, std::string_view line) { lines_ += cat(line, "\n"); });  // of process 0 alone
+        const Log log([&](Level, std::string_view line) { lines_ += cat(line, "\n"); });  // log of process 0
         each->error.clear();
         try {
           each->job = join_job(launch(each->process), "1", now + seconds(20), log,
@@ -77,7 +77,7 @@ class AgreedSecrets : public testing::Test {
     EXPECT_EQ(at(0).secret.text().size(), AgreedSecret::kCharacters);
     EXPECT_TRUE(at(0).secret.known_to_all());
   }
-  /// Behaves like a process killed before or after the first message from process 0 to all.
+  /// Joins up to the first message from process 0 without answering, like a process that is killed at that point.
   TcpSocket connect_without_answering(int process, ConnectionKind kind) {
     const auto end = TcpClock::now() + seconds(10);
     TcpSocket socket = connect_as_member("127.0.0.1", port_, "process 0", {}, kind, end, seconds(5));
@@ -115,7 +115,7 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
         << error.what();
   }
   others.join();
-  // The others continue without the process, as if it had not returned, and log why.
+  // The other processes continue without the lost process, and log the reason.
   expect_joined({&at(0), &at(1)});
   EXPECT_NE(lines_.find("process 2 has not returned in time after the restart"), std::string::npos) << lines_;
   EXPECT_NE(lines_.find("from 127.0.0.1, was closed: its peer is another program, belongs to another job, or does "
@@ -124,12 +124,12 @@ TEST_F(AgreedSecrets, KeepAPlaceFromAStrangerUntilItsOwnerIsBack) {
       << lines_;
   EXPECT_NE(lines_.find("set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts"), std::string::npos) << lines_;
   EXPECT_EQ(stranger.secret.text(), "");
-  join(all(), seconds(10));  // its owner returns at the next restart
+  join(all(), seconds(10));  // the lost process returns at the next restart
   expect_joined(all());
 }
 
 TEST_F(AgreedSecrets, AreNotAskedForUntilAllHaveSaidThatTheyKeepThem) {
-  // Process 2 dies while it holds the table: the others may or may not have the secret.
+  // Process 2 dies before it confirms the secret. The other processes may or may not have the secret.
   std::thread others([&] { join({&at(0), &at(1)}); });
   {
     const TcpSocket data = connect_without_answering(2, ConnectionKind::data);

@@ -1,4 +1,4 @@
-// An error of one rank is thrown by all ranks.
+// If one rank has an error, all ranks throw this error.
 #include "core/comm/collective_error.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// The message that each rank throws; empty for a rank that throws nothing.
+/// The message that each rank throws; empty if the rank throws nothing. `own`: the rank's own error.
 std::vector<std::string> thrown(const std::vector<std::string>& own) {
   std::vector<std::string> messages(own.size());
   RankGroup group(static_cast<int>(own.size()), nullptr, std::chrono::seconds(30));

@@ -1,4 +1,4 @@
-// The suite of all communicators on ranks that are threads, and what happens if one of them fails.
+// Runs the suite of all communicators on ranks that are threads, and tests failures of a rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ TEST(CommunicatorTest, ReceiveBufferOfARankThatFailsWithinARoundOutlivesTheWrite
         exchange->begin_write(ctx);
         if (round == 1 && rank == 0) throw Error(Kind::data, "a rank that leaves");
         for (int peer = 0; peer < 3; ++peer) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until long after rank 0 has thrown
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until after rank 0 has thrown
           EXPECT_FALSE(gone) << "rank " << rank << " was still writing";
           std::memset(exchange->destination(peer), round, kEach * sizeof(float));
         }
@@ -100,7 +100,7 @@ TEST(CommunicatorTest, ReceiveBufferOfARankThatFailsWithinARoundOutlivesTheWrite
   EXPECT_EQ(std::string(group.failure()->error.what()), "a rank that leaves");
 }
 
-/// Each rank's call on one float; the message of its error, if any.
+/// Runs `body` on every rank with a tensor of one float. Returns the error message of each rank, or "".
 std::vector<std::string> messages_of_ranks(int ranks, seconds limit,
                                            const std::function<void(int rank, HostComm&, Context&, Tensor)>& body) {
   RankGroup group(ranks, nullptr, limit);
@@ -121,7 +121,7 @@ std::vector<std::string> messages_of_ranks(int ranks, seconds limit,
 }
 
 TEST(CommunicatorTest, SumsAreAddedInTheOrderOfRanks) {
-  const float values[] = {1, 1e8f, -1e8f, 2};  // 2 in this order, 0 or 1 in others
+  const float values[] = {1, 1e8f, -1e8f, 2};  // the sum is 2 in this order, and 0 or 1 in other orders
   messages_of_ranks(4, seconds(30), [&](int rank, HostComm& comm, Context& ctx, Tensor x) {
     *x.data<float>() = values[rank];
     comm.all_reduce(ctx, x, Reduce::sum);

@@ -1,4 +1,4 @@
-// Which messages prove that a process belongs to the job.
+// Messages that prove the membership of a process in the job.
 #include "core/comm/handshake.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr ConnectionKind kKinds[] = {ConnectionKind::data, ConnectionKind::control, ConnectionKind::peer,
                                      ConnectionKind::watch};
 
-/// The messages of a handshake in which both know `key`.
+/// The messages of a handshake between two processes that know `key`.
 struct Recorded {
   Challenge challenge;
   std::string answer, verdict;
@@ -79,7 +79,7 @@ TEST(Handshake, NothingIsSaidTwice) {
 }
 
 TEST(Handshake, AnAnswerThatIsSentBackProvesNothing) {
-  // A process without the secret returns each message of the other one to it.
+  // A process without the secret sends each message of the peer back to the peer.
   const JobKey key{"a secret that all know"};
   const TcpListener listener(0, "127.0.0.1");
   const auto end = TcpClock::now() + seconds(10);

@@ -1,4 +1,4 @@
-// Texts from other processes, which may contain anything.
+// Parses texts from other processes, which may contain arbitrary bytes.
 #include "core/comm/join_text.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// This process's rank and job, from the variables of launchers.
+// Rank and job of this process, from the environment variables of launchers.
 #include "core/comm/launcher.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Launcher, AloneIsAlone) {
   EXPECT_FALSE(launch_of({}));
   EXPECT_FALSE(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
   EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
-  // In an sbatch script, and in the shell of salloc.
+  // An sbatch script, or the shell of salloc, is no task that srun launched.
   EXPECT_FALSE(launch_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -82,13 +82,13 @@ TEST(Launcher, Srun) {
   EXPECT_EQ(launch->processes, 4);
   EXPECT_EQ(launch->address, "gpu07");
   EXPECT_EQ(launch->job, "4711.0");
-  // All processes of a job derive the same port; other jobs derive another one.
+  // All processes of a job derive the same port. Another job derives another port.
   Variables other = srun;
   other["SLURM_PROCID"] = "3";
   EXPECT_EQ(launch_of(other)->port, launch->port);
   other["SLURM_JOB_ID"] = "4712";
   EXPECT_NE(launch_of(other)->port, launch->port);
-  // Every job number that Slurm makes gives a valid port: numbers of arrays and federations are large.
+  // Every Slurm job id gives a valid port. Ids of job arrays and federations are large.
   for (const char* job : {"306783379", "2147483648", "4294967294", "9223372036854775807"}) {
     other["SLURM_JOB_ID"] = job;
     const auto large = launch_of(other);
@@ -129,7 +129,7 @@ TEST(Launcher, MpirunCountsFirst) {
   EXPECT_EQ(launch->processes, 4);
   EXPECT_EQ(launch->local_process, 1);
   EXPECT_EQ(launch->local_processes, 2);
-  // If MPI cannot be loaded, its launcher still starts and numbers the processes.
+  // If MPI cannot be loaded, mpirun still starts the processes and assigns their numbers.
   EXPECT_FALSE(launch_of(both, true)->by_mpi);
   EXPECT_EQ(launch_of(both, true)->process, 1);
   EXPECT_EQ(launch_of(both, true)->port, 5);

@@ -23,7 +23,7 @@ Transfer equal_pieces(std::vector<std::byte>& send, std::vector<std::byte>& rece
   return transfer;
 }
 
-/// Processes whose exchange fails as if memory were refused.
+/// Simulates processes whose exchange fails with an out-of-memory error.
 class RefusingProcesses : public Processes {
  public:
   int process() const override { return 0; }
@@ -60,8 +60,8 @@ TEST(RankGroup, MemoryRefusedInAnExchangeEndsEveryRankWithThatReason) {
   EXPECT_NE(std::string(group.failure()->error.what()).find("out of memory"), std::string::npos);
 }
 
-/// A rank fails while others are in an exchange, repeatedly: none of them may read memory of the failed rank. The
-/// buffers are freed with the exchange, so that the address sanitizer detects it.
+/// A rank fails repeatedly while other ranks are in an exchange. They must not read memory of the failed rank. The
+/// buffers are freed together with the exchange, so AddressSanitizer would detect a read.
 TEST(RankGroup, ARankThatFailsTakesNoMemoryAwayThatOthersRead) {
   constexpr int kRanks = 4, kFailing = 2;
   for (int round = 0; round < 50; ++round) {

@@ -1,4 +1,5 @@
-// Processes that join over TCP, here as threads of one process: which error each gets when one does not belong.
+// Processes that join over TCP, and the error of each process if one does not belong to the job. Threads act as
+// processes.
 #include "core/comm/tcp_join.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// One process: its arguments, and its result.
+/// The arguments of one process, and the result of its join.
 struct Process {
   Launch launch;
   std::string version = "1";
@@ -59,7 +60,7 @@ std::vector<Process> with_secret(std::vector<Process> all) {
   return all;
 }
 
-/// Each process sends each other process a word and receives theirs.
+/// Each process sends a text to every other process, and receives their texts.
 void expect_connected(const std::vector<Process>& all) {
   const auto end = TcpClock::now() + seconds(5);
   for (size_t a = 0; a < all.size(); ++a)
@@ -150,7 +151,7 @@ TEST(TcpJoin, TheSecretMustBeTheSame) {
 }
 
 TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
-  for (const size_t silent : {3, 600}) {  // 600: more than are kept open
+  for (const size_t silent : {3, 600}) {  // 600 exceeds the limit of open connections
     std::vector<Process> all = with_secret(processes(3)), first, others;
     const int port = all[0].launch.port;
     first.push_back(std::move(all[0]));
@@ -163,7 +164,7 @@ TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
     join(others);
     host.join();
     for (const Process* process : {&first[0], &others[0], &others[1]}) EXPECT_EQ(process->error, "");
-    // 5 s would be a process's own timeout
+    // less than the timeout of a connection, 5 s
     EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));
   }
 }
@@ -174,7 +175,7 @@ TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
   all.erase(all.begin());
   std::thread guest([&] { join(all, milliseconds(500)); });
   const auto end = TcpClock::now() + seconds(5);
-  // Behaves like a process without a secret, and accepts any answer.
+  // Behaves like a process that has no secret and accepts any answer.
   const TcpSocket socket = listener.accept(end);
   const Challenge challenge;
   socket.send_bytes(challenge.text(), end);
@@ -217,7 +218,7 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
 }
 
 TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
-  // With an address reserved for documentation, which no interface has, it listens on all interfaces.
+  // 203.0.113.9 is reserved for documentation, so no interface has it. Then process 0 listens on all interfaces.
   for (const char* address : {"127.0.0.1", "localhost", "203.0.113.9"})
     for (const bool has_secret : {false, true})
       for (const bool again : {false, true}) {
@@ -250,7 +251,7 @@ TEST(TcpJoin, OneThatComesLaterHearsAtOnceWhyTheJobCannotStart) {
   all.pop_back();
   all[1].version = "2";
   std::thread others([&] { join(all); });
-  std::this_thread::sleep_for(milliseconds(300));  // process 0 has refused process 1 by then
+  std::this_thread::sleep_for(milliseconds(300));  // by then process 0 has rejected process 1
   join(late, seconds(60));
   others.join();
   EXPECT_NE(late[0].error.find("process 1 on"), std::string::npos) << late[0].error;
@@ -304,7 +305,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
-  // Strangers that know how to begin, as anybody does without a secret.
+  // Connections that pass the handshake, as any program can if the job has no secret.
   const auto talker = [&](ConnectionKind kind) {
     TcpSocket socket = stranger();
     EXPECT_TRUE(prove_membership(socket, {}, kind, end));
@@ -318,7 +319,7 @@ TEST(TcpJoin, StrangersAreSentAway) {
         "process 1\nprocesses 2\nport 1\nhost a b\nversion 1", "process 1\nprocesses 2\nport 70000\nhost a\nversion 1",
         "process 1\nprocess 1\nprocesses 2\nport 1\nhost a\nversion 1"})
     talker(ConnectionKind::data).send_text(greeting, end);
-  // Process 0 does not accept this kind of connection.
+  // Process 0 does not accept peer connections.
   talker(ConnectionKind::peer).send_text(text_of(Greeting{1, 2, 5, "a", "1"}), end);
   other[0].launch.job = "another job";
   join(other, seconds(1));

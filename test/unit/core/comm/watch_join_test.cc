@@ -1,4 +1,4 @@
-// Processes joined by MPI connect their watchdogs, here as threads of one process.
+// Processes joined by MPI connect their watchdogs. Threads act as processes.
 #include "core/comm/watch_join.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// The result of connect_watches() in each of `count` processes.
+/// The result of connect_watches() for each of `count` processes.
 std::vector<WatchConnections> connect_all(int count, const std::optional<std::string>& address, seconds limit) {
   std::vector<const void*> given(static_cast<size_t>(count));
   std::barrier meet(count);
@@ -55,7 +55,7 @@ TEST(WatchJoin, ProcessZeroIsConnectedWithEachOther) {
 }
 
 TEST(WatchJoin, AllKnowWhoCannotConnectFromWhereToWhere) {
-  // An address reserved for documentation, which no host has.
+  // 192.0.2.1 is reserved for documentation, so no host has it.
   for (const WatchConnections& each : connect_all(3, "192.0.2.1", seconds(1))) {
     for (const TcpSocket& socket : each.control) EXPECT_FALSE(socket.connected());
     EXPECT_TRUE(std::regex_match(

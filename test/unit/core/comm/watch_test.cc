@@ -1,4 +1,4 @@
-// A process that another one's message ends.
+// A process that ends because of a message from another process.
 #include "core/comm/watch.h"
 #include "program/program_surroundings.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Process 0 of two, which receives `text` from the other one.
+/// Runs process 0 of two. Process 1 sends `text`.
 [[noreturn]] void watch_one_that_says(const std::string& text) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::_Exit(99);
@@ -49,7 +49,7 @@ TEST(Watch, SaysNothingThatATerminalObeys) {
   EXPECT_STREQ(failure->what(), "\\x1b[31mred");
 }
 
-/// Process 1 of two, whose process 0 sends or does something.
+/// Runs process 1 of two. The test controls process 0.
 struct WatchedPeer {
   explicit WatchedPeer(const Surroundings& around) {
     int ends[2] = {-1, -1};

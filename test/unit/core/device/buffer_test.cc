@@ -122,7 +122,7 @@ TEST(ReservedBuffer, GoesOnInHostMemoryAtTheSameAddresses) {
       stream.synchronize();
       EXPECT_EQ(all, std::vector<unsigned char>(2 * granule)) << "new memory is zero";
       for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<unsigned char>(i * 7 + 1);
-      const size_t first = granule / 2 + 3;  // across the boundary
+      const size_t first = granule / 2 + 3;  // a write across the granule boundary
       range.write(stream, first, pattern.data(), pattern.size());
       range.grow_on_host(3 * granule);
       std::vector<unsigned char> back(granule);
@@ -154,7 +154,7 @@ TEST(ReservedBuffer, MovesToTheHostWhatItHolds) {
       range.write(stream, 0, all.data(), all.size());
       std::byte* const data = range.data();
       for (const size_t first : {4 * granule, 3 * granule + 5, 3 * granule, granule + 1, size_t{0}}) {
-        const size_t border = first / granule * granule;  // a granule moves as a whole
+        const size_t border = first / granule * granule;  // whole granules move
         EXPECT_EQ(range.bytes_to_host(first), range.device_bytes() - border);
         range.move_to_host(stream, first);
         EXPECT_EQ(range.device_bytes(), border);

@@ -1,4 +1,4 @@
-// The current device of a caller's thread does not change.
+// The current CUDA device of the calling thread does not change.
 #include "core/device/current_device.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ TEST(CurrentDevice, IsNothingOnACpu) { const CurrentDevice kept(false), cpu{Devi
 TEST(CurrentDevice, IsWhatItWasAfterCallsThatSetAnother) {
   if (find_gpus().count < 2) GTEST_SKIP() << "needs two GPUs";
   if constexpr (kCudaBuild) {
-    cuda::free(0, cuda::allocate(0, 1));  // device 0 is in use
+    cuda::free(0, cuda::allocate(0, 1));  // initializes device 0
     {
       const CurrentDevice kept(true);
       cuda::free(1, cuda::allocate(1, 1));

@@ -1,4 +1,4 @@
-// Memory held in reserve for operations that must not fail.
+// Reserved memory for operations that must not fail.
 #include "core/device/held_memory.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(HeldMemory, IsTakenInPiecesThatDoNotOverlapAndIsFreeAgainBehindTheLast) {
     first = a.data();
     EXPECT_EQ(b.data(), a.data() + 1024) << "aligned to 256 bytes";
     std::vector<HeldBuffer> more;
-    for (int i = 0; i < 3; ++i) more.emplace_back(held, kHost, 512);  // the buffers move as the vector grows
+    for (int i = 0; i < 3; ++i) more.emplace_back(held, kHost, 512);  // growing the vector move-constructs the buffers
     for (const HeldBuffer& each : more) EXPECT_TRUE(lies_in(each.data(), first, 4096));
     EXPECT_NE(more[1].data(), more[2].data());
   }

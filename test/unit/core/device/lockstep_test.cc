@@ -1,4 +1,4 @@
-// Every queue keeps its order, and launches are merged if the order allows it.
+// Lockstep launches: every queue keeps its order, and launches are merged where the order allows it.
 #include "core/device/lockstep.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace hctr::test {
 namespace {
 
-std::string launched;  // the launches so far, in order; for a merged launch the names of all
+std::string launched;  // log of launches; a merged launch lists the names of all its parts
 
 template <char kKind>
 void start_merged(Context&, std::span<const LaunchQueue::Launch* const> launches) {
@@ -66,7 +66,7 @@ TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   tables.run();
 }
 
-/// First or last, each launched once, on the stream that the call names.
+/// Late launches, first or last in their queue, are never merged, and run on the stream named in the call.
 TEST_F(LockstepTest, LateLaunchesAreStartedApart) {
   Runtime other_runtime(Device{}, {});
   Context other(other_runtime, other_runtime.compute_stream());

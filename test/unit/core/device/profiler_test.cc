@@ -1,4 +1,4 @@
-// Spans of a step: measured only between start() and stop().
+// Spans of a step are measured only between start() and stop().
 #include "core/device/profiler.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
       return Tensor(memory.data() + i * 256, TensorSpec(DType::f32, {rows, columns}), device);
     };
     Profiler profiler(runtime);
-    for (int times = 0; times < 2; ++times) {  // the second start() discards the spans of the first
+    for (int times = 0; times < 2; ++times) {  // the second start() discards earlier spans
       profiler.start();
       {
         const ProfiledPart part(ctx, "forward", "InnerProduct", "fc1", {.bytes = 10});
@@ -69,7 +69,7 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
   }
 }
 
-/// The time of many short measured parts, relative to the same work measured as one part.
+/// The time of many short measured parts, relative to one part with the same work.
 double time_of_parts(Device device) {
   Runtime& runtime = runtime_of(device);
   Context ctx(runtime, runtime.compute_stream());
@@ -90,8 +90,8 @@ double time_of_parts(Device device) {
   return each / together;
 }
 
-/// Each of two events takes a microsecond or two of a GPU's time. Other programs may also take some, but not in every
-/// round.
+/// Each of the two events of a part costs one or two microseconds on a GPU. Other programs may disturb some of the
+/// rounds, but not all.
 TEST(Profiler, GivesPartsTheTimeThatTheyHaveTogether) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;
@@ -112,7 +112,7 @@ TEST(Profiler, KnowsWhatRecordedEventsCost) {
   }
 }
 
-/// A recorded step is timed each time it runs, in the parts that were chosen when it was recorded.
+/// A recorded step is timed in every replay. The timed parts are selected when the step is recorded.
 TEST(Profiler, TimesSomePartsOfRecordedWork) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;
@@ -144,7 +144,8 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
       EXPECT_TRUE(profiler.spans().empty());
       const std::vector<Span>& parts = profiler.recorded(7);
       ASSERT_EQ(parts.size(), 4u);
-      const bool timed[] = {true, true, false, true};  // the first of the stream, the second and the fourth
+      // selected: the first part of the stream, the second and the fourth
+      const bool timed[] = {true, true, false, true};
       for (size_t p = 0; p < 4; ++p) {
         EXPECT_EQ(parts[p].timed, timed[p]) << p;
         EXPECT_EQ(parts[p].part, "forward") << "nothing runs in the others";
@@ -162,7 +163,7 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
   }
 }
 
-/// With the driver's records: no part has events, and each kernel or copy maps to its part.
+/// With CUPTI records no part needs events, and each kernel or copy maps to its part.
 TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;
@@ -205,7 +206,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
     }
     profiler.end_recording();
     runtime.set_profiler(nullptr);
-    for (int times = 0; times < 2; ++times) {  // the second start() discards the spans of the first
+    for (int times = 0; times < 2; ++times) {  // the second start() discards earlier spans
       profiler.start();
       for (int steps = 0; steps < 3; ++steps) {
         {
@@ -219,7 +220,7 @@ TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
       ASSERT_EQ(traced.size(), 3u * (1 + 2 * 4));
       ASSERT_EQ(profiler.spans().size(), 3u);
       std::map<std::string, int> runs;
-      std::map<uint32_t, std::set<uint32_t>> recordings;  // recordings by launch
+      std::map<uint32_t, std::set<uint32_t>> recordings;  // recordings by graph launch
       double before = 0;
       for (const TracedWork& work : traced) {
         ASSERT_TRUE(work.mark.has_value());
@@ -255,7 +256,7 @@ TEST(Profiler, DoesNotTraceACpu) {
   EXPECT_EQ(profiler.begin_trace(), "nothing runs on a GPU");
 }
 
-/// A series of steps may end before each recording has run.
+/// Some recordings may not have run when measuring ends.
 TEST(Profiler, KnowsNoTimesOfRecordedWorkBeforeItHasRun) {
   for (const Device device : devices()) {
     if (!device.is_cuda()) continue;

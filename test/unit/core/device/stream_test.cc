@@ -1,4 +1,4 @@
-// Streams, events and programs: they order work on a GPU, and do nothing on the CPU.
+// Streams, events and programs order work on a GPU, and have no effect on a CPU.
 #include "core/device/stream.h"
 
 #include <gtest/gtest.h>
@@ -76,11 +76,12 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
       program.run();
     };
     EXPECT_EQ(message_of(Kind::config, run), "mine");
-    stream.synchronize();  // the stream is still usable
+    stream.synchronize();  // must not throw: the stream is still usable
   }
 }
 
-/// Appends the order of calls to `log`, for a body with two calls in its first piece and one in its second.
+/// Runs a body with two calls in its first piece and one call in its second, and appends the order of the calls to
+/// `log`.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {
@@ -108,7 +109,7 @@ struct OfPieces {
   Context ctx;
   Buffer memory;
   std::vector<Tensor> numbers;
-  float known = 2;  // known only with the batch
+  float known = 2;  // a value that only the batch determines
   std::string log;
 };
 
@@ -119,13 +120,14 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       Program program(of.ctx.stream(), record, [&](Recording& recording) { of.body(recording); });
       const bool in_graphs = record && device.is_cuda();
       EXPECT_EQ(of.log, in_graphs ? "first second third " : "");
-      EXPECT_EQ(program.pieces(), in_graphs ? 2 : 0);  // a piece without work is dropped
+      EXPECT_EQ(program.pieces(), in_graphs ? 2 : 0);  // pieces without work are dropped
       of.log.clear();
       program.run();
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // 1 += 2 * 0; 2 += 1. With whole pieces 2 += 10 * 0 precedes 3 += 2 * 2, otherwise it follows.
+      // numbers[1] += 2 * numbers[0]; numbers[2] += numbers[1]. If recorded, numbers[2] += 10 * numbers[0] runs before
+      // numbers[3] += 2 * numbers[2]; otherwise it runs afterwards.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);
@@ -182,7 +184,7 @@ TEST(Program, PiecesAndWorkOutsideWaitForEachOthersEvents) {
     for (const float value : {3.0f, 5.0f, 7.0f}) {
       known = value;
       program.run();
-      other.synchronize();  // the next run overwrites the data that it reads
+      other.synchronize();  // the next run overwrites the data that `other` reads
       EXPECT_EQ(to_host<float>(main, part(3)), std::vector<float>(kMany, 1 + 2 * value));
     }
   }

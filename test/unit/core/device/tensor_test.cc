@@ -45,7 +45,7 @@ TEST(Shape, HasAtMostFourDimensions) {
   EXPECT_EQ(Shape{}.elements(), 1);
 }
 
-/// 3 rows of 4, stride 6, element (r, c) at r * 6 + c.
+/// A tensor of 3 rows and 4 columns with stride 6: element (r, c) is at r * 6 + c.
 struct Strided {
   std::vector<float> memory = [] {
     std::vector<float> values(18);

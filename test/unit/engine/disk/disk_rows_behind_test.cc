@@ -1,4 +1,4 @@
-// A thread writes rows to their file while others are added, read and removed.
+// A thread writes rows to their file while other rows are added, read and removed.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kBehindRecord = 4096;
 
-/// Rows being evicted: each record has its key and a version.
+/// A block of evicted rows. Each record contains its key and a version.
 struct BehindBlock {
   std::vector<DiskRows::Row> rows;
   std::vector<std::byte> records;
@@ -31,7 +31,7 @@ struct BehindBlock {
   }
 };
 
-/// Expects exactly these rows, with these versions.
+/// Expects that `disk` has exactly these rows with these versions.
 void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& versions) {
   const std::vector<DiskRows::Row> there = disk.sorted_rows();
   ASSERT_EQ(there.size(), versions.size());
@@ -45,7 +45,7 @@ void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& ver
   }
 }
 
-/// While it exists, file sizes are limited to this many bytes: later writes fail.
+/// Limits the file size of this process during its lifetime: writes beyond the limit fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -72,10 +72,10 @@ RowMemoryLimits behind_limits(const TemporaryFolder& folder, int64_t rows) {
           .disk = rows * kBehindRecord};
 }
 
-/// Rows are read ahead while they are evicted, fetched and evicted again with another version.
+/// Readahead runs while rows are evicted, fetched, and evicted again with another version.
 TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   const TemporaryFolder folder;
-  // With little free space, any free places are used, and rows move together.
+  // With little free space (2500), rows are written to scattered free records, and rows are compacted.
   for (const int64_t room : {2500, 20000}) {
     SCOPED_TRACE(room);
     RowMemory budget(Device{}, behind_limits(folder, room));
@@ -120,8 +120,8 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   }
 }
 
-/// A disk that is full while half of the file is free: the places past its end, which two blocks have, are useless to
-/// both. A long block before them is still being written.
+/// The disk is full, but half of the file is free. Two blocks have records past the end of the file, where both cannot
+/// be written. An earlier long block is still being written.
 TEST(DiskRowsBehind, BlocksThatFailTogetherFindTheFreePlacesOfTheFile) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, behind_limits(folder, 100000));
@@ -175,7 +175,7 @@ TEST(DiskRowsBehind, RowsThatCannotBeWrittenStayInMemoryAndTheNextOnesAreRefused
   expect_error([&] { disk.wait_written(); });
   EXPECT_TRUE(disk.has_unwritten());
 
-  // Fetched rows free places in the file for rows without one.
+  // Removing fetched rows frees records of the file, which unwritten rows then use.
   disk.remove(first.rows);
   for (const DiskRows::Row& row : first.rows) versions.erase(row.key);
   disk.wait_written();
@@ -201,7 +201,7 @@ TEST(DiskRowsBehind, OfRowsThatCouldNotBeWrittenOnlyThoseStillThereAreWrittenEls
     gone.push_back({.key = key});
     versions.erase(key);
   }
-  disk.remove(gone);  // half of both
+  disk.remove(gone);  // half of the rows of both blocks
   disk.wait_written();
   EXPECT_FALSE(disk.has_unwritten());
   expect_versions(disk, versions);

@@ -1,4 +1,4 @@
-// Two tables with rows on disk and a shared budget, while a checkpoint reads the rows of one or of both.
+// Two tables with rows on disk share a budget, while a checkpoint reads the rows of one or both tables.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kSharedRecord = 4096, kSharedRows = 512;
 
-/// A table of rows whose records hold their keys.
+/// A table whose records contain their keys.
 struct SharingTable {
   SharingTable(RowMemory& budget, std::string label) : disk(budget, std::move(label), kSharedRecord) {}
   void add(int64_t first, int64_t count) {
@@ -58,7 +58,7 @@ RowMemoryLimits shared_limits(const TemporaryFolder& folder, int64_t places, int
       .host = host, .host_setting = "\"host\"", .disk_folder = folder.path().string(), .disk = places * kSharedRecord};
 }
 
-/// A thread reads a snapshot and releases it while the caller continues.
+/// A thread that reads a snapshot and releases it, while the caller continues.
 class ReadLater {
  public:
   explicit ReadLater(std::shared_ptr<DiskSnapshot> snapshot)
@@ -76,7 +76,7 @@ class ReadLater {
   std::thread thread_;
 };
 
-/// Ranks wait for each other only until a timeout: bytes reserved by one table are not available to another.
+/// Bytes reserved by one table are not available to another table: waiting for another rank would end in a timeout.
 TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, shared_limits(folder, 7 * kSharedRows / 2, 1 << 20));
@@ -116,7 +116,7 @@ TEST(DiskRowsThatShareABudget, HaveTheBytesThatAreLeftPromisedOnce) {
   EXPECT_EQ(budget.host_room(), budget.limits().host);
 }
 
-/// Disk space that one table holds because of its snapshot becomes available to the other when that ends.
+/// The snapshot of one table binds disk space. Another table waits until the snapshot ends, instead of failing.
 TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   for (const bool has_ended : {false, true}) {
     SCOPED_TRACE(has_ended);
@@ -155,10 +155,10 @@ TEST(DiskRowsThatShareABudget, WaitForTheSnapshotOfAnotherRatherThanFail) {
   }
 }
 
-/// The same for host memory, when a map grows.
+/// The snapshot of one table binds host memory. Another table whose map grows waits until the snapshot ends.
 TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   const TemporaryFolder folder;
-  constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // the first map of each table
+  constexpr int64_t kMap = 1024 * static_cast<int64_t>(sizeof(DiskRows::Row));  // bytes of the first map of a table
   RowMemory budget(Device{}, shared_limits(folder, 100 * kSharedRows, 5 * kMap));
   SharingTable one(budget, "one"), other(budget, "other");
   one.add(0, kSharedRows);
@@ -166,7 +166,7 @@ TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   std::shared_ptr<DiskSnapshot> snapshot = one.snapshot(false);
   ASSERT_TRUE(snapshot) << one.why_not;
   EXPECT_LT(budget.host_room(), 5 * kMap / 2);
-  budget.take_host(kMap / 2);  // as rows in memory do
+  budget.take_host(kMap / 2);  // simulates rows in host memory
   const ReadLater later(std::move(snapshot));
   other.add(1000, kSharedRows);
   EXPECT_GT(later.waited(), 0);
@@ -175,7 +175,7 @@ TEST(DiskRowsThatShareABudget, WaitForMemoryThatTheSnapshotOfAnotherHas) {
   other.expect_whole(2 * kSharedRows);
 }
 
-/// Tables continue to train while checkpoints of both read their rows, with little free disk space.
+/// Tables train while checkpoints of both tables read rows, with little free disk space.
 TEST(TablesThatShareADisk, TrainOnWhileCheckpointsOfBothAreWritten) {
   for (const int ranks : {1, 2}) {
     SCOPED_TRACE(ranks);

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Drops the cached pages of the unnamed files that this process has open in a folder.
+/// Drops the page cache of the unlinked files that this process has open in a folder.
 void drop_cache(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -32,7 +32,7 @@ void drop_cache(const fs::path& folder) {
   }
 }
 
-/// Whether the system counts bytes read from disk, and drops pages on request: not in memory file systems.
+/// Whether the system counts bytes read from disk and drops pages on request. Memory file systems do not.
 bool counts_bytes_from_disk(const fs::path& folder) {
   ScratchFile file(folder);
   std::vector<std::byte> bytes(1 << 16);
@@ -43,7 +43,7 @@ bool counts_bytes_from_disk(const fs::path& folder) {
   return ScratchFile::bytes_from_disk() - before >= int64_t{1} << 16;
 }
 
-/// The input of LookAheadDepth: bytes read ahead from disk, and bytes read again because the cache dropped them.
+/// The inputs of LookAheadDepth: bytes read ahead from disk, and bytes read again because the page cache dropped them.
 TEST(DiskRowsTest, CountsWhatIsReadAheadAndWhatIsReadAgain) {
   const TemporaryFolder folder;
   if (!counts_bytes_from_disk(folder.path())) GTEST_SKIP() << "nothing counts what comes from a disk here";
@@ -88,14 +88,14 @@ TEST(DiskRowsTest, CountsWhatIsReadAheadAndWhatIsReadAgain) {
   EXPECT_EQ(disk.fetched().again, again) << "these were asked for once, not twice";
 }
 
-constexpr int64_t kMovedRecord = 4096;  // 64 per segment of the file
+constexpr int64_t kMovedRecord = 4096;  // 64 records per segment of the file
 
 struct MovedRows {
   std::vector<DiskRows::Row> rows;
   std::vector<std::byte> records;
 };
 
-/// Each record holds its key.
+/// Rows whose records contain their keys.
 MovedRows rows_from(int64_t first, int64_t count) {
   MovedRows made{.rows = {}, .records = std::vector<std::byte>(static_cast<size_t>(count * kMovedRecord))};
   for (int64_t i = 0; i < count; ++i) {
@@ -106,7 +106,8 @@ MovedRows rows_from(int64_t first, int64_t count) {
   return made;
 }
 
-/// The file has the budget's size minus `room` records; five sixths of it are free, scattered over the file.
+/// The file fills the budget except for `room` records. Five sixths of its records are free, and scattered over the
+/// file.
 TEST(DiskRows, MoveTogetherAsFarAsThereIsRoomAndAreReadAsTheyWereWritten) {
   const TemporaryFolder folder;
   for (const auto& [room, moves] : {std::pair(int64_t{10}, false), {64, true}, {200, true}}) {
@@ -135,7 +136,7 @@ TEST(DiskRows, MoveTogetherAsFarAsThereIsRoomAndAreReadAsTheyWereWritten) {
   }
 }
 
-/// The file cannot grow, as on a full disk, although the budget allows it.
+/// The file cannot grow, as on a full disk, although the budget would allow it.
 TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
   constexpr int64_t kRows = 512;
   const TemporaryFolder folder;
@@ -175,9 +176,10 @@ TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
   EXPECT_TRUE(records == more.records);
 }
 
-/// Random additions and removals compared with a plain map, with a host budget too small for the map of the rows.
+/// Compares random additions and removals with a plain map. The host budget is too small for the map of the rows.
 TEST(DiskRows, GoOnWithTheirMapInAFileWhereTheHostHasNoRoomForIt) {
-  constexpr int64_t kHost = 100 << 10, kRound = 400;  // a map of 1024 entries fits, but not an additional one of 2048
+  // the budget holds a map of 1024 entries, but not a second map of 2048
+  constexpr int64_t kHost = 100 << 10, kRound = 400;
   const TemporaryFolder folder;
   RowMemory budget(
       Device{},

@@ -1,4 +1,4 @@
-// Vectors and gradients exchanged in two bytes: the error against f32, and the cases without an error.
+// Vectors and gradients exchanged in two-byte types: the error relative to f32, and cases without an error.
 #include <gtest/gtest.h>
 
 #include "unit/engine/exchange/sharded_rig.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f16, DType::bf16};
 
-/// Gradients are multiples of 1/64 up to 1/2, which are exact in every type.
+/// A run whose gradients are multiples of 1/64 up to 1/2, which are exact in every type.
 ShardedRun some_steps(PlacementRule kind, ops::Combiner combiner) {
   ShardedRun run{.kind = kind, .spec = small_spec(6, 5, 13)};
   run.spec.identity_by_slot = kind == PlacementRule::localized;
@@ -49,7 +49,7 @@ TEST(ExchangePrecision, AVectorOfOneOwnerIsRoundedOnceAndGradientsThatFitLoseNot
     }
 }
 
-/// Returns the largest difference, relative to the largest number.
+/// Returns the largest difference, relative to the largest value.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, size = 0;
@@ -71,7 +71,7 @@ TEST(ExchangePrecision, EveryPlacementAndCombinerStaysWithinTheRoundingOfTheType
           SCOPED_TRACE(cat(name_of(dtype), " on ", ranks, " ranks, combiner ", static_cast<int>(combiner)));
           run.spec.exchange = dtype;
           const ShardedOutcome many = run_sharded(ranks, run);
-          const double step = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // the error of one rounding
+          const double step = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // the relative error of one rounding
           for (size_t t = 0; t < wide.y.size(); ++t) EXPECT_LT(distance(wide.y[t], many.y[t]), 3 * step);
           EXPECT_LT(distance(wide.evaluated, many.evaluated), 3 * step);
           EXPECT_NE(wide.evaluated, many.evaluated) << "nothing was rounded";

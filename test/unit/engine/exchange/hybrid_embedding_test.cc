@@ -1,4 +1,4 @@
-// Replicated rows on 2, 3 and 4 ranks, against the same table on one rank without replication.
+// Replicated rows on 2, 3 and 4 ranks, compared with the same table on one rank without replication.
 #include "engine/exchange/hybrid_embedding.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ops::Combiner;
 
-constexpr int64_t kKeysPerSlot = 40;  // or of all slots
+constexpr int64_t kKeysPerSlot = 40;  // keys per slot; if slots share rows, keys of all slots
 const Replication kFound{Replication::Of::frequent, "", 4, 12}, kOnAllRanks{.of = Replication::Of::all};
 
 struct ReplicatedCase {
@@ -36,7 +36,7 @@ struct ReplicatedCase {
                    .spec = small_spec(6, 4, 13),
                    .most_keys = most_keys,
                    .loss_scale = 4,
-                   .skipped = 3};  // 13 samples do not divide evenly, so some ranks are padded
+                   .skipped = 3};  // the batch of 13 samples does not divide evenly, so some ranks have padding
     run.spec.identity_by_slot = kind == PlacementRule::localized;
     run.spec.combiner = combiner;
     if (combiner == Combiner::none) run.spec.slot_keys.assign(4, most_keys);
@@ -50,14 +50,14 @@ struct ReplicatedCase {
       Bags bags = random_bags(run.spec, run.spec.samples, most_keys, vocabulary, random);
       for (auto& of_slot : bags)
         for (size_t b = 0; b < of_slot.size(); b += 2)
-          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // frequent enough for four ranks
+          if (!of_slot[b].empty()) of_slot[b][0] = 0;  // key 0 is frequent enough for four ranks
       for (size_t s = 0; direct && run.spec.identity_by_slot && s < bags.size(); ++s)
         for (auto& bag : bags[s])
           for (int64_t& key : bag) key += static_cast<int64_t>(s) * kKeysPerSlot;
       return bags;
     };
     for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(kKeysPerSlot - 5));
-    run.evaluated = bags_of(kKeysPerSlot);  // some keys are unknown
+    run.evaluated = bags_of(kKeysPerSlot);  // includes keys without a row
     return run;
   }
 };
@@ -67,7 +67,7 @@ ShardedOutcome outcome_of(int ranks, const ReplicatedCase& replicated, int steps
   return run_sharded(ranks, replicated.run(steps), start);
 }
 
-/// Vectors, rows and states equal those of one rank; the replicas of all ranks are equal bit by bit.
+/// Vectors, rows and states equal those of one rank within `tolerance`. The replicas on all ranks are equal bit by bit.
 void expect_as_on_one_rank(const ShardedOutcome& one, const ShardedOutcome& many, double tolerance) {
   expect_near(one, many, tolerance);
   EXPECT_EQ(many.row_count, static_cast<int64_t>(one.rows.keys.size()));
@@ -87,7 +87,7 @@ void compare_replicated(const ReplicatedCase& replicated, const std::string& wha
 const std::pair<Combiner, const char*> kNamedCombiners[] = {
     {Combiner::sum, "sum"}, {Combiner::mean, "mean"}, {Combiner::sqrtn, "sqrtn"}, {Combiner::none, "none"}};
 
-/// Every optimizer with the updates it supports.
+/// An optimizer with its supported update types.
 struct NamedRule {
   std::string name;
   ops::Optimizer optimizer;
@@ -112,7 +112,7 @@ std::vector<NamedRule> rules() {
 
 class HybridKeys : public ::testing::Test {
  protected:
-  /// A file with frequent keys, some of which never occur.
+  /// Frequent keys from a file. Some of the keys never occur.
   Replication named(bool by_slot, int64_t step = 1) {
     std::string text;
     for (int64_t slot = 0; slot < (by_slot ? 4 : 1); ++slot)
@@ -157,9 +157,9 @@ TEST_F(HybridKeys, MayBeDirectKeys) {
 }
 
 TEST_F(HybridKeys,
-       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // occurrences in a batch; vectors are exchanged as f32
+       RowsThatComeAsOftenAsThereAreRanksAreFrequent) {  // occurrences are counted per batch; vectors are f32
   const ReplicatedCase replicated{.replication = kFound};
-  std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // by slot and key
+  std::map<std::pair<int64_t, int64_t>, int64_t> occurrences;  // indexed by slot and key
   const ShardedRun run = replicated.run(5);
   for (int64_t t = 0; t < kFound.steps; ++t)
     for (size_t s = 0; s < run.batches[static_cast<size_t>(t)].size(); ++s)
@@ -188,7 +188,7 @@ TEST_F(HybridKeys, NoMoreRowsAreFrequentThanTheConfigAllows) {
 }
 
 TEST_F(HybridKeys, RowsOfTwoBytesAreRoundedAsOnOneRank) {
-  // Vectors are read back from two bytes, so a difference in the last bit of a sum may change a few roundings.
+  // Vectors have a two-byte type, so a different last bit of an f32 sum may change a few roundings.
   for (const DType storage : {DType::f16, DType::bf16}) {
     const ReplicatedCase replicated{.storage = storage, .replication = kFound};
     const ShardedOutcome one = outcome_of(1, replicated, 8), many = outcome_of(3, replicated, 8);

@@ -21,7 +21,7 @@ namespace {
 
 using Keys = ReplicatedRows::Keys;
 
-/// Rows of the keys 3 and 9 of slot 0 and of key 3 of slot 1.
+/// A checkpoint with the rows of key 3 and key 9 in slot 0 and key 3 in slot 1.
 class SavedReplicatedRows : public ::testing::Test {
  protected:
   static TableSpec spec() {
@@ -29,7 +29,7 @@ class SavedReplicatedRows : public ::testing::Test {
     spec.identity_by_slot = true;
     return frequent_rows_spec(spec, 3);
   }
-  /// Loads rows from a checkpoint with inconsistent lists.
+  /// Saves lists of `assigned` keys and `seen` counts, which may be inconsistent, and loads the checkpoint.
   void load(const Keys& assigned, const std::vector<int32_t>& seen, ReplicatedRows& into) {
     ReplicatedRows rows(runtime_, comm_, spec(), 2);
     rows.assign_rows(keys_.keys, keys_.slots, true);

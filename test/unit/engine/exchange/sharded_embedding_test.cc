@@ -1,5 +1,5 @@
-// An embedding on 2, 3 and 4 ranks against the same on one rank: vectors, rows after training, evaluation, and import
-// and export of rows.
+// An embedding on 2, 3 and 4 ranks compared with one rank: vectors, rows after training, evaluation, and import and
+// export of rows.
 #include "engine/exchange/rank_embedding.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kRange = 40;  // known keys per slot
-constexpr int64_t kBatch = 13;  // samples of all ranks; they do not divide evenly, so some ranks are padded
+constexpr int64_t kRange = 40;  // keys per slot that have rows
+constexpr int64_t kBatch = 13;  // samples of all ranks; 13 does not divide evenly, so some ranks have padding
 
 enum class Where {
   by_slot,
@@ -33,7 +33,7 @@ struct PlacedCase {
   int most_keys = 3;
   ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
   UpdateType update = UpdateType::local;
-  bool direct = false;   // keys are in known ranges, and all their rows exist from the start
+  bool direct = false;   // keys are in fixed ranges, and all rows exist from the start
   bool is_long = false;  // vectors are long enough for copy engines
 
   Placement placement(int64_t ranks) const {
@@ -43,7 +43,7 @@ struct PlacedCase {
     if (where == Where::mixed)
       for (size_t s = 0; s < all.owners.size(); ++s)
         all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? last : 0;
-    if (where == Where::cut || where == Where::cut_whole) {  // two pieces; each slot has a different mixture of owners
+    if (where == Where::cut || where == Where::cut_whole) {  // two pieces per row; the owners vary from slot to slot
       all.pieces = ranks > 1 ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
@@ -86,7 +86,7 @@ struct PlacedCase {
       return bags;
     };
     for (int t = 0; t < steps; ++t) run.batches.push_back(bags_of(30, true));
-    run.evaluated = bags_of(kRange, false);  // some keys are unknown
+    run.evaluated = bags_of(kRange, false);  // includes keys without a row
     return run;
   }
 };
@@ -106,7 +106,7 @@ ShardedOutcome outcome_on(int ranks, const PlacedCase& placed, int steps = 20, c
   return run_sharded(ranks, placed.run(steps), start);
 }
 
-/// `exactly`: compare bit by bit.
+/// `exactly`: compares bit by bit.
 void compare_placed(const PlacedCase& placed, bool exactly, const std::string& what, double tolerance = 1e-6) {
   const ShardedOutcome one = outcome_on(1, placed);
   for (const int ranks : {2, 3, 4}) {
@@ -134,7 +134,7 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
 
 TEST(ShardedEmbedding, LongVectorsAreAsOnOneRank) {
   for (const Where where : {Where::by_slot, Where::cut_whole})
-    for (const int64_t slots : {5, 6})  // 6 divide evenly
+    for (const int64_t slots : {5, 6})  // 6 slots divide evenly among ranks
       compare_placed({.where = where, .slots = slots, .most_keys = 1, .is_long = true}, true,
                      cat("long, ", slots, " slots ", name_of_place(where)));
   compare_placed({.combiner = ops::Combiner::none, .is_long = true}, false, "long sequences");
@@ -189,7 +189,7 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum),
                      kNames[c] + ", " + name_of_place(where));
         if (run.spec.combiner != ops::Combiner::none &&
-            where < Where::cut) {  // hot keys can be combined only with these
+            where < Where::cut) {  // only these placements support frequent keys
           run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
           compare_ways(run, one_key, kNames[c] + ", frequent keys everywhere, " + name_of_place(where));
         }
@@ -262,11 +262,11 @@ TEST(ShardedEmbedding, EveryRankMayHaveSomeSlotsWhileOthersHaveOwners) {
 
 TEST(ShardedEmbedding, AKeyOutsideASlotThatEveryRankHasIsNamed) {
   ShardedRun run = PlacedCase{.where = Where::some_everywhere, .direct = true}.run(3);
-  run.batches[1][2][5] = {1000};  // of a slot without an owner, so that only the rank with the sample sees the key
+  run.batches[1][2][5] = {1000};  // no rank owns the slot, so only the rank with the sample sees the key
   std::string message;
   try {
     run_sharded(2, run);
-  } catch (const Error& error) {  // thrown by that rank, or by the one it was reported to
+  } catch (const Error& error) {  // thrown by the rank with the sample, or by a rank that received its error
     message = error.what();
   }
   EXPECT_NE(message.find("key 1000 of slot 2 is outside the 40 keys from 80 to 119"), std::string::npos) << message;

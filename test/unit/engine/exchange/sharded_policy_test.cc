@@ -1,5 +1,5 @@
-// Direct keys, two-byte rows, admission and expiry on 2, 3 and 4 ranks: against one rank, or against one table per rank
-// where a limit applies to each rank.
+// Direct keys, two-byte rows, admission and expiry on 2, 3 and 4 ranks. The reference is one rank, or one table per
+// rank if a limit applies to each rank.
 #include "unit/engine/exchange/sharded_rig.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,14 @@ std::string name_of_placement(PlacementRule kind) {
 }
 
 TableSpec sharded_spec(PlacementRule kind) {
-  TableSpec spec = small_spec(6, 5, 13);  // 13 samples do not divide evenly, so some ranks are padded
+  TableSpec spec = small_spec(6, 5, 13);  // the batch of 13 samples does not divide evenly, so some ranks have padding
   spec.identity_by_slot = kind == PlacementRule::localized;
   spec.optimizer = {.kind = ops::Optimizer::Kind::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
   return spec;
 }
 
-/// A vocabulary that drifts, so that old keys do not occur again. Small keys are frequent, and some are negative.
+/// A run whose vocabulary drifts, so that old keys do not occur again. Small keys are frequent, and some keys are
+/// negative.
 ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocabulary) {
   ShardedRun run{.kind = kind, .spec = std::move(spec)};
   std::mt19937_64 random(17);
@@ -39,8 +40,8 @@ ShardedRun drifting(PlacementRule kind, TableSpec spec, int steps, int64_t vocab
   return run;
 }
 
-/// Compares with one rank: counts bit by bit; numbers bit by bit with `exactly`, else within a tolerance, since bags
-/// may be added in a different order.
+/// Compares with one rank. Counts must be equal. Values must be equal bit by bit if `exactly`; otherwise within a
+/// tolerance, because bags may be summed in a different order.
 void expect_as_one_rank(const ShardedRun& run, bool exactly) {
   const ShardedOutcome one = run_sharded(1, run);
   for (const int ranks : {2, 3, 4}) {

@@ -1,5 +1,5 @@
 // Trains an embedding on given batches, on one rank or on several ranks that are threads, and collects all results by
-// global sample.
+// global sample index.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,17 +24,17 @@
 
 namespace hctr::test {
 
-/// How ranks exchange vectors and gradients: straight: written directly to the final memory, if possible; to_parts:
-/// written to memory of each sender and combined there; sent: by all_to_all; to_hosts: packed, as between hosts of two
-/// ranks; to_ranks: likewise, with every rank as a host; to_uneven_hosts: ranks 1 to 3 are one host, every other rank
-/// is a separate one.
+/// How ranks exchange vectors and gradients. straight: ranks write directly to the final memory, if possible. to_parts:
+/// ranks write to a buffer with one part per sender, and the parts are combined afterwards. sent: by all_to_all.
+/// to_hosts: packed, as between hosts with two ranks each. to_ranks: packed, with every rank as a host.
+/// to_uneven_hosts: packed, with ranks 1 to 3 as one host and every other rank as a separate host.
 enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks, to_uneven_hosts };
 
-/// Modifies the data that a rank has received by all_to_all call number `call`.
+/// Modifies the data that `rank` received in all_to_all call number `call`.
 using Damage = std::function<void(int rank, int call, Tensor received)>;
 
-/// Ranks as threads, which can also exchange like ranks of different hosts. They may share a GPU; all_to_all, the only
-/// exchange between hosts, then goes through host memory.
+/// The communicator of ranks that are threads. It can also exchange like ranks of different hosts. Ranks may share a
+/// GPU; then all_to_all, the only exchange between hosts, copies through host memory.
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go, Damage damage = {})
@@ -64,7 +64,7 @@ class ThreadComm : public HostComm {
     if (exchange && exchange->direct()) written_.push_back(spec.receive_buffer.bytes());
     return exchange;
   }
-  /// Whether other ranks write directly to this memory.
+  /// Whether other ranks write directly to `memory`.
   bool is_written(const Tensor& memory) const {
     return std::find(written_.begin(), written_.end(), memory.bytes()) != written_.end();
   }
@@ -76,23 +76,23 @@ class ThreadComm : public HostComm {
   std::vector<const std::byte*> written_;
 };
 
-/// A training run. `spec` is that of a single rank, with the whole batches.
+/// A training run. `spec` is the spec of a single rank with the whole batches.
 struct ShardedRun {
   PlacementRule kind = PlacementRule::localized;
   TableSpec spec;
   int most_keys = 3;                  ///< per bag
-  std::vector<int64_t> slot_sizes{};  ///< for a table with direct keys
+  std::vector<int64_t> slot_sizes{};  ///< sizes of slots with direct keys
   std::vector<Bags> batches{};
-  /// [step] of [samples, columns, dim]; empty: gradients are computed from the vectors, so that a difference persists
-  /// in later steps.
+  /// Gradients [step] of [samples, columns, dim]. If empty, gradients are computed from the vectors, so that a
+  /// difference between runs persists in later steps.
   std::vector<std::vector<float>> dys{};
   Bags evaluated{};
   float loss_scale = 1;
   int64_t skipped = -1;  ///< the step whose update is skipped
   VectorsGo go = VectorsGo::straight;
-  std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
-  Device device = kCpu;                               ///< of all ranks
-  Damage damage{};                                    ///< changes to messages between them
+  std::function<Placement(int64_t ranks)> planned{};  ///< empty: the placement without a plan
+  Device device = kCpu;                               ///< the device of all ranks
+  Damage damage{};                                    ///< modifies messages between ranks
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -106,21 +106,21 @@ struct ShardedOutcome {
   std::vector<std::vector<float>> y{};  ///< [step]
   std::vector<float> evaluated{};
   RowCopies rows{};       ///< including states
-  int64_t row_count = 0;  ///< as reported by the embedding
+  int64_t row_count = 0;  ///< row count reported by the embedding
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
-  bool straight = false;              ///< whether owners wrote directly to y
-  bool by_engines = false;            ///< whether copy engines of a GPU would send gradients
-  bool overflowed = false;            ///< whether a rank found a gradient that f16 cannot hold
-  BytesBetweenHosts between_hosts{};  ///< of all ranks
-  std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
+  bool straight = false;              ///< whether owners wrote vectors directly to y
+  bool by_engines = false;            ///< whether copy engines of a GPU would send the gradients
+  bool overflowed = false;            ///< whether a rank found a gradient beyond the f16 range
+  BytesBetweenHosts between_hosts{};  ///< sum over all ranks
+  std::vector<RowCopies> replicas{};  ///< replicated rows of each rank after the last step
 };
 
 inline std::vector<float> random_gradients(const TableSpec& spec, std::mt19937_64& random) {
   return random_floats(spec.samples * spec.columns() * spec.dim, random);
 }
 
-/// Returns the keys that `rank` owns. Bags keep their positions.
+/// Returns the keys owned by `rank`. Bags keep their positions, and may become empty.
 inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   for (size_t s = 0; s < bags.size(); ++s)
     for (auto& bag : bags[s])
@@ -128,7 +128,7 @@ inline Bags owned_by(const Placement& placement, int rank, Bags bags) {
   return bags;
 }
 
-/// Trains one rank. `start`: rows to import first.
+/// Trains one rank. `start`: rows to import before training.
 inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCopies* start, ShardedOutcome& outcome,
                           std::mutex& mutex) {
   const int64_t batch = run.spec.samples, ranks = comm.size(), samples = (batch + ranks - 1) / ranks;
@@ -210,7 +210,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_capacity(0);
     embedding->enforce_limit(0);
-    from_host(stream, y.tensor(), std::vector<float>(gradients.size(), NAN));  // so that missing writes are detected
+    // NaN reveals elements that are not written
+    from_host(stream, y.tensor(), std::vector<float>(gradients.size(), NAN));
     embedding->send_vectors(ctx, 0);
     embedding->fill_local_vectors(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
@@ -245,7 +246,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   const int64_t rows = embedding->rows();
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
-  embedding->export_rows(true, into(outcome.rows));  // collected on rank 0
+  embedding->export_rows(true, into(outcome.rows));  // collects all rows on rank 0
   const bool overflowed = to_host<float>(stream, overflow.tensor())[0] > 0;
   const std::lock_guard lock(mutex);
   outcome.overflowed = outcome.overflowed || overflowed;
@@ -278,17 +279,17 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
         throw;
       }
     });
-  } catch (const Error&) {  // from the rank that was joined first
+  } catch (const Error&) {  // the error may come from the rank joined first: rethrow the original
     throw Error(group.failure()->error);
   }
   return outcome;
 }
 
-/// Trains one table per rank, each with only the keys that this rank would own. The vectors are added in rank order.
+/// Trains one table per rank, on the keys that this rank would own. Adds the vectors in rank order.
 inline ShardedOutcome run_owners_apart(int ranks, const ShardedRun& run) {
   ShardedOutcome all;
   std::vector<RowCopies> rows;
-  std::vector<std::tuple<int32_t, int64_t, size_t, size_t>> order;  // slot, key, rank, index there
+  std::vector<std::tuple<int32_t, int64_t, size_t, size_t>> order;  // slot, key, rank, index of the row on that rank
   for (int r = 0; r < ranks; ++r) {
     const Placement placement = run.placement(ranks);
     ShardedRun apart = run;
@@ -322,7 +323,7 @@ inline void expect_equal_rows(const RowCopies& a, const RowCopies& b, const std:
   for (size_t s = 0; s < std::size(a.states); ++s) EXPECT_EQ(a.states[s], b.states[s]) << what << ", state " << s;
 }
 
-/// Compares bit by bit.
+/// Expects equal outcomes, bit by bit.
 inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   EXPECT_EQ(a.counts, b.counts);
   EXPECT_EQ(a.shared_row, b.shared_row);
@@ -332,7 +333,7 @@ inline void expect_equal(const ShardedOutcome& a, const ShardedOutcome& b) {
   EXPECT_EQ(a.evaluated, b.evaluated);
 }
 
-/// Compares counts and the set of rows bit by bit, and numbers within the tolerance.
+/// Expects equal counts, an equal set of rows, and values within the tolerance.
 inline void expect_near(const ShardedOutcome& one, const ShardedOutcome& many, double tolerance) {
   EXPECT_EQ(many.counts, one.counts);
   EXPECT_EQ(many.row_count, one.row_count);

@@ -1,5 +1,5 @@
-// Ranks on several hosts: only unique keys and their vectors cross between hosts, byte by byte as computed from the
-// data; vectors, rows and counts equal those of ranks on one host, bit by bit.
+// Ranks on several hosts exchange only unique keys and their vectors between hosts. The byte counts equal those
+// computed from the data. Vectors, rows and counts equal those of ranks on one host, bit by bit.
 #include "engine/exchange/unique_exchange.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kManyRanks = 6;
 constexpr int64_t kSamplesOfRank = 96;
 
-/// Keys with power-law frequencies: about 1 / key. `least`: minimum keys per bag.
+/// A run whose key frequencies follow a power law, about 1 / key. `least`: minimum number of keys per bag.
 ShardedRun power_law_run(PlacementRule kind, int least, int most, int64_t vocabulary, int64_t dim = 16) {
   ShardedRun run{.kind = kind, .spec = small_spec(dim, 7, kManyRanks * kSamplesOfRank), .most_keys = most};
   run.spec.identity_by_slot = kind == PlacementRule::localized;
@@ -39,15 +39,15 @@ ShardedRun power_law_run(PlacementRule kind, int least, int most, int64_t vocabu
   return run;
 }
 
-/// Tests on each device; the ranks share a GPU.
+/// Runs tests on each device. On a GPU all ranks share the device.
 using UniqueExchangeOnDevice = OnDevice;
 
 struct ExpectedBytes {
-  int64_t unique = 0;       // unique keys and their vectors
-  int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and one vector per bag
+  int64_t unique = 0;       // bytes of unique keys and their vectors
+  int64_t occurrences = 0;  // bytes without deduplication: 12 per key of a rank, and one vector per bag
 };
 
-/// Computed from the data. `per_host`: ranks per host. With `sums`, gradients are summed by key.
+/// Computes the bytes from the data. `per_host`: ranks per host. `sums`: hosts sum gradients by key before sending.
 ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = false) {
   ExpectedBytes bytes;
   const Placement placement = run.placement(kManyRanks);
@@ -86,7 +86,7 @@ ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = fa
           bytes.unique += vectors(sent) + (gradients ? of_gradients : 0);
           bytes.occurrences += 12 * keys + vector * with_key * (gradients ? 2 : 1);
         }
-        bytes.unique += 16 + 8 * (words + (message_bytes + 7) / 8);  // counts, then the message
+        bytes.unique += 16 + 8 * (words + (message_bytes + 7) / 8);  // 16 bytes of counts, then the message
       }
   };
   for (const Bags& batch : run.batches) add(batch, true);
@@ -149,7 +149,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
     for (const RowPolicy& policy : all) {
       ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
       run.spec.policy = policy;
-      // Capacity of a rank: fewer rows than keys; for an eviction, more rows than a batch has.
+      // The row limit of a rank: fewer rows than keys; with eviction, more rows than a batch has.
       if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
       const ShardedOutcome one_host = run_sharded(kManyRanks, run);
       EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),
@@ -166,7 +166,7 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
 TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
   for (const auto kind : {PlacementRule::localized, PlacementRule::distributed}) {
     ShardedRun run = power_law_run(kind, 0, 3, 40);
-    run.spec.slots = 2;  // four ranks include two without any, if slots are whole
+    run.spec.slots = 2;  // with two unsharded slots, two of four ranks have none
     for (Bags& bags : run.batches) bags.resize(2);
     run.batches[1] = empty_bags(run.spec, run.spec.samples);
     run.evaluated.resize(2);
@@ -179,7 +179,7 @@ TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
   }
 }
 
-/// On a GPU, hosts sum gradients before sending them; on the CPU this is optional.
+/// On a GPU, each host sums gradients by key before sending them. On a CPU the sum is optional.
 TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
   struct Row {
     int least, most;
@@ -224,8 +224,8 @@ TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
   }
 }
 
-/// Modifies messages that a rank received for the keys of the first batch, by call of all_to_all: counts within the
-/// host, keys, their bags, sizes between hosts, messages.
+/// Modifies messages received for the keys of the first batch. The calls of all_to_all are, in order: counts within the
+/// host, keys, bags of the keys, sizes between hosts, messages between hosts.
 TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
   ShardedRun run = power_law_run(PlacementRule::localized, 1, 3, 80);
   run.device = GetParam();
@@ -245,8 +245,8 @@ TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
     EXPECT_NE(error.find(cat(sender, " has sent rank 2 of host 1 the keys of a batch")), std::string::npos) << error;
     EXPECT_NE(error.find(what), std::string::npos) << error;
   };
-  // Rank 3's counts follow rank 2's, 2 for each rank; the messages of hosts 0, 1 and 2 come in this order, with 4
-  // sizes each.
+  // The counts of rank 3 follow those of rank 2, with 2 counts for each rank. The messages of hosts 0, 1 and 2 come in
+  // this order, with 4 sizes each.
   expect_named(error_of(1, 12 + 4, int32_t{-1}), "rank 3 of host 1", "-1 keys");
   expect_named(error_of(1, 12 + 5, int32_t{1 << 30}), "rank 3 of host 1", "1073741824 bags");
   expect_named(error_of(4, 0, int32_t{1 << 30}), "rank 0 of host 0", "1073741824 words");

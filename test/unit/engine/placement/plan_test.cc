@@ -30,7 +30,7 @@ PlanProblem problem(int64_t ranks, std::vector<PlanTable> tables, MachineSpeeds 
   return {.ranks = ranks, .batch = 1000, .speeds = speeds, .tables = std::move(tables)};
 }
 
-/// With a batch so large that the cost of an empty exchange is negligible.
+/// Returns the problem with a batch so large that the fixed cost of an exchange is negligible.
 PlanProblem large(PlanProblem of) {
   of.batch = 100000;
   return of;
@@ -98,7 +98,7 @@ TEST(PlanTest, ASlotThatOutweighsTheRestIsSpreadWhereThatIsAllowed) {
 
 constexpr MachineSpeeds kSlowLink{.link = 1e9, .rows = 100e9};
 
-TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // its vectors would be sent from every rank
+TEST(PlanTest, ASlotWithOneKeyIsNotSpreadOverASlowLink) {  // every rank would have to send vectors of the slot
   EXPECT_EQ(owners(problem(4, {table(slots_with({1}), PlacementRule::automatic)}, kSlowLink)), Owners({0}));
 }
 
@@ -144,13 +144,13 @@ TEST(PlanTest, MemoryDecidesBeforeTime) {
   std::vector<PlanSlot> slots = {{.rows = 500, .keys = 1}, {.rows = 500, .keys = 1}, {.rows = 10, .keys = 40}};
   EXPECT_EQ(owners(problem(2, {table(slots)})), Owners({1, 1, 0})) << "time alone";
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({1, 0, 0})) << "two halves do not fit on one rank";
-  slots = {{.rows = 1500, .keys = 1}};  // more than the memory of a rank
+  slots = {{.rows = 1500, .keys = 1}};  // exceeds the memory of a rank
   EXPECT_EQ(owners(problem(2, {table(slots, PlacementRule::automatic)}, speeds)), Owners({kSpread}));
   EXPECT_EQ(owners(problem(2, {table(slots)}, speeds)), Owners({0}));
 }
 
-TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {  // DLRM with 421 GiB on four ranks; one table exceeds
-                                                           // the memory of a rank
+// A DLRM with 421 GiB on four ranks. One table exceeds the memory of a rank.
+TEST(PlanTest, TablesThatTogetherNearlyFillAllRanksFit) {
   PlanTable dlrm = table({}, PlacementRule::automatic);
   for (const int64_t rows :
        {159000000, 156000, 69000, 30000, 81000, 12, 28000,     6000,      250,       154000000, 11800000, 1600000, 40,
@@ -262,7 +262,7 @@ TEST(PlanTest, SharesAddUpToTheTables) {
     slots += share.slots.size();
     EXPECT_EQ(share.spread_slots, 1);
   }
-  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // the ranks' shares of 31 rows are rounded up
+  EXPECT_EQ(rows, 100 + 50 + 3 * 11);  // each rank's share of 31 rows is rounded up to 11
   EXPECT_EQ(slots, 2u);
 }
 

@@ -1,4 +1,4 @@
-// Decisions of a table about its rows, from numbers alone: no rows, no device.
+// Decisions of a table about its rows, computed from counts: no rows, no device.
 #include "engine/policy/store_policy.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(StorePolicy, ABatchIsInsertedBeforeRowsLeaveForIt) {
   EXPECT_EQ(policy_of(limited_spec(WhenFull::ignore)).most_rows(), kRowLimit + kKeysOfBatch + 1) << "the shared row";
   EXPECT_EQ(policy_of(limited_spec(WhenFull::error), true).most_rows(), kRowLimit + kKeysOfBatch)
       << "rows in memory and on the disk are counted behind a batch";
-  // Each batch before was cut down to the limit.
+  // Eviction has reduced the table to the limit after each earlier batch.
   EXPECT_EQ(policy_of(limited_spec(WhenFull::evict_lru)).most_after(1000, kKeysOfBatch), kRowLimit + kKeysOfBatch);
   EXPECT_EQ(policy_of(limited_spec(WhenFull::error)).most_after(1000, kKeysOfBatch), 1000);
 }

@@ -1,4 +1,4 @@
-// The list of places that rows have left.
+// The list of free row slots.
 #include "engine/rows/free_rows.h"
 
 #include <gtest/gtest.h>

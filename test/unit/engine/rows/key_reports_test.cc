@@ -1,4 +1,4 @@
-// Keys outside the ranges of direct keys, as kernels report them.
+// Kernels report keys outside the ranges of direct keys.
 #include "engine/rows/key_reports.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Rows in memory alone: no table, no policy, no other tier.
+// RowsInMemory alone, without a table, a policy or another tier.
 #include "engine/rows/rows_in_memory.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostOfRows = 1 << 12;
 
-/// Notes how rows move.
+/// Records how rows move.
 class NotedMoves : public RowFollower {
  public:
   void follow(Context& ctx, const ops::RowMoves& moves, int64_t rows) override {
@@ -29,7 +29,7 @@ class NotedMoves : public RowFollower {
   std::vector<int32_t> from, to;
 };
 
-/// Rows without a table, with memory for 64 of them at first.
+/// Rows without a table, with initial memory for 64 rows.
 class LoneRows {
  public:
   explicit LoneRows(Device device, bool on_disk = false, DirectKeys keys = {})
@@ -58,7 +58,7 @@ class LoneRows {
     runtime.compute_stream().synchronize();
     return values;
   }
-  /// The rows of keys; 0: none.
+  /// Returns the row number of each key; 0 if the key has no row.
   std::vector<int32_t> find(const std::vector<int64_t>& keys) const {
     const Device device = runtime.device();
     const StreamRef stream = runtime.compute_stream();
@@ -96,7 +96,7 @@ class LoneRows {
   }
 };
 
-/// Has these rows leave.
+/// Returns a function that marks `rows` for eviction.
 RowsInMemory::Choose leave(std::vector<int32_t> rows) {
   return [rows = std::move(rows)](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
     const Buffer list(ctx.device(), rows.size() * sizeof(int32_t));

@@ -1,4 +1,4 @@
-// An EmbeddingSet on two GPUs gives the same numbers as on one GPU with the samples of both.
+// An EmbeddingSet on two GPUs gives the same results as on one GPU with all samples.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGpus = 2;
 
-/// Page-locked memory, which every GPU can read and write.
+/// An array in page-locked memory, which every GPU can access.
 template <class T>
 class Locked {
  public:

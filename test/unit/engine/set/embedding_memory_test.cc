@@ -1,4 +1,5 @@
-// The memory of a set: it comes from the caller's allocator and is all freed, except while recorded work needs it.
+// A set allocates all memory with the caller's allocator and frees all of it, except memory that recorded work still
+// needs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -65,13 +66,13 @@ TEST(EmbeddingSetMemory, TheCallersAllocatorGivesItAndGetsAllBack) {
   EXPECT_EQ(other.allocated_bytes(), 0);
   {
     EmbeddingSet set(options);
-    for (const int64_t samples : {3, 5000, 20}) {  // the second needs more memory
+    for (const int64_t samples : {3, 5000, 20}) {  // the second batch needs more memory than the first
       const RankSamples of = random_samples(options, samples, random);
       run_step(set, of, {.learning_rate = 0.1f}, numbers);
       run_step(other, of, {.learning_rate = 0.1f}, with_driver);
       EXPECT_EQ(set.allocated_bytes(), memory.bytes);
     }
-    // It includes rows of a table with row numbers, with the optimizer states.
+    // The allocated bytes include the rows and optimizer states of table "days", which is indexed by row number.
     EXPECT_GE(memory.bytes, set.memory("days").device_bytes);
     EXPECT_GE(set.memory("days").device_bytes, 5000 * 3 * 4 * 3);
     EXPECT_TRUE(std::ranges::any_of(memory.taken, [](const auto& one) { return one.second >= 5001 * 3 * 4; }));
@@ -129,7 +130,8 @@ TEST(EmbeddingSetMemory, LookUpsTakeNoneOnceItIsReserved) {
   EXPECT_THROW(set.reserve_lookup(0, counts), Error);
 }
 
-// Recorded work points to memory of batches and look-ups: later growth allocates new memory, and keeps the old one.
+// Recorded work refers to memory of batches and lookups. When a set grows, it allocates new memory and keeps the old
+// memory.
 TEST(EmbeddingSetMemory, MemoryOfRecordedWorkStays) {
   CountedMemory memory;
   const auto allocator = std::make_shared<DeviceAllocator>();
@@ -157,7 +159,7 @@ TEST(EmbeddingSetMemory, MemoryOfRecordedWorkStays) {
   }
 }
 
-/// The error of a call, whose message names options, not config fields.
+/// The message of an Error of `call`. The message must name options, not config fields.
 std::string error_with_options(const std::function<void()>& call) {
   try {
     call();

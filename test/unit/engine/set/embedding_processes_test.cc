@@ -1,4 +1,4 @@
-// Sets of embeddings in processes of their own, joined over TCP or by MPI, give the numbers of one rank.
+// Embedding sets in separate processes, joined over TCP or by MPI, give the results of a single rank.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -20,7 +20,7 @@ std::filesystem::path numbers_of(const std::filesystem::path& folder, int rank) 
   return folder / ("numbers_" + std::to_string(rank));
 }
 
-/// Lists as their lengths and elements, floats as their bits.
+/// Writes lists as length and elements, and floats as their bits.
 void write_numbers(std::ostream& to, float value) { to << std::bit_cast<uint32_t>(value) << ' '; }
 template <class T>
 void write_numbers(std::ostream& to, const std::vector<T>& list) {
@@ -41,7 +41,7 @@ void read_numbers(std::istream& from, std::vector<T>& list) {
   for (T& element : list) read_numbers(from, element);
 }
 
-/// One of kSetRanks processes. Leaves its numbers, and the saved set, in its working folder.
+/// One of kSetRanks processes. Writes its results and the saved set to its working folder.
 TEST(AsEmbeddingProcess, RunsItsStepsAndSaves) {
   if (!std::getenv("WORLD_SIZE") && !std::getenv("OMPI_COMM_WORLD_SIZE"))
     GTEST_SKIP() << "runs as one of several processes, which EmbeddingProcesses does";
@@ -62,7 +62,7 @@ TEST(AsEmbeddingProcess, RunsItsStepsAndSaves) {
   write_numbers(file, numbers);
 }
 
-/// What the processes have left is what one rank computes and holds.
+/// Expects that the results of the processes equal those of a single rank.
 void expect_numbers_of_one_rank(const std::filesystem::path& folder) {
   const EmbeddingOptions options = set_of_ranks();
   const RanksResult one = run_on_one(options, uneven_steps(options, kProcessSteps, kProcessSeed));

@@ -1,4 +1,4 @@
-// Errors of an EmbeddingSet on several ranks: all ranks throw them, and no rank hangs.
+// Errors of an EmbeddingSet on several ranks: all ranks throw the error, and no rank hangs.
 #include <gtest/gtest.h>
 
 #include <atomic>

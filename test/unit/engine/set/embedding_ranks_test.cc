@@ -1,4 +1,4 @@
-// An EmbeddingSet on several ranks gives the same numbers as on one rank with the samples of all.
+// An EmbeddingSet on several ranks gives the same results as on one rank with all samples.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -84,12 +84,12 @@ TEST(EmbeddingRanks, PoliciesCountTheKeysOfAllRanks) {
   options.tables[0].expire_after = 2;
   expect_same_as_one(options, uneven_steps(options, 6, 3));
   options.tables[0].expire_after = 0;
-  options.tables[0].most_rows = 20;  // of one rank, which has the whole table
+  options.tables[0].most_rows = 20;  // limit of one rank, which owns the whole table
   options.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru;
   expect_same_as_one(options, uneven_steps(options, 6, 4));
 }
 
-// One thousand equal keys: gradients are summed in pieces, whose boundaries do not depend on ranks.
+// A thousand gradients of one key are summed in segments whose boundaries do not depend on the number of ranks.
 TEST(EmbeddingRanks, SumsOfManyGradientsKeepTheirOrder) {
   EmbeddingOptions options = set_of_ranks();
   std::mt19937_64 random(4);
@@ -163,10 +163,10 @@ TEST(EmbeddingRanks, GradientsOfRowsAreOfTheRowsOfEachRank) {
       rows += of[t].size();
     }
   EXPECT_EQ(one, all);
-  EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row is on one rank
+  EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row has exactly one owner rank
 }
 
-// The owner rank of the rows detects the limit; the others throw the same error, and the batch has ended everywhere.
+// A set saved on three ranks resumes on any number of ranks.
 TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
   EmbeddingOptions options = set_of_ranks();
   options.tables.push_back({.name = "hours", .dim = 2, .rows = 24, .placement = {PlaceWhere::replicated}});
@@ -191,7 +191,8 @@ TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
     const auto go_on = [&](EmbeddingSet& set, int rank) {
       set.load(folder.path() / "saved");
       for (size_t i = 0; i < after.size(); ++i) {
-        // The samples of three ranks; if there are fewer, the last rank also has the samples of the missing ones.
+        // This rank has the samples of rank `rank` of three. With fewer ranks, the last rank also has the samples of
+        // the missing ranks.
         std::vector<RankSamples> own;
         for (int r = rank; r < (rank + 1 == ranks ? kSetRanks : rank + 1); ++r)
           own.push_back(after[i][static_cast<size_t>(r)]);
@@ -237,7 +238,7 @@ TEST(EmbeddingRanks, RowsOfAllComeToRankZeroAndImportedOnesGoToTheirRanks) {
       const int64_t outside = 41;
       set.import_rows("days", {{&outside, 1}, {}});
     });
-    // An error of the receiver of rows is thrown by all ranks, and they remain usable.
+    // If the receiver of exported rows throws, all ranks throw the error and remain usable.
     expect_error_of(Kind::interrupted, "enough", [&] {
       set.export_rows("items", false, [](const TableRows&) { throw Error(Kind::interrupted, "enough"); });
     });
@@ -246,7 +247,7 @@ TEST(EmbeddingRanks, RowsOfAllComeToRankZeroAndImportedOnesGoToTheirRanks) {
   });
 }
 
-// Two of three ranks are in one process and the third in another; here both processes are threads of one.
+// Two of three ranks are in one process, and the third in another. Threads act as processes.
 TEST(EmbeddingRanks, ProcessesThatJoinGiveTheNumbersOfOneRank) {
   const EmbeddingOptions options = set_of_ranks(Pooling::max);
   const auto steps = uneven_steps(options, 4, 11);
@@ -295,7 +296,7 @@ TEST(EmbeddingRanks, TablesAreBalanced) {
   add("stated", 300, {PlaceWhere::whole, 0});
   const std::vector<TablePlace> places = places_of(options, 3);
   EXPECT_EQ(places[0], (TablePlace{PlaceWhere::spread}));
-  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // more than a third of all rows
+  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // has more than a third of all rows
   EXPECT_EQ(places[2], (TablePlace{PlaceWhere::whole, 1}));
   EXPECT_EQ(places[3], (TablePlace{PlaceWhere::whole, 2}));
   EXPECT_EQ(places[4], (TablePlace{PlaceWhere::whole, 2}));

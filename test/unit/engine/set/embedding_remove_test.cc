@@ -1,4 +1,4 @@
-// Rows removed by key, and gradients of rows that are read before an update.
+// Removes rows by key, and reads row gradients before an update.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -64,7 +64,7 @@ TEST(EmbeddingRemove, RemovedRowsStartAnewAndOthersStay) {
     EXPECT_EQ(set.rows("items"), 996);
     for (int step = 0; step < 2; ++step) train(set, {17});
     EXPECT_EQ(rows_of(set).size(), 997u);
-    if (most_rows == 0) {  // the same first values; Adam counts all updates of the set
+    if (most_rows == 0) {  // new rows start with the same initial values; Adam's t counts all updates of the set
       EmbeddingSet later(one_table());
       later.set_updates(3);
       for (int step = 0; step < 2; ++step) train(later, {17});

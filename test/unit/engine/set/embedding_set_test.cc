@@ -1,5 +1,5 @@
-// EmbeddingSet against a reference in double: every pair of its options, batches of different sizes, and every way to
-// end a batch.
+// Compares EmbeddingSet with a reference in double: every pair of option values, batches of different sizes, and every
+// way to end a batch.
 #include "hctr/embedding.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using Formula = EmbeddingOptimizer::Formula;
 using SetRows = EmbeddingOptimizer::Rows;
 using SetFormat = EmbeddingTableOptions::Format;
 
-/// Memory of the set's device, with given values.
+/// A buffer on the set's device with the given values.
 template <class T>
 class Copied {
  public:
@@ -56,7 +56,7 @@ class Copied {
   Buffer buffer_;
 };
 
-/// The keys of one feature in a caller's form: any key type, offsets that begin anywhere.
+/// The keys of one feature as a caller passes them: any key type, and offsets that start at any value.
 class GivenKeys {
  public:
   GivenKeys(Device device, const PlainBags& bags, ElementType type, ElementType offsets_type, int64_t first_offset,
@@ -99,7 +99,7 @@ class GivenKeys {
   std::optional<Copied<float>> weights_;
 };
 
-/// A set, and a reference in double that makes the same calls.
+/// A set and a reference in double, which receive the same calls.
 class Twins {
  public:
   Twins(EmbeddingOptions options, Device device, uint64_t seed)
@@ -114,14 +114,14 @@ class Twins {
   PlainSet& plain() { return plain_; }
   std::mt19937_64& random() { return random_; }
 
-  /// The form of the arguments.
+  /// Form of the arguments of a call.
   struct Given {
     ElementType keys = ElementType::i64, offsets = ElementType::i64;
-    bool side_by_side = true;  // vectors of all features in one array
+    bool side_by_side = true;  // whether the vectors of all features are in one array
     bool one_key_each = false;
   };
 
-  /// A batch of these samples, with few distinct keys, some of which are new.
+  /// Makes a batch with few distinct keys, some of them new.
   void make_batch(int64_t samples, const Given& given, int64_t vocabulary = 40) {
     samples_ = samples;
     bags_.clear();
@@ -147,7 +147,7 @@ class Twins {
     for (const GivenKeys& one : given_) views.push_back(one.view());
     return views;
   }
-  /// Gives missing rows of the plain set the values that an equal EmbeddingSet gives to new keys.
+  /// Adds missing rows to the reference, with the initial values that an equal EmbeddingSet gives to new keys.
   void learn_new_rows() {
     for (size_t f = 0; f < bags_.size(); ++f) {
       const std::string& table = options_.features[f].table;
@@ -155,7 +155,8 @@ class Twins {
       for (const auto& bag : bags_[f].keys)
         for (const int64_t key : bag)
           if (!plain_.table(table).contains(key)) fresh.insert(key);
-      for (const EmbeddingTableOptions& of : options_.tables)  // every row number has a row from the start
+      // in tables indexed by row number every row exists from the start
+      for (const EmbeddingTableOptions& of : options_.tables)
         for (int64_t row = 0; of.name == table && row < of.rows; ++row)
           if (!plain_.table(table).contains(row)) fresh.insert(row);
       if (fresh.empty()) continue;
@@ -163,7 +164,7 @@ class Twins {
     }
   }
 
-  /// Memory for vectors of each feature: [samples or keys, dim].
+  /// Output memory for the vectors of each feature: [samples or keys, dim].
   struct Vectors {
     std::vector<std::unique_ptr<Copied<float>>> memory;
     std::vector<FeatureVectors<float>> views;
@@ -226,7 +227,7 @@ class Twins {
     }
   }
 
-  /// Gradients of all vectors, exactly representable in f32.
+  /// Random gradients for all vectors, exact in f32.
   std::vector<PlainSet::Vectors> random_gradients() {
     std::vector<PlainSet::Vectors> all;
     for (size_t f = 0; f < options_.features.size(); ++f) {
@@ -308,7 +309,7 @@ class Twins {
       if (of.name == table && of.rows > 0) return number % of.rows;
     switch (type) {
       case ElementType::i32:
-        return static_cast<int32_t>(number * 97'003'171) - 5;  // including negative ones
+        return static_cast<int32_t>(number * 97'003'171) - 5;  // includes negative keys
       case ElementType::u32:
         return static_cast<uint32_t>(number * 97'003'171);
       default:
@@ -319,7 +320,7 @@ class Twins {
     if (const auto& of = *std::find_if(options_.tables.begin(), options_.tables.end(),
                                        [&](const EmbeddingTableOptions& one) { return one.name == table; });
         of.rows == 0)
-      first_values_.import_rows(table, {keys, {}});  // rows without vectors get initial values
+      first_values_.import_rows(table, {keys, {}});  // keys imported without vectors get initial values
     const std::set<int64_t> wanted(keys.begin(), keys.end());
     first_values_.export_rows(table, false, [&](const TableRows& rows) {
       const size_t dim = rows.vectors.size() / std::max<size_t>(1, rows.keys.size());
@@ -352,8 +353,8 @@ void expect_error(Kind kind, const std::string& text, const std::function<void()
 class EmbeddingSetTest : public OnDevice {};
 HCTR_ON_EACH_DEVICE(EmbeddingSetTest);
 
-// Two tables: the first has two features, which may differ in pooling; batches differ in samples and keys. Each case
-// compares four steps: vectors, wgrads and all rows.
+// Two tables. The first table has two features, whose pooling may differ. Batches differ in samples and keys. Compares
+// vectors, wgrads and all rows over four steps.
 TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
   const std::vector<EmbeddingOptimizer> optimizers = every_optimizer();
   const std::vector<Pooling> poolings = {Pooling::sum, Pooling::mean, Pooling::sqrtn, Pooling::max, Pooling::none};
@@ -386,9 +387,10 @@ TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
                                    .threads = 1 + 2 * c[threads],
                                    .seed = 5};
     Twins twins(options, GetParam(), 100 + i);
-    // Stochastic rounding: each step moves an element by up to one neighbour.
+    // Stochastic rounding moves an element by up to one representable value per step.
     const double tolerance = table.format == SetFormat::f32 ? 2e-4 : table.format == SetFormat::f16 ? 8e-3 : 6e-2;
-    // If rows differ by less than that, which row has the largest element is random; so compare one step only.
+    // If rows differ by less than the tolerance, rounding decides which row has the largest element. In this case only
+    // one step is compared.
     const bool any_max = a == Pooling::max || b == Pooling::max;
     const bool alike = table.format != SetFormat::f32 || table.initial.kind == EmbeddingStart::Kind::constant;
     const int64_t steps = any_max && alike ? 1 : 4;
@@ -423,7 +425,7 @@ EmbeddingOptions small_set(Pooling pooling = Pooling::mean) {
   return {.tables = {table}, .features = {{"item", "items", pooling, false}}, .seed = 3};
 }
 
-// row_gradients() returns the gradients that update() applies: applying them with the same formula gives the same rows.
+// row_gradients() returns the gradients that update() applies. Applying them with the same formula gives the same rows.
 TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
   EmbeddingOptions options = small_set(Pooling::mean);
   options.features.push_back({"seen", "items", Pooling::max, false});
@@ -454,11 +456,11 @@ TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
       for (size_t e = 0; e < 8; ++e)
         EXPECT_NEAR(static_cast<double>(have[r * 8 + e]), expected.at(have_keys[r])[e], 1e-4);
     }
-    twins.expect_tables(0);  // rows are unchanged
+    twins.expect_tables(0);  // reading gradients changes no row
   }
 }
 
-// The rows of a prefetched batch have the vectors that the updates in between have written.
+// A batch passed in advance gets vectors that include all updates since.
 TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
   const EmbeddingOptions options = small_set();
   const auto run = [&](bool early) {
@@ -508,7 +510,7 @@ TEST_P(EmbeddingSetTest, ASkippedStepChangesNothingAndIsNotCounted) {
   EXPECT_EQ(twins.set().updates(), t);
 }
 
-// A look-up adds nothing: a key without a row has the vector 0, and rows are those of ended batches.
+// A lookup adds no row. A key without a row has the vector 0. A lookup reads the rows as of the last ended batch.
 TEST_P(EmbeddingSetTest, LookUpsAddNoRows) {
   for (const Pooling pooling : {Pooling::sum, Pooling::mean, Pooling::max, Pooling::none}) {
     Twins twins(small_set(pooling), GetParam(), 4);
@@ -531,7 +533,7 @@ TEST_P(EmbeddingSetTest, LookUpsAddNoRows) {
   }
 }
 
-// A saved and loaded set continues bit for bit, with every optimizer.
+// A saved and loaded set resumes bit for bit, with every optimizer.
 TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
   const TemporaryFolder folder;
   for (const SetRule rule : {SetRule::adam, SetRule::adagrad, SetRule::sgd}) {
@@ -575,7 +577,7 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
     Twins second(options, GetParam(), 21);
     second.random().discard(0);
     {
-      Twins same(options, GetParam(), 21);  // the random numbers of the first six steps
+      Twins same(options, GetParam(), 21);  // advances the random numbers by six steps
       steps(same, 6);
       second.random() = same.random();
     }
@@ -594,7 +596,7 @@ TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
   }
 }
 
-// More keys, samples and rows than were reserved: results equal those of a set with enough memory from the start.
+// With more keys, samples and rows than reserved, results equal those of a set with enough memory from the start.
 TEST_P(EmbeddingSetTest, BatchesOfAnySizeFollowEachOther) {
   for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::none}) {
     Twins twins(small_set(pooling), GetParam(), 8);
@@ -615,7 +617,7 @@ TEST_P(EmbeddingSetTest, BatchesOfAnySizeFollowEachOther) {
   }
 }
 
-/// All rows of a table, with states, after some steps of its own random batches.
+/// Returns all rows of a table, with states, after some steps on random batches.
 std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& options, Device device, int steps,
                                                        EmbeddingMemory* memory = nullptr) {
   Twins twins(options, device, 33);
@@ -626,7 +628,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
     const auto dy = twins.random_gradients();
     const auto gradients = twins.memory_for(true, &dy);
     twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
-    if (i % 4 == 3) {  // look-ups include evicted rows
+    if (i % 4 == 3) {  // lookups include evicted rows
       twins.make_batch(60, {}, 3000);
       const auto found = twins.memory_for(true);
       twins.set().lookup(60, twins.keys(), found.views);
@@ -644,7 +646,7 @@ std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& o
   return rows;
 }
 
-// Rows for which device memory has no room are in host memory or on disk, with the same results.
+// Tables with rows in host memory or on disk give the same results as tables in device memory.
 TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
   const TemporaryFolder folder;
   for (const Pooling pooling : {Pooling::mean, Pooling::none}) {
@@ -652,7 +654,7 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
     options.tables[0].dim = 256;
     const auto expected = rows_after_steps(options, GetParam(), 24);
     EXPECT_GT(expected.size(), 1000u);
-    options.most_keys = 512;  // per batch: all of its rows are in memory
+    options.most_keys = 512;  // all rows of a batch must fit in memory
     EmbeddingMemory memory;
     options.device_bytes = GetParam().is_cuda() ? 64 << 20 : 2 << 20;
     options.host_bytes = 64 << 20;
@@ -668,7 +670,7 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
   }
 }
 
-/// Arrays of one feature at fixed addresses, with new values for each step.
+/// Arrays of one feature at fixed addresses. Each step sets new values.
 struct FixedArrays {
   FixedArrays(Device device, int64_t samples, int64_t most_keys, int64_t vectors, int64_t dim)
       : keys(device, static_cast<size_t>(most_keys) * sizeof(int64_t)),
@@ -678,7 +680,7 @@ struct FixedArrays {
   Buffer keys, offsets, y, dy;
 };
 
-// A caller records one step, forward() to update(), and replays it with other keys. Tables grow in between.
+// A recorded step, from forward() to update(), is replayed with other keys. Tables grow between replays.
 TEST_P(EmbeddingSetTest, ARecordedStepIsTheOneThatIsCalled) {
   if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";
   constexpr int64_t kSamples = 64, kMost = 512, kDim = 8;
@@ -738,7 +740,7 @@ TEST_P(EmbeddingSetTest, ARecordedStepIsTheOneThatIsCalled) {
   }
 }
 
-// A look-up that a caller records gives the vectors of one that is called, whatever the table learns in between.
+// A recorded lookup gives the vectors of a direct lookup, also after the table has changed.
 TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
   if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";
   constexpr int64_t kSamples = 64, kMost = 512, kMany = 4000, kDim = 8;
@@ -752,7 +754,7 @@ TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
     const FixedArrays fixed(GetParam(), kSamples, kMost, most_vectors, kDim);
     const FixedArrays many(GetParam(), kMany, kMany, kMany, kDim);
     std::mt19937_64 random(11);
-    // Each sample has one key, which in half of them is new.
+    // Each sample has one key. Half of the keys are new.
     const auto set_keys = [&](const FixedArrays& arrays, int64_t samples) {
       std::vector<int64_t> keys, offsets = {0};
       for (int64_t b = 0; b < samples; ++b) {
@@ -788,7 +790,7 @@ TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
     bool some = false;
     for (int i = 0; i < 20; ++i) {
       learn();
-      look_up(many, kMany, kMany);  // larger than what was reserved
+      look_up(many, kMany, kMany);  // exceeds the reserved size
       set_keys(fixed, kSamples);
       program.run();
       const std::vector<float> replayed = vectors();
@@ -801,7 +803,7 @@ TEST_P(EmbeddingSetTest, ARecordedLookUpIsTheOneThatIsCalled) {
   }
 }
 
-// Sets do not notice each other, and leave nothing behind.
+// Sets in concurrent threads do not affect each other, and free all memory.
 TEST_P(EmbeddingSetTest, SetsInThreadsGiveWhatEachGivesAlone) {
   const auto alone = rows_after_steps(small_set(), GetParam(), 10);
   std::vector<std::thread> threads;
@@ -857,7 +859,7 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
 
-// The rejected batch ends, and earlier ones continue.
+// The rejected batch ends. Earlier batches remain usable.
 TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   EmbeddingOptions options = small_set(Pooling::sum);
   options.tables[0].most_rows = 2;
@@ -874,7 +876,7 @@ TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
   const FeatureVectors<const float> dy{vectors.data()};
   set.update(first, {&dy, 1}, {.learning_rate = 0.1f});
   EXPECT_EQ(set.updates(), 1);
-  (void)set.memory("items");  // no batch is in progress
+  (void)set.memory("items");  // requires that no batch is in progress
 }
 
 TEST(EmbeddingSetOnCpu, ListsNoGradientsWhereATableHasNoMemoryForThem) {

@@ -1,4 +1,4 @@
-// The reference of EmbeddingSet: maps of rows, with every formula in double.
+// Reference implementation of EmbeddingSet: maps of rows, with every formula in double.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace hctr::test {
 
-/// The keys of a feature in a batch, and their weights: [sample][i].
+/// The keys and weights of a feature in a batch: [sample][i].
 struct PlainBags {
   std::vector<std::vector<int64_t>> keys;
   std::vector<std::vector<double>> weights;
@@ -39,7 +39,7 @@ class PlainSet {
     table(name).emplace(key, row);
   }
 
-  /// [vector][element] of a feature.
+  /// The vectors of a feature: [vector][element].
   using Vectors = std::vector<std::vector<double>>;
   Vectors pool(size_t feature, const PlainBags& bags) {
     const EmbeddingFeature& of = options_.features[feature];
@@ -67,7 +67,7 @@ class PlainSet {
     return out;
   }
 
-  /// The gradient of the weight of each key, given the gradients of the vectors.
+  /// Computes the gradient of each key's weight from the gradients of the vectors.
   std::vector<double> weight_gradients(size_t feature, const PlainBags& bags, const Vectors& dy) {
     const EmbeddingFeature& of = options_.features[feature];
     std::vector<double> out;
@@ -84,7 +84,7 @@ class PlainSet {
         sum += weights[i] * dot;
       }
       for (size_t i = 0; i < weights.size(); ++i) {
-        double of_divisor = 0;  // d divisor / d w
+        double of_divisor = 0;  // derivative of the divisor with respect to the weight
         if (of.pooling == Pooling::mean) of_divisor = 1;
         if (of.pooling == Pooling::sqrtn && divisor != 0) of_divisor = weights[i] / divisor;
         out.push_back(divisor == 0 ? 0 : dots[i] / divisor - sum * of_divisor / (divisor * divisor));
@@ -93,7 +93,7 @@ class PlainSet {
     return out;
   }
 
-  /// The summed gradient of each row that occurs.
+  /// The summed gradient of each row in the batch.
   using Gradients = std::map<int64_t, std::vector<double>>;
   void add_gradients(size_t feature, const PlainBags& bags, const Vectors& dy, Gradients& to) {
     const EmbeddingFeature& of = options_.features[feature];
@@ -116,7 +116,7 @@ class PlainSet {
     }
   }
 
-  /// Update number t of a table.
+  /// Applies update number t to a table.
   void update(const std::string& name, const Gradients& gradients, double rate, int64_t t) {
     const EmbeddingTableOptions& of = options_of(name);
     const ops::Optimizer rule = rule_of(of);
@@ -165,7 +165,7 @@ class PlainSet {
     }
     return best;
   }
-  /// Adam that catches up: the global updates skipped since the row's last one, then the new moments.
+  /// Lazy Adam: first applies the global updates skipped since the row's last update, then updates the moments.
   static void update_lazily(const ops::Optimizer& rule, Row& row, const std::vector<double>& g, double rate,
                             int64_t t) {
     const double b1 = static_cast<double>(rule.beta1), b2 = static_cast<double>(rule.beta2);

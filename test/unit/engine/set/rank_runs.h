@@ -1,4 +1,4 @@
-// A set on several ranks, which are threads, and the same set on one rank with the samples of all.
+// Runs a set on several ranks, which are threads, and the same set on one rank with all samples.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@
 
 namespace hctr::test {
 
-/// The samples of one rank in a batch, and the gradients of their vectors.
+/// The samples of one rank in a batch, and the gradients of the vectors.
 struct RankSamples {
   int64_t samples = 0;
-  std::vector<std::vector<int64_t>> keys, offsets;       // of each feature
-  std::vector<std::vector<float>> weights, gradients{};  // of each feature; gradients are contiguous
+  std::vector<std::vector<int64_t>> keys, offsets;       // per feature
+  std::vector<std::vector<float>> weights, gradients{};  // per feature; gradients are contiguous
 
   std::vector<FeatureKeys> views(const EmbeddingOptions& options) const {
     std::vector<FeatureKeys> all;
@@ -40,7 +40,7 @@ inline int64_t dim_of_feature(const EmbeddingOptions& options, size_t f) {
   return 0;
 }
 
-/// Samples with few distinct keys, so that ranks share them.
+/// Random samples with few distinct keys, so that several ranks use the same keys.
 inline RankSamples random_samples(const EmbeddingOptions& options, int64_t samples, std::mt19937_64& random,
                                   int64_t vocabulary = 40) {
   RankSamples out{.samples = samples, .keys = {}, .offsets = {}, .weights = {}};
@@ -70,7 +70,7 @@ inline RankSamples random_samples(const EmbeddingOptions& options, int64_t sampl
   return out;
 }
 
-/// The samples of all ranks, one after another.
+/// Concatenates the samples of all ranks.
 inline RankSamples joined(const std::vector<RankSamples>& ranks) {
   RankSamples all = ranks.front();
   for (size_t r = 1; r < ranks.size(); ++r) {
@@ -87,7 +87,7 @@ inline RankSamples joined(const std::vector<RankSamples>& ranks) {
   return all;
 }
 
-/// Memory for a vector of each sample or key of each feature, and views of it.
+/// Output memory for a vector per sample or key of each feature, and views of the memory.
 struct RankVectors {
   RankVectors(const EmbeddingOptions& options, const RankSamples& of) {
     for (size_t f = 0; f < of.keys.size(); ++f) values.emplace_back(of.gradients[f].size(), -7.0f);
@@ -104,10 +104,10 @@ inline std::vector<FeatureVectors<const float>> gradients_of(const EmbeddingOpti
   return views;
 }
 
-/// The results of steps: vectors and weight gradients, by step and feature.
+/// Results of steps: vectors and weight gradients, by step and feature.
 using RankNumbers = std::vector<std::vector<std::vector<float>>>;
 
-/// Runs one step. Appends its results.
+/// Runs one step, and appends its results to `numbers`.
 inline void run_step(EmbeddingSet& set, const RankSamples& of, const UpdateStep& step, RankNumbers& numbers) {
   const EmbeddingOptions& options = set.options();
   RankVectors vectors(options, of);
@@ -122,7 +122,7 @@ inline void run_step(EmbeddingSet& set, const RankSamples& of, const UpdateStep&
   numbers.push_back(weights);
 }
 
-/// The results of all ranks, in the form of one rank's results.
+/// Joins the results of all ranks into the form of a single rank's results.
 inline RankNumbers joined(const std::vector<RankNumbers>& ranks) {
   RankNumbers all = ranks.front();
   for (size_t r = 1; r < ranks.size(); ++r)
@@ -178,7 +178,7 @@ inline EmbeddingOptions set_of_ranks(Pooling pooling = Pooling::sum) {
           .seed = 3};
 }
 
-/// The samples of each rank in several steps: different numbers, sometimes none.
+/// Samples of each rank for several steps. The sample counts differ, and some are 0.
 inline std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions& options, int64_t steps,
                                                           uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -200,7 +200,7 @@ struct RanksResult {
 
 inline UpdateStep step_number(size_t i) { return {.learning_rate = i % 2 == 0 ? 0.05f : 0.02f}; }
 
-/// All samples of each step on one rank.
+/// Runs all samples of each step on one rank.
 inline RanksResult run_on_one(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
   RanksResult result;
   EmbeddingSet set(options);

@@ -1,4 +1,4 @@
-// Test cases for EmbeddingSets: values for each option.
+// Option values for EmbeddingSet tests.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace hctr::test {
 
-/// Combinations of option values, such that every two values of two options occur together in some combination.
+/// Returns combinations of option values such that every pair of values of two options occurs in some combination.
 inline std::vector<std::vector<int>> all_pairs(const std::vector<int>& sizes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::set<std::array<int, 4>> open;
@@ -47,7 +47,7 @@ inline std::vector<std::vector<int>> all_pairs(const std::vector<int>& sizes, ui
   return cases;
 }
 
-/// A rule with constants that make each term count within few steps.
+/// An optimizer rule with constants so large that each term matters within few steps.
 inline EmbeddingOptimizer example(EmbeddingOptimizer::Rule rule, EmbeddingOptimizer::Formula formula) {
   return {.rule = rule,
           .formula = formula,

@@ -1,5 +1,5 @@
-// Tables that compute rows from keys: ownership of keys, agreement with a table that has an index, keys outside their
-// ranges, and files.
+// Tables with direct keys: ownership of keys, equality with a table that has a hash index, keys outside their ranges,
+// and files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ TEST(DirectKeysTest, EveryKeyHasOneRowOnOneRankAndRowsKnowTheirKeys) {
     for (const char* kind : {"localized", "distributed", "mixed"})
       for (const auto& [ranks, first_key] :
            {std::pair<int64_t, int64_t>{1, 0}, {1, 11}, {2, 0}, {3, 5}, {8, 0}, {8, 13}}) {
-        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // without slots in the identity, a key has no owning slot
+        if (!by_slot && *kind != 'd' && ranks > 1) continue;  // if slots share rows, a key has no owning slot
         SCOPED_TRACE(kind);
         Placement placement = Placement::without_plan(
             *kind == 'd' ? PlacementRule::distributed : PlacementRule::localized, true, 3, ranks);
@@ -59,7 +59,7 @@ TableSpec direct_spec(TableSpec spec, const std::vector<int64_t>& sizes = kSizes
   return spec;
 }
 
-/// Keys from each slot's own range, or from all ranges if slots share rows.
+/// Random keys from the range of each slot, or from all ranges if slots share rows.
 Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
   Bags bags = random_bags(spec, spec.samples, most, 1000, random);
   int64_t offset = 0;
@@ -69,7 +69,7 @@ Bags bags_in_range(const TableSpec& spec, int most, std::mt19937_64& random) {
   return bags;
 }
 
-/// The whole table by slot and key, each row as bytes.
+/// The whole table by slot and key, with the row as bytes.
 std::map<std::pair<int32_t, int64_t>, std::string> rows_by_slot_and_key(TableRig& rig) {
   std::map<std::pair<int32_t, int64_t>, std::string> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
@@ -100,8 +100,8 @@ TEST_P(DirectTable, TrainsToTheNumbersOfATableWithAnIndex) {
           for (const DType storage : {DType::f32, DType::bf16}) {
             const bool adam = optimizer.kind == ops::Optimizer::Kind::adam;
             if (update == UpdateType::lazy_global && !adam) continue;
-            // Global weight decay changes every row. A table with an index lacks some of the rows, so the two would
-            // differ.
+            // Global weight decay changes every row. The table with a hash index lacks rows that did not occur, so the
+            // tables would differ.
             if (update == UpdateType::global && optimizer.kind == ops::Optimizer::Kind::adamw) continue;
             SCOPED_TRACE(cat(name_of_rule(optimizer), pooled ? ", pooled" : ", apart", ", update ",
                              static_cast<int>(update), by_slot ? ", by slot, " : ", by key, ", name_of(storage)));
@@ -167,7 +167,7 @@ TEST_P(DirectTable, AKeyOutsideItsRangeDoesNothingAndIsNamed) {
     spec.identity_by_slot = one.by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::sgd;
     TableRig rig(GetParam(), direct_spec(spec)), without(GetParam(), direct_spec(spec));
-    Bags rest = one.bags;  // the same without keys that have no row
+    Bags rest = one.bags;  // the same bags without keys that have no row
     for (size_t s = 0; s < 3; ++s)
       for (auto& bag : rest[s])
         std::erase_if(bag,

@@ -1,4 +1,4 @@
-// A reference table with a policy: ordered maps, and every rule as in docs/embedding.md.
+// Reference table with a policy: ordered maps, and every rule as in docs/embedding.md.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class PlainPolicyTable : public PlainTable {
     return rows.contains(id) || !shares() ? id : kShared;
   }
 
-  /// Call before the batch of step t: removes expired rows.
+  /// Removes expired rows. Must be called before the batch of step t.
   void begin(int64_t t) {
     if (spec_.policy.expire_after > 0 && t % std::max<int64_t>(1, spec_.policy.expire_after / 16) == 0) {
       for (auto row = stats_.begin(); row != stats_.end();)

@@ -1,4 +1,4 @@
-// A reference table: a map of vectors, with every formula in double.
+// Reference table: a map of vectors, with every formula in double.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline TableSpec small_spec(int64_t dim = 4, int64_t slots = 3, int64_t samples 
   return spec;
 }
 
-/// A spec without pooling, with slots of these sizes.
+/// A spec without pooling. `places`: positions per slot.
 inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t> places) {
   TableSpec spec = small_spec(dim, static_cast<int64_t>(places.size()), samples);
   spec.combiner = ops::Combiner::none;
@@ -28,7 +28,7 @@ inline TableSpec unpooled_spec(int64_t dim, int64_t samples, std::vector<int64_t
   return spec;
 }
 
-/// Returns an initial or imported value as this storage rounds it.
+/// Returns an initial or imported value as rounded by `storage`.
 inline double stored(DType storage, float value) {
   double out = 0;
   dispatch_float(storage,
@@ -36,7 +36,7 @@ inline double stored(DType storage, float value) {
   return out;
 }
 
-/// The distance between neighbours of x in a storage type.
+/// The distance between neighbours of x in the type `storage`.
 inline double quantum(DType storage, double x) {
   const double exponent = x == 0 ? -200 : std::floor(std::log2(std::abs(x)));
   if (storage == DType::f16) return std::exp2(std::max(exponent - 10, -24.0));
@@ -49,16 +49,16 @@ class PlainTable {
 
   struct Row {
     std::vector<PlainWeight> elements;
-    int64_t last = 1;                               // lazy updates: the step that touched the row last
+    int64_t last = 1;                               // for lazy updates: the last step that updated the row
     double sum = 0;                                 // row-wise AdaGrad
-    std::vector<double> numbers(int which) const {  // 0: the vector; 1, 2: a state
+    std::vector<double> numbers(int which) const {  // `which`: 0 for the vector, 1 or 2 for a state
       std::vector<double> out;
       for (const PlainWeight& x : elements) out.push_back(which == 0 ? x.w : x.state[which - 1]);
       return out;
     }
   };
   using Identity = std::pair<int32_t, int64_t>;
-  static constexpr Identity kShared{-1, 0};  // identity of the row that keys may share; files do not contain it
+  static constexpr Identity kShared{-1, 0};  // identity of the shared row, which is not stored in files
   std::map<Identity, Row> rows;
 
   virtual ~PlainTable() = default;
@@ -95,7 +95,7 @@ class PlainTable {
     return spec_.combiner == ops::Combiner::sqrtn ? 1.0 / std::sqrt(n) : 1.0;
   }
 
-  /// The offset in y of the vector of key i of slot s of sample b.
+  /// The offset in y of the vector for key i in the bag of slot s and sample b.
   size_t place(size_t s, size_t b, size_t i) const {
     size_t at = s;
     if (spec_.combiner == ops::Combiner::none) {
@@ -161,7 +161,7 @@ class PlainTable {
   }
 };
 
-/// `storage`: the type of `got`, which may be either neighbour of the exact value.
+/// `storage`: the type of `got`, whose values may be either neighbour of the exact value.
 inline void expect_near(const std::vector<float>& got, const std::vector<double>& wanted, double tolerance,
                         const std::string& what, DType storage = DType::f32) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
@@ -171,7 +171,8 @@ inline void expect_near(const std::vector<float>& got, const std::vector<double>
         << what << ", element " << i;
 }
 
-/// Compares the whole table with the reference. If the table stores rounded numbers, the reference continues from them.
+/// Compares the whole table with the reference. If the table stores rounded values, copies the rounded values to the
+/// reference.
 inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
   const TableSpec& spec = rig.spec();
   ASSERT_EQ(rig.table->rows(), static_cast<int64_t>(plain.rows.size() - plain.rows.count(PlainTable::kShared)));
@@ -190,7 +191,7 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
       for (int s = 0; s < spec.optimizer.states(); ++s) {
         const std::vector<float> state = part(block.states[s], spec.state_dim());
         std::vector<double> wanted = spec.optimizer.row_wise ? std::vector{row.sum} : row.numbers(s + 1);
-        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // z matters only where the weight is 0
+        if (spec.optimizer.kind == ops::Optimizer::Kind::ftrl && s == 1)  // FTRL: z matters only if the weight is 0
           for (size_t e = 0; e < wanted.size(); ++e)
             if (row.elements[e].w != 0) wanted[e] = static_cast<double>(state[e]);
         expect_near(state, wanted, tolerance, cat("state ", s, " of key ", block.keys[i]), spec.stored_states());
@@ -202,7 +203,7 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
         if (spec.storage != DType::f32) x.w = static_cast<double>(vector[e]);
         const bool says_z = spec.optimizer.kind == ops::Optimizer::Kind::ftrl && x.w != 0 &&
                             (spec.storage != DType::f32 || spec.stored_states() != DType::f32);
-        if (says_z)  // in Ftrl, a nonzero weight determines z
+        if (says_z)  // FTRL: a nonzero weight determines z
           x.state[1] = -x.w * (x.inverse_rate + static_cast<double>(spec.optimizer.lambda2)) -
                        std::copysign(static_cast<double>(spec.optimizer.lambda1), x.w);
       }
@@ -210,7 +211,7 @@ inline void compare_rows(TableRig& rig, PlainTable& plain, double tolerance) {
   });
 }
 
-/// Trains the table and the reference in parallel, and compares all outputs.
+/// Trains the table and the reference on the same batches, and compares all outputs.
 inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int64_t vocabulary, int steps,
                                double tolerance = 2e-5) {
   TableRig rig(device, spec);
@@ -219,7 +220,7 @@ inline void compare_over_steps(Device device, TableSpec spec, int most_keys, int
   std::mt19937_64 random(11);
   for (int t = 1; t <= steps; ++t) {
     Bags bags = random_bags(spec, spec.samples, most_keys, vocabulary, random);
-    for (auto& slot : bags) slot.back().clear();  // a padding row: all bags are empty
+    for (auto& slot : bags) slot.back().clear();  // padding: the last sample has empty bags
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     const float rate = 0.01f * static_cast<float>(1 + t % 3);
     plain.insert(bags);

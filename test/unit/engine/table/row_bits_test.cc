@@ -1,4 +1,4 @@
-// The number of bits by which rows are sorted: a recorded sort must suffice for later rows.
+// The number of bits for sorting by row number: a recorded sort must cover rows that are added later.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kBatchKeys = 64;
 
-/// A store that gets a batch of new keys in each step, on the CPU.
+/// A CPU row store that receives a batch of new keys in each step.
 class GrowingRows {
  public:
   explicit GrowingRows(std::shared_ptr<RowMemory> memory)
@@ -26,7 +26,7 @@ class GrowingRows {
     recorded_bits_ = store_.rows().bits().now();
   }
   int64_t capacity() const { return store_.rows().arrays().capacity(); }
-  /// Returns the largest row number. Bits are asked for when the owner of a store does so: after reserve_rows().
+  /// Returns the largest row number. Queries the bits after reserve_rows(), as a table does.
   int64_t step() {
     std::iota(keys_.begin(), keys_.end(), next_key_);
     next_key_ += kBatchKeys;
@@ -82,7 +82,7 @@ TEST(RowBits, FollowTheRowsThatHaveMemory) {
   EXPECT_EQ(rows.recorded_bits(), 16);
 }
 
-// Memory grows in bring_rows(), after the sort of the batch was recorded.
+// With a disk, memory grows in bring_rows(), after the batch's sort was recorded.
 TEST(RowBits, AreThoseOfAllRowsWithADisk) {
   const TemporaryFolder folder;
   RowMemoryLimits limits{.device = 0, .host = int64_t{1} << 32, .host_setting = "\"host\""};

@@ -1,5 +1,5 @@
-// The index under heavy use: adversarial keys, growth, and lookups concurrent with insertions. Each result is checked
-// against an array.
+// Stress test of the hash index: adversarial keys, growth, and lookups concurrent with insertions. Each result is
+// checked against an array.
 #include "engine/table/row_store.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class RowStoreLoad {
     runtime_.compute_stream().synchronize();
   }
 
-  /// Inserts the keys `draw` of `kind` on one stream, and looks them up concurrently on the other.
+  /// Inserts keys of `kind`, selected by `draw`, on one stream. Looks up the same keys concurrently on another stream.
   void step(const KeyKind& kind, const std::function<uint64_t(int64_t)>& draw) {
     std::vector<int64_t> keys(static_cast<size_t>(batch_));
     for (int64_t i = 0; i < batch_; ++i) keys[static_cast<size_t>(i)] = kind.key(draw(i));
@@ -66,14 +66,14 @@ class RowStoreLoad {
     check(kind, keys, read(rows_), before);
   }
 
-  /// Checks that no two rows have the same key, and that no row was skipped.
+  /// Checks that no two rows have the same key, and that all row numbers are used.
   void check_all(const char* name) {
     std::vector<int64_t> keys(key_of_row_.begin() + 1, key_of_row_.begin() + 1 + static_cast<std::ptrdiff_t>(known_));
     std::sort(keys.begin(), keys.end());
     EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end()) << name << ": a key has two rows";
     EXPECT_EQ(store_.tiers().finished_rows(), known_) << name;
   }
-  /// Checks that memory is reserved for exactly the expected rows, up to one growth.
+  /// Checks that the reserved memory matches the expected rows, up to one growth step.
   void check_capacity() const {
     const int64_t expected = rows_with_memory(known_, 0, batch_, 4);
     EXPECT_GE(store_.rows().arrays().capacity(), known_ == 0 ? expected : expected / 3 * 2) << known_ << " rows";
@@ -118,7 +118,8 @@ class RowStoreLoad {
         ++known_;
       }
       ASSERT_EQ(key_of_row_[row], keys[i]) << kind.name << ": row " << row << " has two keys";
-      const bool was_known = static_cast<int64_t>(row) <= known_before;  // rows are assigned in order
+      // row numbers increase in the order of insertion
+      const bool was_known = static_cast<int64_t>(row) <= known_before;
       ASSERT_EQ(found_before[i], was_known ? rows[i] : 0)
           << kind.name << ": a lookup concurrent with the insertion of " << keys[i];
     }
@@ -141,7 +142,7 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
       load.check_capacity();
       const int steps = large ? 17 : 6;  // 10^8 operations on a GPU
       for (int step = 0; step < steps; ++step) {
-        // Half of the keys are new at first, fewer later; many occur several times in a batch.
+        // Half of the keys are new at first, fewer later. Many keys occur several times in a batch.
         const uint64_t known = static_cast<uint64_t>(step + 1) * static_cast<uint64_t>(batch) / 3;
         load.step(kind, [&](int64_t i) {
           return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known;

@@ -1,4 +1,4 @@
-// Tables with direct keys whose rows do not all fit in memory: the same bytes as tables in memory.
+// Tables with direct keys and rows on disk have the same bytes as tables in memory.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
@@ -15,7 +15,7 @@ std::string bytes_of(const fs::path& path) { return read_text(path, "a checkpoin
 
 class TableDiskDirectTest : public testing::Test {
  protected:
-  /// Memory for the rows of a batch, 1152 of 4200.
+  /// Memory limits for the 1152 rows of a batch. The table has 4200 rows.
   RowMemoryLimits limits(const TableSpec& spec, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{.device = 0,
                            .move_every = 0,
@@ -30,7 +30,7 @@ class TableDiskDirectTest : public testing::Test {
     TableSpec spec = small_spec(256, 3, 128, 128 * 3 * 3);
     spec.identity_by_slot = by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::adagrad;
-    spec.optimizer.initial = 0.25f;  // states of new rows are not zero
+    spec.optimizer.initial = 0.25f;  // initial states of new rows are not zero
     if (by_slot) spec.slot_bounds = {0.1f, 0.2f, 0.3f};
     spec.direct = direct_keys({1400, 1400, 1400}, by_slot, {}, 0);
     return spec;
@@ -64,7 +64,8 @@ TEST_F(TableDiskDirectTest, EveryTableGivesTheSameBytes) {
     if (kSanitized && which < 2) continue;  // another case runs the same code
     SCOPED_TRACE(which);
     TableSpec spec = this->spec(which % 2 == 1);
-    if (which == 2) spec.storage = spec.state_storage = DType::bf16;  // rounding depends on the key of a row
+    // stochastic rounding depends on the key of the row
+    if (which == 2) spec.storage = spec.state_storage = DType::bf16;
     if (which == 3) spec.optimizer.row_wise = true;
     if (which == 4) {
       spec.optimizer.kind = ops::Optimizer::Kind::adam;
@@ -93,7 +94,7 @@ TEST_F(TableDiskDirectTest, RowsThatFitHaveNoIndex) {
   EXPECT_EQ(rig.table->disk_use().written, 0);
 }
 
-/// Full checkpoints and increments, each read and written by both tables.
+/// Saves full checkpoints and increments from both tables, and loads each into both kinds of table.
 TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
   for (const bool by_slot : {false, true}) {
     if (kSanitized && !by_slot) continue;  // another case runs the same code
@@ -122,7 +123,7 @@ TEST_F(TableDiskDirectTest, CheckpointsAreThoseOfATableInMemory) {
     EXPECT_TRUE(on_disk.bytes() == plain.bytes());
     for (int t = 0; t < 6; ++t) step({&plain, &split, &in_memory, &on_disk}, random, 3000);
     for (TableRig* rig : {&split, &in_memory, &on_disk}) EXPECT_TRUE(rig->bytes() == plain.bytes());
-    // The saved table trains on: an increment of the loaded table equals that of the saved one.
+    // The saved table and the loaded table train on and save an increment. The increments must be equal.
     save_table(plain, of_plain.path(), 4, 1);
     save_table(on_disk, of_split.path(), 4, 1);
     EXPECT_TRUE(bytes_of(of_plain / "iteration_000004" / "rank_0.state") ==

@@ -1,4 +1,4 @@
-// Checkpoints of tables with rows on disk that are written while the table continues to train.
+// Checkpoints of tables with rows on disk, written while the table continues to train.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ class TableDiskLaterTest : public testing::Test {
     if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
     return spec;
   }
-  /// Memory for little more than the rows of a batch, and this much disk.
+  /// Memory for little more than the rows of a batch, and a disk of `disk` bytes.
   RowMemoryLimits limits(const TableSpec& spec, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_ / "rows", .disk = disk};
@@ -45,7 +45,7 @@ class TableDiskLaterTest : public testing::Test {
   std::mt19937_64 random_{3};
 };
 
-/// Every row moves several times before or while rows on disk are read.
+/// Every row moves several times before or during the reading of rows on disk.
 TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   for (const int which : {0, 1, 2, 3, 4}) {
     if (kSanitized && which == 0) continue;  // another case runs the same code
@@ -97,7 +97,7 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
   }
 }
 
-/// The disk has no capacity for evicted rows in addition to those that the checkpoint needs.
+/// The disk has no space for evicted rows besides the rows that the checkpoint needs.
 TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const TableSpec spec = this->spec();
   constexpr int64_t kDiskPlaces = 1200;
@@ -110,7 +110,7 @@ TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   const auto waited = later.later().rows.at(0).waited;
   std::atomic<int> steps = 0;
   std::thread thread([&] {
-    for (int seen = -1; seen != steps;) {  // until a step takes so long that it must be waiting
+    for (int seen = -1; seen != steps;) {  // until no step has completed for 500 ms, so a step is waiting
       seen = steps;
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
@@ -135,7 +135,7 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
     for (int t = 0; t < 12; ++t) step({&split});
     save_table(split, folder_ / "now", 1, {});
     const int64_t room = split.runtime.row_memory().host_room();
-    if (of_host) split.runtime.row_memory().take_host(room - 10000);  // as other tables do
+    if (of_host) split.runtime.row_memory().take_host(room - 10000);  // simulates the host memory of other tables
     TableSavedLater later(split, folder_ / "later", 1, {}, of_host ? int64_t{1} << 40 : 100000);
     EXPECT_TRUE(later.later().rows.empty());
     const std::string& refused = later.later().refused;
@@ -149,7 +149,7 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
   }
 }
 
-/// Other ranks wait for a step only until a timeout.
+/// With several ranks a step fails instead of waiting: other ranks would run into a timeout.
 TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   TableSpec spec = this->spec();
   spec.ranks = 2;

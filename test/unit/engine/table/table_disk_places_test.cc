@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// Trains both, and counts the steps with evictions.
+/// Trains a table in memory and a table with a disk on the same batches, and counts the steps with evictions.
 class TablesInStep {
  public:
   TablesInStep(Device device, const TableSpec& spec, const RowMemoryLimits& limits)
@@ -33,7 +33,7 @@ class TablesInStep {
 
 constexpr int64_t kManyKeys = 40000;
 
-/// A sixteenth of the rows in memory is more than a step fetches, so that some slots stay free between steps.
+/// An eviction frees a sixteenth of the rows in memory. A step fetches fewer rows, so free slots remain between steps.
 class TableDiskPlacesTest : public DiskTiers {
  protected:
   RowMemoryLimits roomy(const TableSpec& spec) const {
@@ -71,7 +71,8 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// With admission, new rows are known only after the search for fetched rows: they are appended, and gaps are closed.
+/// With admission, new rows are known only after the search for fetched rows. New rows are appended, and then gaps are
+/// closed.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();
   spec.policy.admit_probability = 0.7;
@@ -82,7 +83,7 @@ TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   EXPECT_TRUE(tables.split.bytes() == tables.plain.bytes());
 }
 
-/// Files, statistics and checkpoints between steps that leave free slots.
+/// Files, statistics and checkpoints are correct between steps that leave free slots.
 TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();
@@ -123,7 +124,8 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   for (const int64_t times : walks_over) EXPECT_GT(times, 2);
 }
 
-/// Searches for absent keys end at an empty entry: as rows come and go, tombstones must not fill all entries.
+/// A search for an absent key ends at an empty index entry. Evictions leave tombstones, so the index must be rebuilt
+/// before no empty entry remains.
 TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   const TableSpec spec = this->spec();
   TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));
@@ -137,14 +139,14 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
-  keys = std::max(keys, 7 * places / 4);  // fewer keys than entries, so that they reuse tombstones
+  keys = std::max(keys, 7 * places / 4);  // fewer keys than index entries, so that keys reuse tombstones
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
 }
 
-/// Evicted rows are copied, and their slots reused, while queued steps may still run: rows of these steps stay, even if
-/// other rows were accessed more often.
+/// Evicted rows are copied and their slots reused while queued steps may still run. Rows of queued steps are not
+/// evicted, even if other rows were accessed more often.
 TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   constexpr int kRing = 3;
   const TableSpec spec = this->spec();
@@ -161,7 +163,7 @@ TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
       for (auto& bag : slot) bag = {next++};
     return bags;
   };
-  // Old rows have many accesses, those of the last steps one.
+  // Old rows have many accesses; rows of the last steps have one.
   std::vector<Bags> old;
   for (int t = 0; t < 60 && split.table->disk_use().written == 0; ++t) {
     old.push_back(new_keys());
@@ -187,7 +189,7 @@ TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
   EXPECT_TRUE(split.bytes() == plain.bytes());
 }
 
-/// Another table or rank has refused the batch: its new keys had no step.
+/// If another table or rank rejects the batch, rows of new keys are removed again.
 TEST_P(TableDiskPlacesTest, NewRowsOfARefusedBatchGo) {
   const TableSpec spec = this->spec();
   TablesInStep tables(GetParam(), spec, roomy(spec));

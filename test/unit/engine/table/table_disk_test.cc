@@ -1,4 +1,4 @@
-// Tables with rows on disk: the same bytes as tables whose rows are all in memory.
+// Tables with rows on disk have the same bytes as tables with all rows in memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 
 class TableDiskTest : public testing::Test {
  protected:
-  /// Memory for little more than the rows of this many batches with their metadata, and this much disk.
+  /// Memory for little more than the rows and metadata of `batches` batches, and a disk of `disk` bytes.
   RowMemoryLimits limits(const TableSpec& spec, double batches = 1, int64_t disk = int64_t{1} << 30) const {
     RowMemoryLimits limits{
         .device = 0, .move_every = 0, .host_setting = "\"host\"", .disk_folder = folder_.path().string(), .disk = disk};
@@ -28,7 +28,7 @@ class TableDiskTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Trains both for some steps, with evaluations of other keys, and compares every output and all rows.
+/// Trains both tables for some steps, with lookups of other keys, and compares every output and all rows.
 void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, int64_t vocabulary = 4000) {
   const TableSpec& spec = plain.spec();
   std::mt19937_64 random(3);
@@ -46,7 +46,7 @@ void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, in
   EXPECT_LE(split.runtime.row_memory().host_bytes(), split.runtime.row_memory().limits().host);
 }
 
-/// Each row was evicted twice on average.
+/// Expects that each row was evicted twice on average.
 void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
   const DiskUse use = rig.table->disk_use();
   EXPECT_GT(use.rows, 300);
@@ -72,7 +72,7 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
     }
 }
 
-/// The keys of bags, with their slots.
+/// All keys of the bags with their slots.
 std::vector<ops::RowOwner> owners_of(const Bags& bags) {
   std::vector<ops::RowOwner> owners;
   for (size_t slot = 0; slot < bags.size(); ++slot)
@@ -81,8 +81,8 @@ std::vector<ops::RowOwner> owners_of(const Bags& bags) {
   return owners;
 }
 
-/// Look-ahead asks for rows in memory, on disk, nonexistent, and during eviction, change and another eviction:
-/// prefetched data are never older than the row.
+/// Look-ahead requests rows in memory, rows on disk, missing rows, and rows that are being evicted, changed and evicted
+/// again. Prefetched data must never be older than the row.
 TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   for (const bool by_slot : {false, true}) {
     if (kSanitized && !by_slot) continue;  // another case runs the same code
@@ -90,7 +90,7 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
     std::jthread ahead([&](const std::stop_token& done) {
-      std::mt19937_64 random(3), other(5);  // the first gives the batches of expect_equal_with_disk(), far ahead
+      std::mt19937_64 random(3), other(5);  // `random` gives the batches of expect_equal_with_disk() in advance
       for (int t = 0; !done.stop_requested(); ++t) {
         split.table->look_ahead(owners_of(random_bags(spec, spec.samples, 3, 4000, t % 2 == 0 ? random : other)));
         std::this_thread::yield();
@@ -105,7 +105,7 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
   }
 }
 
-/// Rows that come and go leave holes in the file. It never has many more than twice as many places as rows.
+/// Evictions and fetches leave holes in the file. Compaction keeps the file below about twice the number of rows.
 TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
   TableSpec spec = disk_spec();
   spec.dim = 512;  // 42 rows per block
@@ -122,7 +122,7 @@ TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
   EXPECT_LT(split.runtime.row_memory().disk_bytes(), use.bytes * 23 / 10);
 }
 
-/// A batch that cycles through these keys.
+/// A batch that cycles through `keys` keys from `first`.
 Bags bags_of_keys(const TableSpec& spec, int64_t first, int64_t keys) {
   Bags bags(static_cast<size_t>(spec.slots), std::vector<std::vector<int64_t>>(static_cast<size_t>(spec.samples)));
   int64_t next = 0;
@@ -131,15 +131,15 @@ Bags bags_of_keys(const TableSpec& spec, int64_t first, int64_t keys) {
   return bags;
 }
 
-/// Rows in every tenth batch stay, while rows of a single batch come and go; by last access alone they would be evicted
-/// each time. When batches stop using them, they are evicted.
+/// Rows of every tenth batch stay in memory, while rows of single batches are evicted and fetched. A policy by last
+/// access alone would evict the frequent rows each time. Once no batch uses them, they are evicted.
 TEST_F(TableDiskTest, RowsThatAreUsedOftenStayAndWhatWasUsedLongAgoLeaves) {
-  TableSpec spec = small_spec(384, 3, 32, 32 * 3 * 3);  // rows so large that the map of rows on disk is small
+  TableSpec spec = small_spec(384, 3, 32, 32 * 3 * 3);  // wide rows, so that the map of rows on disk is small
   spec.optimizer.kind = DiskRule::adam;
   TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 1.1));
   std::mt19937_64 random(3);
   const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
-  int64_t next = 10'000;  // a key that has not occurred
+  int64_t next = 10'000;  // next unused key
   /// Returns the number of rows fetched from disk.
   const auto step = [&](int64_t first, int64_t keys) {
     const Bags bags = bags_of_keys(spec, first, keys);
@@ -187,15 +187,15 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
-/// With the rows of this budget and of the batches in progress, the index has its maximum load: fetched rows and the
-/// rows evicted for them are never in it at the same time.
+/// The rows in the budget and in batches in progress fill the index to its maximum load. The index never contains
+/// fetched rows together with the rows evicted for them.
 TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   TableSpec spec = disk_spec();
   spec.dim = 512;
   RowMemoryLimits memory = limits(spec);
-  // 7680 rows and 4 * 1152 keys are 12,288, three quarters of 2^14: enough memory for them, for blocks of 288 rows in
-  // transfer and for rounding, but not for an index of twice the size. A quarter of the budget is reserved for the map
-  // of rows on disk.
+  // 7680 rows and 4 * 1152 keys are 12,288 entries, three quarters of 2^14. The host memory holds these entries, blocks
+  // of 288 rows in transfer, and rounding, but not an index of twice the size. A quarter of the budget is reserved for
+  // the map of rows on disk.
   memory.host =
       4 * (7680 * (number_bytes_of_row(spec) + 12) + 3 * 288 * number_bytes_of_row(spec) + (1 << 14) * 16 + (9 << 16)) /
       3;
@@ -204,7 +204,7 @@ TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   EXPECT_GT(split.table->disk_use().read, 200);
 }
 
-/// Many short rows: their map exceeds the whole host budget.
+/// Many short rows: the map of rows on disk exceeds the host budget.
 TEST_F(TableDiskTest, AMapThatOutgrowsTheHostGoesOnOnTheDisk) {
   TableSpec spec = disk_spec();
   spec.dim = 4;
@@ -232,7 +232,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   }
 }
 
-/// All policies that allow a limit. Rows on disk count, and the same rows are removed as without a disk.
+/// Runs all policies with a row limit. The limit counts rows on disk, and the same rows are removed as without a disk.
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
@@ -241,7 +241,7 @@ TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
       TableSpec spec = disk_spec();
       spec.identity_by_slot = by_slot;
       spec.row_limit = by_slot ? 4000 : 2500;
-      if (which == 0) spec.row_limit = 12000;  // every key has a row
+      if (which == 0) spec.row_limit = 12000;  // the limit exceeds the number of keys
       if (which == 1 || which >= 4) spec.policy.when_full = WhenFull::evict_lru;
       if (which == 2) spec.policy.when_full = WhenFull::evict_lfu;
       if (which == 3) spec.policy.when_full = WhenFull::ignore;
@@ -265,7 +265,7 @@ TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
 }
 
 TEST_F(TableDiskTest, KeysBeyondALimitEndTheRunWithTheRowsOfItsSteps) {
-  for (const int64_t limit : {400, 1800}) {  // fewer than a batch has, and more than memory holds
+  for (const int64_t limit : {400, 1800}) {  // 400 is fewer than a batch has; 1800 is more than memory holds
     TableSpec spec = disk_spec();
     spec.row_limit = limit;
     TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
@@ -378,7 +378,7 @@ TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
     EXPECT_TRUE(in_memory.bytes() == split.bytes());
     EXPECT_TRUE(on_disk.bytes() == split.bytes());
     if (!marks) continue;
-    // Few rows change before the next increment; some were fetched from disk, and some have expired.
+    // Few rows change before the next increment. Some rows were fetched from disk, and some rows expired.
     save_table(on_disk, folder.path(), 3, 1);
     const fs::path next = folder / "iteration_000003";
     const StateArray vectors = array_of(read_manifest(next), "vectors");
@@ -421,7 +421,7 @@ TEST_F(TableDiskTest, IncrementsHoldTheRowsThatHaveChanged) {
   EXPECT_GT(split.table->disk_use().read, 1000);
 }
 
-/// The unnamed files that this process has open in a folder.
+/// The unlinked files that this process has open in a folder.
 std::vector<std::string> scratch_files_in(const fs::path& folder) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -437,7 +437,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   spec.ranks = 2;
   TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
-  for (int t = 0; t < 10; ++t) {  // in sequence: the evaluation order of arguments is unspecified
+  for (int t = 0; t < 10; ++t) {  // separate statements: the evaluation order of arguments is unspecified
     const auto gradients = random_floats(spec.samples * spec.columns() * spec.dim, random);
     rig.step(random_bags(spec, spec.samples, 3, 4000, random), gradients);
   }
@@ -455,14 +455,15 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   }
   std::vector<ops::RowOwner> all;
   for (int64_t key = 0; key < 4000; ++key) all.push_back({key, 0});
-  rig.table->look_ahead(all);  // raises no error
+  rig.table->look_ahead(all);  // does not report read errors
   EXPECT_GT(rig.table->disk_use().ahead, 500);
   const std::string message = message_of(Kind::io, [&] { rig.bytes(); });
   EXPECT_NE(message.find("table 'small' on rank 0"), std::string::npos) << message;
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
-  // Other ranks wait for vectors, so a look-up continues without the row, and the error is raised when all ranks meet.
+  // A lookup continues without the row, because other ranks wait for vectors. The error is raised at the next
+  // rendezvous of the ranks.
   rig.table->check_keys();
   for (int64_t key = 0; key < 4000;) {
     Bags bags = empty_bags(spec, spec.samples);
@@ -473,13 +474,14 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(
       message_of(Kind::io, [&] { rig.table->check_keys(); }).find(" rows of table 'small' on rank 0 from the disk"),
       std::string::npos);
-  while (rig.table->disk_use().unwritten) std::this_thread::yield();  // evictions would make the file longer again
+  // waits for evictions, which would extend the file again
+  while (rig.table->disk_use().unwritten) std::this_thread::yield();
   fs::resize_file(files[0], 1000);
   EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is shorter"), std::string::npos);
 }
 
 TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
-  // Rows are evicted in one piece, or in several of which the first still fit.
+  // Rows are evicted in one block, or in several blocks of which the first still fit on the disk.
   for (const auto& [dim, disk] : {std::pair(int64_t{64}, int64_t{500'000}), {2048, 20'000'000}}) {
     SCOPED_TRACE(dim);
     TableSpec spec = disk_spec();
@@ -520,7 +522,7 @@ TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
   expect_equal_with_disk(plain, enough);
 }
 
-/// The shared row is never evicted, so that a batch of distinct keys needs room for one more row.
+/// The shared row is never evicted, so a batch of distinct keys needs memory for one more row.
 TEST_F(TableDiskTest, TheLeastBudgetHasRoomForABatchAndTheSharedRow) {
   TableSpec spec = disk_spec();
   spec.policy.when_full = WhenFull::ignore;
@@ -604,7 +606,7 @@ TEST_P(TableDiskTiersTest, ABatchIsPreparedWhileTheOneBeforeIsComputed) {
   expect_all_tiers(split);
 }
 
-/// Rows are evicted and fetched before the checkpoint reads rows on disk. The disk has little free space.
+/// Rows are evicted and fetched before the checkpoint reads the rows on disk. The disk has little free space.
 TEST_P(TableDiskTiersTest, ACheckpointThatIsWrittenLaterHasTheRowsOfItsStep) {
   const TemporaryFolder folder;
   TableSpec spec = this->spec();

@@ -1,4 +1,4 @@
-// Tables with rows in host memory: the same bytes as tables whose rows all fit on the device.
+// Tables with rows in host memory have the same bytes as tables with all rows on the device.
 #include <gtest/gtest.h>
 
 #include "core/base/platform.h"
@@ -15,12 +15,13 @@ using MemoryRule = ops::Optimizer::Kind;
 class TableMemoryTest : public OnDevice {
  protected:
   static int64_t granule() { return static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity()); }
-  /// A table's initial device memory besides rows, this many granules of rows there, and plenty of host memory. All
-  /// rows may swap after every step.
+  /// Device memory for `granules` granules of rows in addition to a table's minimum, and plenty of host memory. All
+  /// rows may be swapped after every step.
   static RowMemoryLimits limits(const TableSpec& spec, int64_t granules, int64_t host = int64_t{1} << 30) {
     RowMemoryLimits limits{
         .host = host, .move_every = 1, .swap_always = true, .device_setting = "\"gpu\"", .host_setting = "\"host\""};
-    // A GPU's granules are large: buffers for moving rows may grow by some bytes, which must not take one of them.
+    // Buffers for moving rows may grow by some bytes. Half a granule is added on a GPU, so that this growth does not
+    // take a granule from the rows.
     const int64_t spare = GetParam().is_cuda() ? granule() / 2 : 0;
     limits.device = least_device(GetParam(), spec, limits, 2) + granules * granule() + spare;
     return limits;
@@ -34,7 +35,7 @@ TableSpec large_rows() {
   return spec;
 }
 
-/// Bags in which large keys are frequent.
+/// Returns the bags with keys reversed, so that large keys are frequent.
 Bags reversed(Bags bags, int64_t vocabulary) {
   for (auto& slot : bags)
     for (auto& bag : slot)
@@ -42,14 +43,15 @@ Bags reversed(Bags bags, int64_t vocabulary) {
   return bags;
 }
 
-/// Trains both for some steps, with evaluations, and compares every output and all rows.
+/// Trains both tables for some steps, with lookups, and compares every output and all rows.
 void expect_equal_training(TableRig& plain, TableRig& split, int steps = 9, int64_t vocabulary = 30000) {
   const TableSpec& spec = plain.spec();
   std::mt19937_64 random(3);
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(cat("step ", t));
     Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
-    if (!spec.direct.empty()) bags = reversed(std::move(bags), vocabulary);  // the first rows are on the device
+    // direct keys: the first rows are on the device, so frequent keys start on the host
+    if (!spec.direct.empty()) bags = reversed(std::move(bags), vocabulary);
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
     ASSERT_EQ(split.lookup(bags), plain.lookup(bags));
@@ -102,7 +104,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
     spec.storage = DType::bf16;
     spec.optimizer = {.kind = MemoryRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
     if (!row_wise) spec.state_storage = DType::bf16;
-    if (row_wise) spec.dim = 1024;  // states take one granule of a GPU: the vectors of all rows exceed the rest
+    if (row_wise) spec.dim = 1024;  // the states take one GPU granule, and the vectors exceed the remaining granules
     const int64_t granules = GetParam().is_cuda() && !row_wise ? 3 : 2;
     TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, granules));
     expect_equal_training(plain, split);
@@ -130,7 +132,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 }
 
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
-  // Stochastic rounding depends on the key of a row.
+  // Stochastic rounding depends on the key of the row.
   for (const DType storage : {DType::f32, DType::bf16}) {
     if (kSanitized && storage == DType::f32) continue;  // another case runs the same code
     TableSpec spec = large_rows();
@@ -201,7 +203,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     const Manifest last = read_manifest(folder / "iteration_000003");
     const StateArray* vectors = last.files.at(0).find("vectors");
     ASSERT_TRUE(vectors && vectors->from_base);
-    if (GetParam() == kCpu) {  // a GPU's granule has more rows: all of them may have moved
+    if (GetParam() == kCpu) {  // a GPU granule has more rows, so all rows may have moved
       EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
     }
   }
@@ -267,7 +269,7 @@ TEST_P(TableMemoryTest, TablesShareOneBudget) {
   EXPECT_EQ(runtime.row_memory().host_bytes(), 0);
 }
 
-/// Small rows, for which keys and index grow faster than memory of rows.
+/// Small rows: keys and index grow faster than the memory of the rows.
 TableSpec small_rows() {
   TableSpec spec = small_spec(8, 3, 128, 128 * 3 * 3);
   spec.optimizer.kind = MemoryRule::adam;
@@ -302,8 +304,8 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
   EXPECT_GT(split.table->host_rows().moved, 150);
 }
 
-/// A table reserves memory for more rows than the next batch has, if it can. Otherwise it reserves fewer, and evicts
-/// none.
+/// A table reserves memory for more rows than the next batch has, if possible. Otherwise the table reserves less
+/// memory, and evicts no row.
 TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
   const TableSpec spec = small_rows();
   for (const int64_t granules : {8, 11, 15, 20, 29}) {
@@ -316,7 +318,7 @@ TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
       try {
         rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
                  random_floats(spec.samples * spec.columns() * spec.dim, random));
-      } catch (const Error&) {  // keys and index alone no longer fit
+      } catch (const Error&) {  // keys and index alone exceed the budget
         break;
       }
       const int64_t numbers = rig.table->device_bytes().numbers;
@@ -333,7 +335,8 @@ TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   TableSpec deep = large_rows();
   deep.name = "deep";
   deep.policy.finds_frequent = true;
-  RowMemoryLimits given = limits(wide, 0);  // on a GPU all rows of the other table fit at first, none of this one
+  // on a GPU, at first all rows of the other table fit, and no row of this table
+  RowMemoryLimits given = limits(wide, 0);
   given.device = (GetParam().is_cuda() ? 1 : 2) * *given.device + *limits(deep, GetParam().is_cuda() ? 12 : 40).device;
   TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);
   EmbeddingTable other(split.runtime, deep, 2);

@@ -12,7 +12,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// The rules that support an update type: all elementwise rules, and row-wise AdaGrad.
+/// The rules that support an update type: all elementwise rules, and row-wise AdaGrad. Lazy updates support only Adam.
 std::vector<Optimizer> rules_of(UpdateType update) {
   if (update == UpdateType::lazy_global) return {{.kind = Rule::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f}};
   std::vector<Optimizer> rules = every_rule();
@@ -49,7 +49,7 @@ TEST_P(TableOptimizer, EveryRuleUpdatesKeysThatAreNotPooled) {
   }
 }
 
-/// A sweep uses tiles of rows of any width, here several; one width has no tiles.
+/// Global updates process tiles of rows. Tests widths with several tiles, and one width without tiles.
 TEST_P(TableOptimizer, RowsWithoutGradientsMoveAtEveryWidth) {
   for (const int64_t dim : {1, 2, 3, 4, 5, 7, 11, 16, 33, 130, 520, 8200}) {
     SCOPED_TRACE(cat("dim ", dim));
@@ -72,7 +72,7 @@ TEST_P(TableOptimizer, RowWiseSumsAreRightAtEveryWidth) {
   }
 }
 
-/// Returns all rows by key, each as its vector and then its states.
+/// Returns all rows by key: the vector, followed by the states.
 std::map<int64_t, std::vector<float>> rows_by_key(TableRig& rig) {
   std::map<int64_t, std::vector<float>> rows;
   rig.table->export_rows(true, [&](const RowBlock& block) {
@@ -89,7 +89,7 @@ std::map<int64_t, std::vector<float>> rows_by_key(TableRig& rig) {
   return rows;
 }
 
-/// Returns a row after update_dense with gradient g.
+/// Returns a row after update_dense() with gradient g.
 std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::vector<float>& g,
                               const std::vector<float>& row) {
   const Device device = rig.runtime.device();
@@ -99,7 +99,7 @@ std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::
   const TensorSpec shape(DType::f32, {dim});
   from_host(rig.runtime.compute_stream(), Tensor(gradient.data(), shape, device), g);
   std::vector<Buffer> memory;
-  std::vector<Tensor> parts;  // the weights, then each state
+  std::vector<Tensor> parts;  // the weights, followed by each state
   for (auto at = row.begin(); at != row.end(); at += dim) {
     memory.emplace_back(device, g.size() * sizeof(float));
     parts.emplace_back(memory.back().data(), shape, device);
@@ -133,8 +133,9 @@ TEST_P(TableOptimizer, LocalIsDenseOnTouchedRowsAndGlobalIsDenseWithGradientsOfZ
       rig.step(all, random_floats(16 * 2 * 5, random));
       for (int64_t t = 1; t < 6; ++t) {
         const Bags bags =
-            random_bags(spec, 16, 4, kVocabulary, random);  // small keys occur in many bags, and twice in one
-        for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;  // sums are exact
+            random_bags(spec, 16, 4, kVocabulary, random);  // small keys occur in many bags, some twice in a bag
+        // gradients are multiples of 1/64, so sums are exact
+        for (float& each : dy) each = static_cast<float>(static_cast<int>(random() % 64) - 32) / 64;
         const auto before = rows_by_key(rig);
         rig.step(bags, dy, 0.05f);
         const auto after = rows_by_key(rig);
@@ -176,10 +177,10 @@ TEST_P(TableOptimizer, RowWiseAdaGradByHand) {
       for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(block.vectors[i], wanted[i]) << i;
     });
   };
-  // Key 7: g = (1, 3) + (0, 4), mean of squares (1 + 49) / 2 = 25. Key 8 has a gradient of 0.
+  // Key 7: g = (1, 3) + (0, 4) = (1, 7), and the mean of squares is (1 + 49) / 2 = 25. Key 8 has a zero gradient.
   rig.step({{{7}, {7}, {8}}}, {1, 3, 0, 4, 0, 0}, 0.5f);
   expect({1 - 0.5f / 6, 2 - 0.5f / 6 * 7, 5, 6}, 25, 0);
-  // g = (12, 12): 25 + 144 = 13^2. Key 8: g = (0, 4), 16 / 2.
+  // Key 7: g = (12, 12), and 25 + 144 = 13^2. Key 8: g = (0, 4), and the mean of squares is 16 / 2.
   rig.step({{{7}, {}, {8}}}, {12, 12, 9, 9, 0, 4}, 0.5f);
   expect({1 - 0.5f / 6 - 0.5f / 14 * 12, 2 - 0.5f / 6 * 7 - 0.5f / 14 * 12, 5, 6 - 0.5f / (std::sqrt(8.0f) + 1) * 4},
          169, 8);
@@ -210,7 +211,7 @@ TEST_P(TableOptimizer, RowsAddedByGrowthOrImportStartWithTheStateOfTheRule) {
   }
 }
 
-/// Steps on random batches.
+/// Trains some steps on random keys below `vocabulary`.
 void train_on_bags_below(TableRig& rig, int steps, uint64_t seed, int64_t vocabulary) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
@@ -231,7 +232,7 @@ TEST_P(TableOptimizer, ExportAndImportKeepTheStatesOfEveryRule) {
 TEST_P(TableOptimizer, TwoRunsAreEqualBitByBitUnderEveryRule) {
   for_all(small_spec(9, 4, 60, 60 * 4 * 3), [](const TableSpec& spec) {
     TableRig one(GetParam(), spec, 1),
-        other(GetParam(), spec, 4, 3, false);  // different threads, ring size and recording
+        other(GetParam(), spec, 4, 3, false);  // other number of threads, ring size and recording
     train_on_bags_below(one, 5, 6, 400);
     train_on_bags_below(other, 5, 6, 400);
     EXPECT_EQ(one.bytes(), other.bytes());
@@ -246,7 +247,8 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
     const std::string before = rig.bytes();
     const int64_t rows = rig.table->rows();
     Bags bags = empty_bags(spec, 60);
-    for (auto& bag : bags[0]) bag = {0, 1, 2};  // known keys: runs of 60, and other rows unchanged
+    // known keys: three rows with 60 gradients each; other rows do not occur
+    for (auto& bag : bags[0]) bag = {0, 1, 2};
     bags[1][5] = {4};
     rig.skip = 1;
     rig.step(bags, std::vector<float>(60 * 2 * 4, INFINITY));
@@ -254,15 +256,15 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
     ASSERT_EQ(rig.table->rows(), rows) << "the batch was meant to hold known keys";
     EXPECT_EQ(rig.bytes(), before);
     for (TableRig* each : {&rig, &without})
-      train_on_bags_below(*each, 2, 8, 20);  // a leftover mark would make Global skip a row
+      train_on_bags_below(*each, 2, 8, 20);  // a mark left by the skipped step would make a Global update skip a row
     EXPECT_EQ(rig.bytes(), without.bytes());
   });
 }
 
-/// In the first and last elements of rows that occur once, and of rows whose gradients are summed in pieces. The lazy
-/// rule keeps such a gradient in its states until the row occurs again.
+/// The gradient is infinite in the first or last element of rows that occur once, and of rows whose gradients are
+/// summed in segments. The lazy rule stores the gradient in its states until the row occurs again.
 TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
-  constexpr int64_t kSamples = 40;  // longer than a piece
+  constexpr int64_t kSamples = 40;  // more gradients than a segment has
   for (const int64_t dim : {1, 6, 136})
     for (const DType storage : {DType::f32, DType::bf16}) {
       if (storage == DType::bf16 && dim < 136) continue;
@@ -294,7 +296,7 @@ TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
     }
 }
 
-/// Momentum keeps moving a row that no batch contains, beyond the largest number.
+/// With momentum, a row that does not occur keeps changing, until it exceeds the f32 range.
 TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
   for (const int64_t dim : {1, 8}) {
     TableSpec spec = small_spec(dim, 2, 4, 8);
@@ -308,7 +310,7 @@ TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
     dy[static_cast<size_t>(dim) - 1] = -2e38f;
     rig.step(first, dy, 1.0f);
     EXPECT_FALSE(rig.spoiled());
-    rig.step(second, std::vector<float>(dy.size(), 0.0f), 1.0f);  // 2e38 and 0.9 times as much
+    rig.step(second, std::vector<float>(dy.size(), 0.0f), 1.0f);  // 2e38, then 0.9 * 2e38 more
     EXPECT_TRUE(rig.spoiled());
   }
 }

@@ -1,4 +1,4 @@
-// Admission, expiry and the row limit, against a reference table of ordered maps.
+// Admission, expiry and the row limit, compared with a reference table of ordered maps.
 #include <gtest/gtest.h>
 
 #include "support/message_of.h"
@@ -18,8 +18,8 @@ TableSpec policy_spec(bool by_slot = true) {
   return spec;
 }
 
-/// A vocabulary that drifts, so that old keys do not occur again. Small keys are frequent and repeated; some are
-/// negative.
+/// Bags of a drifting vocabulary, so that old keys do not occur again. Small keys are frequent and repeated, and some
+/// keys are negative.
 Bags drifting_bags(const TableSpec& spec, int64_t step, int64_t vocabulary, std::mt19937_64& random) {
   Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
   for (auto& slot : bags)
@@ -44,7 +44,7 @@ void expect_counts(TableRig& rig, const PlainPolicyTable& plain) {
   EXPECT_EQ(count(rig, "candidates_dropped"), plain.counts.candidates_dropped);
 }
 
-/// Trains both, evaluates in between, and compares all outputs, the rows, their values and states, and every count.
+/// Trains both tables with lookups in between. Compares all outputs, rows, values, states and counts.
 PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps, int64_t vocabulary) {
   TableRig rig(device, spec, 2);
   PlainPolicyTable plain(spec);
@@ -74,7 +74,7 @@ PlainPolicyTable compare_policy(Device device, const TableSpec& spec, int steps,
 TEST_P(TablePolicyTest, TheRowsThatLeaveAreThoseOfTheReference) {
   for (const WhenFull when : {WhenFull::evict_lru, WhenFull::evict_lfu})
     for (const bool by_slot : {true, false})
-      for (const int64_t limit : {60, 110}) {  // a batch may add 77 keys
+      for (const int64_t limit : {60, 110}) {  // a batch may add up to 77 keys
         SCOPED_TRACE(cat("limit ", limit, by_slot ? " by slot" : "", when == WhenFull::evict_lru ? " lru" : " lfu"));
         TableSpec spec = policy_spec(by_slot);
         spec.row_limit = limit;
@@ -124,7 +124,7 @@ TEST_P(TablePolicyTest, ABatchOfMoreKeysThanTheLimitIsAnError) {
   TableRig rig(GetParam(), spec);
   const std::vector<float> dy(8, 1.0f);
   rig.step({{{1}, {2}, {3}, {3}}}, dy);
-  rig.step({{{4}, {4}, {1}, {4}}}, dy);  // the limit is below the key capacity; it applies to distinct keys
+  rig.step({{{4}, {4}, {1}, {4}}}, dy);  // the limit of 3 rows counts distinct keys, not key occurrences
   EXPECT_EQ(rig.table->rows(), 3);
   const std::string before = rig.bytes();
   EXPECT_EQ(message_of(Kind::data, [&] { rig.step({{{5}, {6}, {7}, {8}}}, dy); }),
@@ -141,7 +141,7 @@ TEST_P(TablePolicyTest, TiesLeaveBySlotAndKey) {
   spec.policy.when_full = WhenFull::evict_lfu;
   TableRig rig(GetParam(), spec);
   const std::vector<float> dy(4, 0.0f);
-  rig.step({{{9, 9, -3}, {}}, {{-7, 5}, {}}}, dy);  // once each, except 9 of slot 0
+  rig.step({{{9, 9, -3}, {}}, {{-7, 5}, {}}}, dy);  // each key occurs once, except key 9 of slot 0
   rig.step({{{}, {}}, {{100, 101}, {}}}, dy);
   std::vector<std::pair<int32_t, int64_t>> left;
   rig.table->export_rows(false, [&](const RowBlock& block) {
@@ -211,7 +211,7 @@ TEST_P(TablePolicyTest, RowsAndCandidatesThatDoNotComeExpire) {
 
 TEST_P(TablePolicyTest, ExpiryMakesRoomInATableThatMayNotGrow) {
   TableSpec spec = small_spec(1, 1, 2, 2);
-  spec.row_limit = 6;  // the batch's and those of two steps before
+  spec.row_limit = 6;  // two rows of this batch, and four rows of the two steps before
   spec.policy.expire_after = 2;
   TableRig rig(GetParam(), spec);
   for (int64_t key = 0; key < 40; key += 2) {
@@ -263,7 +263,8 @@ TEST_P(TablePolicyTest, ChanceLetsInTheKeysOfTheReference) {
   }
 }
 
-/// Returns the keys of a table after these batches. Each batch has its own offset among all samples.
+/// Returns the keys of a table after these batches. Each batch is a pair: offset of its first sample among all samples,
+/// and bags.
 std::string keys_after(Device device, const TableSpec& spec, const std::vector<std::pair<int64_t, Bags>>& batches,
                        int threads) {
   TableRig rig(device, spec, threads);
@@ -291,7 +292,8 @@ TEST_P(TablePolicyTest, ChanceDoesNotDependOnTheOrderOfBatchesOrOnThreads) {
 }
 
 TEST(TablePolicyChance, TheShareOfKeysLetInIsTheProbability) {
-  // Keys that occur once each, in one slot: binomial with n = 40000. Four standard deviations.
+  // Each key occurs once, in one slot. The number of admitted keys is binomial with n = 40000. The tolerance is four
+  // standard deviations.
   for (const double p : {0.02, 0.25, 0.8}) {
     TableSpec spec = small_spec(1, 1, 1000, 1000);
     spec.policy.admit_probability = p;
@@ -310,7 +312,7 @@ TEST(TablePolicyChance, TheShareOfKeysLetInIsTheProbability) {
   }
 }
 
-/// Trains some steps; returns the table's bytes and counts.
+/// Trains some steps, and returns the table's bytes and counts.
 std::string train_with_policy(TableRig& rig, int steps) {
   std::mt19937_64 random(23);
   for (int t = 0; t < steps; ++t)

@@ -1,4 +1,4 @@
-// Runs a table step by step from host data, on any device.
+// Runs a table step by step with data from the host, on any device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace hctr::test {
 
-/// Tests that run on each device. The GPU variants are skipped with a message when there is no GPU.
+/// Runs tests on each device. Without a GPU, the GPU variants are skipped with a message.
 class OnDevice : public testing::TestWithParam<Device> {
  protected:
   void SetUp() override {
@@ -31,14 +31,14 @@ inline std::string device_name(const testing::TestParamInfo<Device>& info) {
   INSTANTIATE_TEST_SUITE_P(Device, suite, testing::Values(::hctr::test::kCpu, ::hctr::test::kGpu), \
                            ::hctr::test::device_name)
 
-/// Keys of a batch: bags[slot][sample].
+/// The keys of a batch: bags[slot][sample].
 using Bags = std::vector<std::vector<std::vector<int64_t>>>;
 
 inline Bags empty_bags(const TableSpec& spec, int64_t samples) {
   return Bags(static_cast<size_t>(spec.slots), std::vector<std::vector<int64_t>>(static_cast<size_t>(samples)));
 }
 
-/// Bags of 0 to `most` keys below `vocabulary`; small keys are frequent.
+/// Random bags with up to `most` keys below `vocabulary`. Small keys are frequent.
 inline Bags random_bags(const TableSpec& spec, int64_t samples, int most, int64_t vocabulary, std::mt19937_64& random) {
   Bags bags = empty_bags(spec, samples);
   for (auto& slot : bags)
@@ -57,7 +57,7 @@ struct DeviceArray {
   TensorSpec spec;
 };
 
-/// A table with memory for one buffer of the ring and one evaluation batch.
+/// A table with memory for the buffers of a ring and one evaluation batch.
 class TableRig {
  public:
   TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
@@ -73,13 +73,13 @@ class TableRig {
     eval_ = std::make_unique<Slot>(device, spec, spec.eval_samples, spec.eval_key_capacity, activations);
   }
 
-  /// One training step; returns y [samples, columns, dim].
+  /// Runs a training step. Returns y [samples, columns, dim].
   std::vector<float> step(const Bags& bags, const std::vector<float>& dy, float learning_rate = 0.1f) {
     prepare(bags, learning_rate);
     return compute(dy);
   }
-  /// The first half of a step: looks up and inserts keys. `accepted`: whether no other table or rank refuses the batch;
-  /// otherwise the run ends.
+  /// First half of a step: looks up and inserts keys. `accepted`: false if another table or rank rejects the batch,
+  /// which ends the run.
   void prepare(const Bags& bags, float learning_rate = 0.1f, bool accepted = true) {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -108,7 +108,7 @@ class TableRig {
     table->confirm_capacity(i);
     table->enforce_limit(i);
   }
-  /// The second half of a step: computes and updates.
+  /// Second half of a step: computes y and updates the rows.
   std::vector<float> compute(const std::vector<float>& dy) {
     const int i = static_cast<int>(computed_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
@@ -137,7 +137,7 @@ class TableRig {
     return result(*eval_);
   }
 
-  /// Returns every row as bytes, to compare tables bit by bit.
+  /// Returns all rows as bytes, for comparing tables bit by bit.
   std::string bytes(bool with_states = true) {
     std::string out;
     const auto add = [&](const auto& span) {
@@ -150,7 +150,7 @@ class TableRig {
     return out;
   }
 
-  /// Whether an update so far has made a number infinite or not a number.
+  /// Whether an update has produced a value that is not finite.
   bool spoiled() const {
     int32_t flag = 0;
     copy_bytes(runtime.compute_stream(), &flag, spoiled_.data(), sizeof flag);
@@ -158,7 +158,7 @@ class TableRig {
     return flag != 0;
   }
 
-  /// Continues with the step count of another rig.
+  /// Resumes with the step count of another rig.
   void continue_at(const TableRig& other) {
     steps_ = other.steps_;
     updates_ = other.updates_;
@@ -168,8 +168,8 @@ class TableRig {
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
   float loss_scale = 1;
-  int32_t skip = 0;          ///< for steps prepared from now on
-  int64_t first_sample = 0;  ///< for steps prepared from now on
+  int32_t skip = 0;          ///< skips the updates of steps that are prepared later
+  int64_t first_sample = 0;  ///< index of the first sample in steps that are prepared later
 
  private:
   struct Slot {
@@ -226,7 +226,7 @@ inline std::vector<float> random_floats(int64_t count, std::mt19937_64& random, 
   return out;
 }
 
-/// Checks that a table whose batches are prepared one step ahead trains to the same bytes.
+/// Checks that preparing batches one step ahead gives the same bytes.
 inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpec& spec, size_t steps,
                                                    int64_t vocabulary) {
   TableRig ahead(device, spec), plain(device, spec);
@@ -246,7 +246,8 @@ inline void expect_preparing_ahead_changes_nothing(Device device, const TableSpe
   EXPECT_EQ(ahead.bytes(), plain.bytes());
 }
 
-/// Checks that two-byte vectors are the rounded f32 vectors, and that gradients exact in two bytes give the same rows.
+/// Checks that two-byte vectors are rounded f32 vectors, and that gradients that are exact in two bytes give the same
+/// rows.
 inline void expect_activations_of_two_bytes_are_rounded(Device device, const TableSpec& spec, int most_keys,
                                                         int steps) {
   TableRig wide(device, spec), half(device, spec, 1, 2, true, DType::f16), brain(device, spec, 1, 2, true, DType::bf16);
@@ -266,7 +267,7 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
-/// The minimum budget of a table of the spec with these limits, from the error that a smaller one causes.
+/// The minimum budget of a table with this spec and limits. Parses the error that a smaller budget causes.
 inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemoryLimits& limits, int ring = 3) {
   try {
     const TableRig rig(device, spec, 1, ring, true, DType::f32, limits);
@@ -278,7 +279,7 @@ inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemor
   }
   return 1;
 }
-/// Bytes of host memory, and of the device with all rows on the host.
+/// The minimum host memory of a table, and its device memory with all rows on the host.
 inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
   limits.host = 1;
   return least_budget(device, spec, limits);

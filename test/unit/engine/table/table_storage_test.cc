@@ -1,5 +1,5 @@
-// Tables with two bytes per number: every width, rule and whole-table pass; the statistics of rounding, and that
-// rounding is the same on every device.
+// Tables with two-byte values: every width, rule and global update; rounding statistics, and equal rounding on every
+// device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ TableSpec stored(TableSpec spec, const Storage& s) {
   return spec;
 }
 
-/// Calls body(spec) for every storage.
+/// Calls body(spec) for every combination of storage types.
 template <class Body>
 void for_storages(const TableSpec& base, Body&& body) {
   for (const Storage& s : kStorages) {
@@ -75,7 +75,7 @@ TEST_P(TableStorage, EveryRuleOfEveryUpdateTypeAgreesWithDenseFormulas) {
 }
 
 TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
-  for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // rows readable 1, 2, 4 and 8 elements at a time
+  for (const int64_t dim : {1, 2, 6, 8, 12, 16, 33, 136})  // widths for vectorized reads of 1, 2, 4 and 8 elements
     for (const DType storage : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat("dim ", dim, ", vectors ", hctr::name_of(storage)));
       expect_activations_of_two_bytes_are_rounded(
@@ -86,7 +86,7 @@ TEST_P(TableStorage, ActivationsOfEveryTypeAreRoundedFromSumsInF32) {
 TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   for (const Storage& s : kStorages) {
     SCOPED_TRACE(name_of_storage(s));
-    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row is longer than one chunk
+    TableSpec spec = stored(small_spec(70, 1, 4000, 4016), s);  // the row has more gradients than one segment
     spec.optimizer = {.kind = Rule::adagrad, .epsilon = 1e-2f};
     PlainTable plain(spec);
     TableRig rig(GetParam(), spec);
@@ -101,7 +101,7 @@ TEST_P(TableStorage, AKeyThatFillsTheBatchIsRoundedOnce) {
   }
 }
 
-/// Steps whose sums and products are exact in f32, so that only the rounding to the storage type can differ.
+/// Runs steps whose sums and products are exact in f32, so that only rounding to the storage type can differ.
 void train_exactly(TableRig& rig, int steps) {
   std::mt19937_64 random(6);
   const TableSpec& spec = rig.spec();
@@ -144,7 +144,8 @@ TEST_P(TableStorage, TwoRunsAreEqualBitByBit) {
 }
 
 TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
-  // Each update is 1/50 of the distance between neighbours of 0.5. Rounded to nearest, no update would have an effect.
+  // Each update is 1/50 of the distance between neighbours of 0.5. With rounding to nearest, no update would have an
+  // effect.
   for (const DType storage : {DType::f16, DType::bf16}) {
     TableSpec spec = stored(small_spec(16, 1, 64, 64), {storage, DType::f32});
     spec.optimizer.kind = Rule::sgd;
@@ -166,14 +167,14 @@ TEST_P(TableStorage, UpdatesFarBelowAStepOfTheStorageAddUp) {
         ASSERT_NEAR(steps, kSteps / 50.0, 7 * 2) << "updates of one number draw alike";
       }
     });
-    // The mean is 4 steps. The deviation of one element is below sqrt(200 / 50) = 2 steps, and 1024 elements are
-    // averaged; the tolerance is five deviations.
+    // The expected mean is 4 representable values. The standard deviation of one element is below sqrt(200 / 50) = 2,
+    // and 1024 elements are averaged. The tolerance is five standard deviations of the mean.
     EXPECT_NEAR(moved, kSteps / 50.0, 5 * 2 / 32.0);
   }
 }
 
 TEST_P(TableStorage, RowsOfTwoBytesLearnWhatRowsOfFourLearn) {
-  // Every row is pulled to its own target. Checks the remaining distance after many small steps.
+  // The gradients pull every row to its own target. Checks the remaining distance after many small steps.
   const auto distance = [](const Storage& s) {
     TableSpec spec = stored(small_spec(8, 1, 50, 50), s);
     spec.optimizer = {.kind = Rule::adam};
@@ -196,7 +197,8 @@ TEST_P(TableStorage, RowsOfTwoBytesLearnWhatRowsOfFourLearn) {
   };
   const double plain = distance({DType::f32, DType::f32});
   EXPECT_LT(plain, 0.02);
-  // A number near 0.5 cannot get closer to its target than a fraction of its spacing: 2^-9 in bf16, 2^-12 in fp16.
+  // A value near 0.5 cannot approach its target closer than a fraction of the distance between neighbours, which is
+  // 2^-9 in bf16 and 2^-12 in fp16.
   EXPECT_LT(distance({DType::bf16, DType::f32}), plain + std::exp2(-7));
   EXPECT_LT(distance({DType::f16, DType::f32}), plain + std::exp2(-10));
   EXPECT_LT(distance({DType::bf16, DType::bf16}), plain + std::exp2(-6));

@@ -1,4 +1,4 @@
-// A table against a reference in double: lookups, the effect of a step, and what stays unchanged.
+// Compares a table with a reference in double: lookups, the effect of a step, and unchanged rows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,14 +31,14 @@ TEST_P(TableTest, MeanAndSqrtnDivideByTheKeysOfTheBag) {
 TEST_P(TableTest, WithoutPoolingEveryKeyHasItsPlace) {
   for (const int64_t dim : {1, 4, 33, 260}) {
     SCOPED_TRACE(cat("dim ", dim));
-    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {5}), 5, 12, 4);        // keys repeat in a bag
-    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // positions without a key
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {5}), 5, 12, 4);        // keys repeat within a bag
+    compare_over_steps(GetParam(), unpooled_spec(dim, 16, {7, 4, 9}), 4, 50, 4);  // some positions have no key
   }
 }
 
 TEST_P(TableTest, WithoutPoolingGradientsAreSummedInTheOrderOfKeysAsWithASum) {
-  // Every position gets the gradient of the sum, so the tables are equal bit by bit, also with long runs and several
-  // slots.
+  // Every position of a bag gets the gradient of the bag's sum, so both tables are equal bit by bit, also for keys with
+  // many gradients and for several slots.
   const TableSpec apart = unpooled_spec(5, 300, {3, 2});
   TableSpec sum = apart;
   sum.combiner = ops::Combiner::sum;
@@ -139,7 +139,7 @@ TEST_P(TableTest, InitialValuesDoNotDependOnArrival) {
   EXPECT_EQ(one.bytes(), plain_cpu.bytes()) << "initial values differ between devices";
 }
 
-/// Trains some steps; returns the bytes of the whole table.
+/// Trains some steps, and returns the bytes of the whole table.
 std::string train(TableRig& rig, int steps, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   for (int t = 0; t < steps; ++t) {
@@ -165,7 +165,7 @@ TEST_P(TableTest, PiecesOfRowsAreThePartsOfWholeOnes) {
     Bags twice;
     for (const auto& slot : bags) twice.insert(twice.end(), 2, slot);
     const std::vector<float> dy = random_floats(whole.samples * whole.slots * whole.dim,
-                                                random);  // of both: the same memory, read in two layouts
+                                                random);  // for both tables: the same memory in two layouts
     ASSERT_EQ(cut.step(twice, dy), one.step(bags, dy)) << "step " << t;
   }
   std::vector<std::pair<int32_t, int64_t>> rows, of_pieces;
@@ -261,7 +261,7 @@ TEST_P(TableTest, AdversarialKeysKeepTheirRows) {
                                 std::numeric_limits<int32_t>::min()};
     for (int64_t i = 0; i < 3000; ++i) all.push_back(i), all.push_back(i << 32), all.push_back(-(i << 20) - 7);
     for (size_t first = 0; first < all.size(); first += 250) {
-      Bags bags = empty_bags(spec, 1);  // every key twice in each slot
+      Bags bags = empty_bags(spec, 1);  // every key occurs twice in each slot
       for (auto& slot : bags)
         for (size_t i = first; i < std::min(first + 250, all.size()); ++i)
           slot[0].push_back(all[i]), slot[0].push_back(all[i]);
@@ -336,7 +336,7 @@ TEST_P(TableTest, ExportAndImportRoundTrip) {
   rig.table->export_rows(true, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
   EXPECT_EQ(copy.table->rows(), rig.table->rows());
-  // Overwriting vectors leaves everything else unchanged.
+  // Importing rows over existing rows leaves everything else unchanged.
   rig.table->export_rows(false, [&](const RowBlock& block) { copy.table->import_rows(block); });
   EXPECT_EQ(copy.bytes(), bytes);
 }

@@ -17,18 +17,18 @@ inline TableSpec disk_spec() {
   return spec;
 }
 
-/// Rows move between device and host in every step.
+/// Tables whose rows move between device and host in every step.
 class DiskTiers : public OnDevice {
  protected:
   TableSpec spec(DiskRule rule = DiskRule::adam) const {
     TableSpec spec = disk_spec();
     spec.optimizer.kind = rule;
-    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());  // granules of a GPU are large
+    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());  // a GPU has large granules
     return spec;
   }
   RowMemoryLimits limits(const TableSpec& spec) const {
     const auto granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    const bool large = GetParam().is_cuda();  // one granule of each column is hundreds of rows
+    const bool large = GetParam().is_cuda();  // on a GPU, one granule of each column has hundreds of rows
     const int64_t columns = 1 + spec.optimizer.states(), granules = (large ? 4 : 2) * columns * granule;
     RowMemoryLimits limits{.host = int64_t{1} << 40,
                            .move_every = 1,
@@ -41,7 +41,8 @@ class DiskTiers : public OnDevice {
                               : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
     limits.device = least_device(GetParam(), spec, limits) + few;
     limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
-    limits.device = least_device(GetParam(), spec, limits) + few;  // less if fewer rows can be on the host
+    // the minimum is smaller if fewer rows can be on the host
+    limits.device = least_device(GetParam(), spec, limits) + few;
     return limits;
   }
   void expect_all_tiers(TableRig& rig) {

@@ -1,4 +1,5 @@
-// A row store's use of its budgets, and the number of rows that fit: arithmetic, without a table.
+// Computes the memory that a row store takes from its budgets, and the number of rows that fit. Only arithmetic,
+// without a table.
 #include "engine/tiers/row_account.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ RowMemoryLimits account_limits(int64_t device, int64_t host) {
   return {.device = device, .host = host, .device_setting = "\"gpu\"", .host_setting = "\"host\""};
 }
 
-/// Arrays and an index that no table uses, and their account.
+/// Arrays and an index without a table, and their account.
 class RowAccounts {
  public:
   explicit RowAccounts(const RowMemoryLimits& limits, bool rows_move = false)
@@ -31,7 +32,7 @@ class RowAccounts {
         arrays(runtime_of(kCpu), memory, account_spec(), !limits.disk_folder.empty(), kMost),
         index(arrays, kMost, 0),
         account(memory, arrays, index, {.rows_move = rows_move}) {}
-  /// Allocates memory for this many rows, as the account computes it.
+  /// Allocates memory for `rows` rows as computed by the account.
   void grow(int64_t rows) {
     const int64_t on_device = account.rows_on_device(rows);
     arrays.grow_besides_numbers(rows);
@@ -39,7 +40,7 @@ class RowAccounts {
     arrays.set_capacity(rows);
     account.count();
   }
-  /// Device bytes of this many row numbers.
+  /// Device bytes of the value columns for `rows` rows.
   int64_t number_bytes(int64_t rows) const {
     int64_t bytes = 0;
     for (const RowColumn& column : arrays.columns())
@@ -53,7 +54,7 @@ class RowAccounts {
   RowAccount account;
 };
 
-/// The number after "must be at least " in the error of the body; 0: there is none.
+/// Returns the number after "must be at least " in the error of `body`; 0 if there is no error.
 template <class Body>
 int64_t least_of(const Body& body) {
   try {
@@ -79,7 +80,7 @@ TEST(RowAccount, AStatedDeviceGetsTheRowsThatFit) {
   const int64_t fits = tiers.account.rows_on_device(kMost);
   ASSERT_GT(fits, 0);
   ASSERT_LT(fits, kMost);
-  // One more row needs another piece of memory, which does not fit on the device.
+  // One more row needs another granule, which does not fit on the device.
   EXPECT_GT(tiers.number_bytes(fits + 1), tiers.number_bytes(fits));
   tiers.grow(kMost);
   EXPECT_EQ(tiers.account.device_bytes().numbers, tiers.number_bytes(fits));
@@ -118,8 +119,8 @@ TEST(RowAccount, NamesTheLeastOfTheDevice) {
   EXPECT_EQ(least(enough), 0);
 }
 
-/// An array may have memory for more rows than the table, if memory for the rest was refused. Then fewer rows need 0
-/// bytes, not a negative number that would be taken for a shortage.
+/// An array may have memory for more rows than the table, if the allocation of another array failed. Then a smaller
+/// number of rows needs 0 bytes. A negative result would be mistaken for a shortage.
 TEST(RowAccount, FewerRowsThanHaveMemoryAlreadyLackNone) {
   for (const RowMemoryLimits& limits :
        {RowMemoryLimits{}, account_limits(kPlenty, 0), account_limits(kPlenty, kPlenty)}) {

@@ -1,4 +1,4 @@
-// Rows on a device, its host and a disk, without a table: batches get rows, without training.
+// Rows on a device, in host memory and on disk, without a table: batches get rows, without training.
 #include "engine/tiers/row_tiers.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TableSpec lone_tiers_spec() {
   return spec;
 }
 
-/// Rows on the CPU, and the tiers that they are in.
+/// Rows on the CPU and their tiers.
 class LoneTiers {
  public:
   explicit LoneTiers(RowMemoryLimits limits, const TableSpec& spec = lone_tiers_spec())
@@ -40,7 +40,7 @@ class LoneTiers {
               .removes = memory.has_disk()}),
         tiers(memory, rows, spec, DirectKeys{}, {.on_disk = memory.has_disk()}) {}
 
-  /// Training on keys `first` to `first` + kKeysAtATime - 1: their rows.
+  /// Prepares a batch with the keys `first` to `first` + kKeysAtATime - 1. Returns their row numbers.
   std::vector<int32_t> step(int64_t first) {
     std::vector<int64_t> keys(kKeysAtATime);
     std::iota(keys.begin(), keys.end(), first);
@@ -156,7 +156,7 @@ TEST(RowTiers, EvictedRowsComeBackAsTheyWere) {
   EXPECT_GT(lone.tiers.disk()->use().brought, 0);
 }
 
-/// A sixteenth of the rows leaves at a time, which is more than a batch brings.
+/// An eviction frees a sixteenth of the rows, which is more than a batch adds.
 TEST(RowTiers, ClosingUpLeavesNoFreePlace) {
   const TemporaryFolder folder;
   LoneTiers lone(limits_with_disk(folder, int64_t{16} << 20));

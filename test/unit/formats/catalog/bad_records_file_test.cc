@@ -1,4 +1,4 @@
-// The file to which bad records are written: one line each, once, up to a limit.
+// The file with bad records: one line for each record, written once, up to a limit.
 #include "formats/catalog/bad_records_file.h"
 
 #include <gtest/gtest.h>

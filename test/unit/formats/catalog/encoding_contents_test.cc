@@ -1,4 +1,4 @@
-// Saved contents of files that define keys, and their later comparison.
+// Saves the contents of files that define keys, and compares them later.
 #include "formats/catalog/encoding_contents.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace hctr::data_test {
 namespace {
 
 struct EncodingContents : ::testing::Test {
-  /// A slot that is hashed, and one of a vocabulary.
+  /// A section with a hashed slot and a vocabulary slot.
   DataSection of_csv() {
     DataSection section = section_of(1, 0, {input_of("x", 2, 1, 2)});
     section.format = kCsvFormat;
@@ -27,7 +27,7 @@ struct EncodingContents : ::testing::Test {
     section.options.edit<ParquetOptions>().slots = section.options.find<CsvOptions>()->slots;
     return section;
   }
-  /// The message about a vocabulary of this text after one of "Oslo" and "Paris" was saved.
+  /// Saves a vocabulary of "Oslo" and "Paris", replaces it with `text`, and returns the message about the change.
   std::string changed(const std::string& text, const DataSection& now) {
     write_text(folder / "cities", "Oslo\nParis\n");
     const Json data(Json::Object{{"files", 1}, {"encoding", encoding_contents(of_csv())}});

@@ -1,4 +1,4 @@
-// Detects that items and lists of the same items have separate rows in one table.
+// Detects that a slot and a list slot with equal texts have separate rows in one table.
 #include "formats/catalog/equal_texts.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Items and the previous three, as texts of `kinds`, and an unrelated column.
+/// Rows with an item, a list of items, and an unrelated column. `kinds`: the number of distinct items.
 std::string rows_of_items(int kinds, const char* of_items) {
   std::string text = "y,item,town,before\n";
   for (int r = 0; r < 200; ++r)

@@ -1,4 +1,4 @@
-// Messages about label words and vocabulary values that do not occur in the data.
+// Warnings about label words and vocabulary values that do not occur in the data.
 #include "formats/catalog/first_matches.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace hctr::data_test {
 namespace {
 
 struct FirstMatches : ::testing::Test {
-  /// A label, a slot of numbers and one of the vocabulary "cities".
+  /// A section with a label, a slot of numbers, and a slot with the vocabulary "cities".
   DataSection section() {
     DataSection section = section_of(1, 0, {input_of("x", 2, 1, 2)});
     section.format = kCsvFormat;

@@ -1,4 +1,4 @@
-// Statistics of dense columns before training, and messages about labels that do not occur.
+// Statistics of dense columns before training, and warnings about labels that do not occur.
 #include "formats/catalog/first_rows.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// y, dense columns a, b (as its log) and c (unchanged), and a slot.
+/// A section with label y, dense columns a, b (logarithm) and c (untransformed), and a slot.
 DataSection section_of_text() {
   DataSection section = section_of(1, 3, {input_of("x", 1, 1, 1)});
   section.format = kCsvFormat;
@@ -31,7 +31,7 @@ DataSection section_of_text() {
   return section;
 }
 
-/// All lines; warnings begin with "warning: ".
+/// Records all log lines. Warnings start with "warning: ".
 struct Lines {
   std::string text;
   Log log{[this](Level level, std::string_view line) {
@@ -88,7 +88,7 @@ TEST_F(FirstRows, MeanAndDeviationAreThoseOfTheDefinition) {
   expect(seen[1], b);
   EXPECT_SAYS(lines.text, cat("Mean and standard deviation of 2 dense columns are of the first 30000 rows of '",
                               (folder / "a.csv").string(), "'."));
-  // The statistics depend neither on the file's packing nor on other read columns.
+  // The statistics depend neither on the compression of the file nor on other columns that are read.
   DataSection other = section_of_text();
   other.num_workers = 7;
   other.shuffle = 100;
@@ -116,7 +116,7 @@ TEST_F(FirstRows, EachFileOfAListContributesAsManyRowsAndTheyAreLimited) {
 }
 
 TEST_F(FirstRows, NumbersFarFromZeroKeepTheirDeviation) {
-  // Nanoseconds since 1970 within a second: floats are 137 s apart there.
+  // For example nanoseconds since 1970: neighbouring floats differ by 137 s.
   for (const double far : {1e-9, 1e6, 1.5e15, 4e15}) {
     std::string text = "y,a,b,c,s\n";
     long double sum = 0, squares = 0;

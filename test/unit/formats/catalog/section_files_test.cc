@@ -1,4 +1,4 @@
-// The files that a Data layer reads.
+// The list of files that a Data layer reads.
 #include "formats/catalog/section_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A slot whose values share keys is read a second time with a distinct key for each value.
+// If values of a slot share keys, the slot is read a second time with a distinct key for each value.
 #include "formats/catalog/unshared_slot.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Slots a and b of one input, c of another; `group` holds b and c.
+/// A section with slots a and b of one input, and slot c of another input. `group` contains b and c.
 DataSection section_with(const SlotColumns& group) {
   DataSection section = section_of(1, 0, {input_of("x", 2, 3, 6), input_of("y", 1, 1, 1)});
   section.format = kCsvFormat;

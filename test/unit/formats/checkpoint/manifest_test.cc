@@ -23,7 +23,7 @@ namespace {
 
 class SavedState : public testing::Test {
  protected:
-  /// Writes a checkpoint of two arrays and a number.
+  /// Writes a checkpoint with two arrays and a number.
   void write(Device device = kCpu) {
     Runtime& runtime = runtime_of(device);
     StateIndex index;
@@ -68,7 +68,7 @@ TEST_F(SavedState, ComesBackAsItWas) {
   }
 }
 
-/// A file written through staging memory by several threads has the same bytes and checksum.
+/// A file written by several threads through staging memory has the same bytes and checksum as with one thread.
 TEST_F(SavedState, IsTheSameByAnyNumberOfThreads) {
   std::vector<uint8_t> bytes(size_t{45} * 1000 * 1000 + 7);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 24);
@@ -112,7 +112,7 @@ TEST_F(SavedState, OfAnotherShapeIsAnErrorThatNamesBoth) {
   EXPECT_NE(message_of(Kind::data, [&] { from.number("steps"); }).find("does not hold it"), std::string::npos);
 }
 
-/// Every byte of both files, changed in two ways; and both files truncated at every position.
+/// Changes every byte of both files in two ways, and truncates both files at every position.
 TEST_F(SavedState, IsNeverReadWhenAByteIsChangedOrMissing) {
   write();
   const auto load = [&] { verify_files(folder_.path(), read_manifest(folder_.path())); };
@@ -140,7 +140,7 @@ TEST_F(SavedState, IsNeverReadWhenAByteIsChangedOrMissing) {
   EXPECT_NE(message_of(Kind::io, load).find("rank_0.state"), std::string::npos);
 }
 
-/// A checkpoint of rows, and one with changed and new rows.
+/// A checkpoint of rows, and an increment with changed and new rows.
 class SavedChanges : public testing::Test {
  protected:
   static constexpr int64_t kWidth = 3, kBaseRows = 20, kRows = 24;
@@ -205,7 +205,7 @@ TEST_F(SavedChanges, AreReadAsTheWhole) {
   std::vector<uint32_t> rows(now_.size());
   from.array("rows", "u32", {kRows, kWidth}, rows.data());
   EXPECT_EQ(rows, now_);
-  // Any range of it, including parts of rows.
+  // Reads any range of the data, including partial rows.
   const auto whole = std::as_bytes(std::span(now_));
   for (size_t first = 0; first <= whole.size(); first += 5)
     for (const size_t bytes : {size_t{1}, size_t{7}, size_t{12}, size_t{50}, whole.size()}) {

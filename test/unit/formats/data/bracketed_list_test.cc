@@ -1,4 +1,4 @@
-// Lists that Python, NumPy, JSON and databases wrote as text give the same values.
+// Lists that Python, NumPy, JSON and databases write as text give the same values.
 #include "formats/data/bracketed_list.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,8 @@ TEST(BracketedList, WhatIsNoListOfValuesIsRefusedWithTheReason) {
   for (const char* cell : {"{'a': 1}", "{1: 0.5, 2: 3}", "{\"a\" : 1}"})
     EXPECT_EQ(problem_of(cell), "it is a map, not a list") << cell;
   EXPECT_EQ(problem_of("[0 1 2 ... 97 98 99]"), "NumPy abbreviated the list with '...'");
-  for (const char* cell : {"[np.int64(", "np.(", "b'", "['", "'", "[,'", "{:"}) {  // cut off anywhere: no crash
+  // incomplete at any position: must not crash
+  for (const char* cell : {"[np.int64(", "np.(", "b'", "['", "'", "[,'", "{:"}) {
     BracketedList list;
     list.read(cell, 0);
   }

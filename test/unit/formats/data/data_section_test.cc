@@ -198,7 +198,8 @@ TEST(DataSection, WidthsOfParquetFollowFromTheColumnsThatItNames) {
   EXPECT_EQ(all.dense.dense_dim, 1);
   EXPECT_EQ(all.sparse[0].slot_num, 2);
   EXPECT_EQ(all.sparse[0].limits().max_nnz, 1);
-  const std::string errors = errors_of(parquet(R"("labels": ["y"])"));  // the other roles are in _metadata.json
+  // _metadata.json defines the other columns, so the config must state their widths
+  const std::string errors = errors_of(parquet(R"("labels": ["y"])"));
   EXPECT_SAYS(errors, "dense needs \"dense_dim\"");
   EXPECT_SAYS(errors, "sparse input needs \"slot_num\"");
 }

@@ -1,4 +1,4 @@
-// Every file of the fuzzers' corpora, also truncated, through its entry.
+// Runs every file of the fuzz corpora, whole and truncated, through its fuzz entry.
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
@@ -24,8 +24,8 @@ TEST_P(FuzzCorpus, NoFileBreaksAPromise) {
   EXPECT_GE(files, 3) << folder;
 }
 
-/// A fuzzer whose start files are all refused early tests little: when you add to the state of a checkpoint, add it to
-/// these.
+/// A fuzzer tests little if the parser rejects all corpus files early. When the checkpoint state gets new fields, add
+/// the fields to these files.
 TEST(FuzzCorpusOfCheckpoints, IsLoaded) {
   for (const char* name : {"whole0", "whole1", "increment"}) {
     const std::string text = read_text(hctr::test::source_dir() / "test/fuzz/corpus/checkpoint_state" / name, "corpus");

@@ -1,4 +1,4 @@
-// Slots of one key space give equal values equal keys: in texts, in Parquet files, and in both alike.
+// Slots of one key space give equal values equal keys, in text files, in Parquet files, and across both formats.
 #include <gtest/gtest.h>
 
 #include "formats/catalog/data_schema.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Keys = std::vector<int64_t>;
 
-/// Slots: city, then item and list with "key_space": "items", then shop.
+/// Slots "city", "item" and "list" (both with "key_space": "items"), and "shop".
 std::vector<SlotColumns> four_slots(KeyRule keys, int64_t buckets, const std::string& vocabulary = "") {
   SlotColumns city{{"city"}, KeyRule::hash, 10, "", "", {}}, shop{{"shop"}, KeyRule::hash, 5, "", "", {}};
   SlotColumns item{{"item"}, keys, buckets, vocabulary, "", {}, "items"};
@@ -20,7 +20,7 @@ std::vector<SlotColumns> four_slots(KeyRule keys, int64_t buckets, const std::st
   return {city, item, list, shop};
 }
 
-/// The keys of the rows "x,a,b|a,z" and "x,c,c,z", slot after slot: those of x x, a c, b a c, z z.
+/// The keys of the rows "x,a,b|a,z" and "x,c,c,z" in slot order: x x, a c, b a c, z z.
 Keys keys_of_csv(const std::vector<SlotColumns>& slots, const Folder& folder) {
   write_text(folder / "rows", "y,city,item,list,shop\n1,x,a,b|a,z\n0,x,c,c,z\n");
   DataSection section = section_of(1, 0, {input_of("s", 4, 2, 8)});
@@ -86,7 +86,7 @@ TEST_F(ParquetKeySpaces, IntegersOfOneSpaceHaveOneOffset) {
   EXPECT_EQ(read(section, 2).keys[0], (Keys{1, 2, 107, 108, 108, 107, 107}));
 }
 
-/// Problems of a section with these slots of text; with `parquet`, of a Parquet file.
+/// Problems of a Data layer with these slots, for Csv or, with `parquet`, for Parquet.
 std::string problems_of(const std::string& slots, bool parquet = false) {
   Problems problems;
   data_section_of(Json::parse(cat(R"({"layers": [{"type": "Data", "format": ")", parquet ? "Parquet" : "Csv",

@@ -1,5 +1,4 @@
-// Columns that only training needs may be missing in data that are only scored: weights, labels, and slots that no
-// table reads.
+// Columns that only training needs may be missing in data for scoring: weights, labels, and slots without a table.
 #include <gtest/gtest.h>
 
 #include "formats/data/source.h"
@@ -11,7 +10,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Two labels and a weight, a dense value, and two slots.
+/// Options with two labels, a weight, a dense value and two slots.
 template <class Options>
 DataSection two_labels_and_weight(DataFormat format) {
   DataSection section = section_of(3, 1, {input_of("keys", 1, 1, 1), input_of("group", 1, 1, 1)});
@@ -27,7 +26,7 @@ DataSection two_labels_and_weight(DataFormat format) {
   return section;
 }
 
-/// The columns that evaluation and prediction require.
+/// A source with the columns that evaluation and prediction require.
 Source evaluated(const fs::path& file) { return {.path = file.string(), .weight_optional = true}; }
 Source predicted(const fs::path& file) {
   return {.path = file.string(), .labels_optional = true, .slots_optional = {false, true}};

@@ -1,4 +1,4 @@
-// Small Norm data sets for tests, written from plain rows.
+// Writes small Norm data sets for tests from plain rows.
 #pragma once
 
 #include <optional>
@@ -40,12 +40,12 @@ inline SparseInput input_of(const std::string& top, int64_t slots, int64_t max_n
   return input;
 }
 
-/// One label, three dense values, slots of one key and of up to two.
+/// A section with one label, three dense values, an input with one key per slot, and an input with up to two.
 inline DataSection wide_and_deep_section() {
   return section_of(1, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)});
 }
 
-/// Every kind of Norm file. `bags`: slots hold any number of keys.
+/// Describes a kind of Norm file. `bags`: slots have any number of keys.
 struct NormVariant {
   Check check;
   int key_bytes;
@@ -81,8 +81,8 @@ inline void write_rows(const fs::path& path, const NormStyle& style, const std::
   writer.commit();
 }
 
-/// Rows within the limits of the section: labels count up, keys are below `key_limit`. Without `bags` each slot has one
-/// key.
+/// Random rows within the limits of the section. Labels count up, and keys are below `key_limit`. Without `bags` each
+/// slot has one key.
 inline std::vector<Row> random_rows(const DataSection& section, int64_t count, uint64_t seed, uint64_t key_limit,
                                     bool bags) {
   std::vector<Row> rows;
@@ -107,7 +107,7 @@ inline std::vector<Row> random_rows(const DataSection& section, int64_t count, u
   return rows;
 }
 
-/// "kind: message" of the Error that `body` throws; empty when it throws none.
+/// Returns "kind: message" of the Error that `body` throws; empty if `body` does not throw.
 template <class Body>
 std::string message_of(Body&& body) {
   try {
@@ -128,8 +128,8 @@ inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes)
   write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-/// Every sample of a small file, cut and parsed as for training. `skipped`, if given, counts records with a wrong check
-/// sum. `may_pack`: as for batches.
+/// Reads every sample of a small file, with the cutter and parser of training. `skipped`, if not null, counts records
+/// with a wrong checksum. `may_pack`: allows packed blocks, as training does.
 inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped = nullptr,
                                   bool may_pack = false, std::optional<BadRecordPolicy> policy = {}) {
   const auto info = std::make_shared<const NormInfo>(read_norm_info(path, demands));
@@ -154,10 +154,10 @@ inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& deman
   return block;
 }
 
-/// Shortens a file.
+/// Removes the last `count` bytes of a file.
 inline void cut_bytes(const fs::path& path, uintmax_t count) { fs::resize_file(path, fs::file_size(path) - count); }
 
-/// Empty when `text` contains `part`, else a message: EXPECT_EQ(missing(text, part), "") shows both.
+/// Returns "" if `text` contains `part`, otherwise a message. EXPECT_EQ(missing(text, part), "") prints both.
 inline std::string missing(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos ? "" : "\"" + part + "\" is not in \"" + text + "\"";
 }

@@ -1,4 +1,4 @@
-// Numbers in other notations: which are accepted, and which are refused.
+// Accepted and rejected notations of numbers.
 #include "formats/data/number_notation.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Writes compressed texts for tests.
+// Writes compressed text files for tests.
 #pragma once
 
 #include <zlib.h>

@@ -1,4 +1,4 @@
-// A fixture of tests that write a Parquet file and read its rows as samples.
+// A fixture for tests that write a Parquet file and read its rows as samples.
 #pragma once
 
 #include "formats/parquet/parquet_set.h"
@@ -12,7 +12,7 @@ inline ParquetOptions& parquet_of(DataSection& section) { return section.options
 struct ParquetRig : ::testing::Test {
   void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
 
-  /// A section of one label "y", dense columns "d0"... and slots "s0"..., which the section names.
+  /// A section with one label "y", dense columns "d0"... and slots "s0"..., all listed in the section.
   DataSection named(int64_t dense, std::vector<SparseInput> sparse) {
     DataSection section = section_of(1, dense, std::move(sparse));
     section.format = kParquetFormat;
@@ -25,7 +25,7 @@ struct ParquetRig : ::testing::Test {
   }
   DataSection one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
 
-  /// Writes y, d0 and s0 with as many rows as `slot` has.
+  /// Writes columns y, d0 and s0 with the row count of `slot`.
   void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
     const auto rows = static_cast<size_t>(slot.rows());
     write_parquet(file,
@@ -33,12 +33,12 @@ struct ParquetRig : ::testing::Test {
                    dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
                   rows_per_group);
   }
-  /// The problem of `file`.
+  /// The error message of reading `file`.
   std::string error(const DataSection& section, KeyWidth width = KeyWidth::detect) {
     return message_of(
         [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
   }
-  /// The first batch of `file`.
+  /// Returns the first batch of `file`.
   ReadBatch read(const DataSection& section, int64_t batch, KeyWidth width = KeyWidth::detect) {
     Rig rig(section, file, {.batch = batch, .repeat = false, .key_width = width});
     return *rig.next();

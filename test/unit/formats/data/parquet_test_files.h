@@ -1,4 +1,4 @@
-// Parquet files with columns of any kind, written for tests.
+// Writes Parquet files with columns of any type for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@
 
 namespace hctr::data_test {
 
-/// One column of a file: values of all its rows.
+/// One column of a file with the values of all rows.
 struct Column {
   std::string name;
   ParquetType type;
   bool list = false;
-  std::vector<uint8_t> valid;               // [rows]; empty: all
-  std::vector<std::vector<uint8_t>> bytes;  // [rows] the bytes of each row's items
-  std::vector<int32_t> items;               // [rows] of a list
+  std::vector<uint8_t> valid;               // [rows]; empty: all rows are valid
+  std::vector<std::vector<uint8_t>> bytes;  // [rows]: the bytes of the items of each row
+  std::vector<int32_t> items;               // [rows] of a list column: the number of items
 
   int64_t rows() const { return static_cast<int64_t>(bytes.size()); }
 };
@@ -61,7 +61,7 @@ Column lists(const std::string& name, ParquetType type, const std::vector<std::v
   return column;
 }
 
-/// Values of rows [begin, end) of a column, with their memory.
+/// The values of rows [begin, end) of a column. Owns their memory.
 struct Slice {
   Slice(const Column& column, int64_t begin, int64_t end) {
     values.rows = end - begin;
@@ -120,6 +120,6 @@ inline void write_parquet(const fs::path& path, const std::vector<Column>& colum
 
 }  // namespace hctr::data_test
 
-/// Skips a test that needs Arrow, with the reason, if the build has none.
+/// Skips the test with a message if the build has no Arrow.
 #define HCTR_SKIP_WITHOUT_PARQUET() \
   if (const std::string why_ = ::hctr::why_no_parquet(); !why_.empty()) GTEST_SKIP() << why_

@@ -1,4 +1,4 @@
-// Which rows of a set belong to one rank, in its order and shuffled.
+// Selects the rows of a set for one rank, in file order and shuffled.
 #include "formats/data/rank_slice.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Small Raw data sets for tests, written from plain rows.
+// Writes small Raw data sets for tests from plain rows.
 #pragma once
 
 #include "unit/formats/data/norm_test_files.h"
@@ -11,7 +11,7 @@ void put(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
-/// Rows as Raw bytes. Integers: label and dense are written unchanged, and the reader takes logarithms.
+/// Returns rows as Raw bytes. For integers, writes labels and dense values unchanged; the reader applies the logarithm.
 template <class Key = int32_t>
 std::vector<std::byte> raw_bytes(const std::vector<Row>& rows, bool floats) {
   std::vector<std::byte> bytes;

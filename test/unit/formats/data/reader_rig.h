@@ -1,4 +1,4 @@
-// A reader under test with its memory, and the batches that it delivers.
+// A reader under test, its memory, and the batches that it delivers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace hctr::data_test {
 
-/// A batch as its consumer reads it.
+/// A copy of a delivered batch, as a consumer reads it.
 struct ReadBatch {
   StepState state;
   std::vector<float> label, dense;
@@ -76,8 +76,8 @@ struct Rig {
   int expected_buffer = 0;
 };
 
-/// Checks batch `seen` against rows first, first + 1, ... of the set (modulo its size), by the definition of the
-/// layout.
+/// Checks the batch `seen` against the rows first, first + 1, ... of the set (modulo its size), by the definition of
+/// the layout.
 inline void expect_batch(const ReadBatch& seen, const BatchShape& shape, const std::vector<Row>& rows, int64_t first) {
   size_t slot0 = 0;
   for (int64_t b = 0; b < shape.samples; ++b) {
@@ -106,7 +106,7 @@ inline void expect_batch(const ReadBatch& seen, const BatchShape& shape, const s
   }
 }
 
-/// The same batch, bit for bit.
+/// Expects equal batches, bit for bit.
 inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
   EXPECT_TRUE(a.state == b.state) << a.state.first_sample << " " << b.state.first_sample;
   EXPECT_EQ(a.label, b.label);
@@ -115,7 +115,7 @@ inline void expect_equal(const ReadBatch& a, const ReadBatch& b) {
   EXPECT_EQ(a.keys, b.keys);
 }
 
-/// Expects that a reader of `source` delivers exactly `rows`, in order, for several numbers of workers.
+/// Expects that a reader of `source` delivers exactly `rows`, in order, with several numbers of workers.
 inline void expect_reads(const DataSection& section, const fs::path& source, const std::vector<Row>& rows,
                          int64_t batch = 100) {
   for (const int workers : {1, 3}) {

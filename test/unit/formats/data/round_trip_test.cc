@@ -1,5 +1,5 @@
-// Text of any shape through preprocess into each format, and through its reader back: the same labels, dense values and
-// keys.
+// Writes random text, converts it with preprocess to each format, and reads it back: labels, dense values and keys are
+// the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// A table as this test reads it: [rows][columns] cells; list cells are split.
+/// A table as parsed by this test: [rows][columns] cells. List cells are split.
 struct Table {
   int64_t labels, numbers, categories, lists;
   std::vector<std::vector<std::string>> cells;
@@ -93,7 +93,7 @@ PreprocessOptions options_of(const Table& table, Draw& draw, const fs::path& fil
   return options;
 }
 
-/// The id of each value of a slot, by the rules in the manual.
+/// The id of each value of a slot, by the rules of the manual.
 std::map<std::string, int64_t> ids_of(const PreprocessOptions& options, const Table& table, size_t slot) {
   std::map<std::string, int64_t> counts, ids;
   for (size_t row = 0; row < table.cells.size(); ++row)

@@ -1,4 +1,5 @@
-// Several ranks read one set: together they deliver the rows of a single reader, and each parses only its own rows.
+// Several ranks read one set. Together they deliver the rows of a single reader, and each rank parses only its own
+// rows.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,9 +22,9 @@ namespace {
 CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 
-constexpr int64_t kRows = 20000;  // several chunks of every format
+constexpr int64_t kRows = 20000;  // several chunks in every format
 
-/// A row of a batch: labels, dense values, and for each bag the number of keys and the keys.
+/// A row of a batch: labels, dense values, and for each bag the key count and the keys.
 std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64_t b) {
   std::vector<double> row(seen.label.begin() + b * shape.label_dim, seen.label.begin() + (b + 1) * shape.label_dim);
   row.insert(row.end(), seen.dense.begin() + b * shape.dense_dim, seen.dense.begin() + (b + 1) * shape.dense_dim);
@@ -37,7 +38,7 @@ std::vector<double> row_of(const ReadBatch& seen, const BatchShape& shape, int64
   return row;
 }
 
-/// A reader's output, batch by batch, and its position after each.
+/// The batches of a reader, and the reader position after each batch.
 struct Delivered {
   std::vector<std::vector<std::vector<double>>> rows;
   std::vector<int64_t> first, global, skipped;
@@ -64,7 +65,7 @@ Delivered deliver(const DataSection& section, const fs::path& source, const Read
   return found;
 }
 
-/// Compares readers of several ranks, which start at batch `at` of `whole`, with `whole`.
+/// Compares the readers of several ranks with `whole`, starting at batch `at` of `whole`.
 void expect_shares(const DataSection& section, const fs::path& source, ReaderOptions options, const Delivered& whole,
                    size_t at, int ranks, bool shared) {
   const int64_t batch = options.batch;
@@ -89,7 +90,7 @@ void expect_shares(const DataSection& section, const fs::path& source, ReaderOpt
       EXPECT_EQ(found.skipped[i], whole.skipped[at + i]);
       EXPECT_EQ(found.behind[i + 1], whole.behind[at + i + 1]);
     }
-    if (options.repeat) continue;  // with repeat a reader runs ahead
+    if (options.repeat) continue;  // a repeating reader parses rows in advance, so its counts are larger
     if (shared) {
       EXPECT_EQ(found.parsed, found.count) << "a rank parses its own rows, and no other";
     } else if (at == 0) {
@@ -107,10 +108,11 @@ void expect_shared(const DataSection& section, const fs::path& source, bool shar
     for (const int ranks : {2, 3})
       if (!kSanitized || ranks == 3) expect_shares(section, source, options, whole, 0, ranks, shared);
     expect_shares(section, source, options, whole, whole.rows.size() / 2, 2, shared);
-    expect_shares(section, source, options, whole, whole.rows.size() - 1, 3, shared);  // the short last batch
+    // the last batch, which is partial
+    expect_shares(section, source, options, whole, whole.rows.size() - 1, 3, shared);
   }
   ReaderOptions options{.batch = 7000, .workers = 2, .repeat = true, .shuffle = shuffle};
-  // More than three passes, or two, with batches across their ends.
+  // More than three passes (two under sanitizers). Some batches span two passes.
   const Delivered whole = deliver(section, source, options, kSanitized ? 6 : 10);
   expect_shares(section, source, options, whole, 0, 3, shared);
   expect_shares(section, source, options, whole, whole.rows.size() / 2, 2, shared);
@@ -128,7 +130,7 @@ struct NormSets {
     }
     write_file_list(folder / "list", files, true);
   }
-  /// Breaks a check sum in the middle of a file, and one before its last record.
+  /// Invalidates a checksum in the middle of a file, and the checksum before the last record.
   void damage() {
     auto bytes = bytes_of(files[1]);
     for (const size_t at : {size_t{69 + 4}, bytes.size() - 3}) bytes[at] ^= std::byte{1};
@@ -185,19 +187,19 @@ TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirs
   expect_shared(sets.section, sets.folder / "list", false, 3000);
 }
 
-/// Reads two passes, the second from a position in the middle of its first window. Only the first may parse the rows of
-/// other ranks: afterwards the number of rows per pass is known.
+/// Reads two passes; the second starts at a position within its first shuffle window. Only in the first pass may a rank
+/// parse rows of other ranks: later the number of rows per pass is known.
 void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
   ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
     SCOPED_TRACE(cat("rank ", options.rank, ", windows of ", shuffle));
     Rig rig(section, source, options);
-    ReaderPosition second;  // position after the first batch
+    ReaderPosition second;  // reader position after the first batch
     const auto expect_pass = [&](const ReaderPosition& from, bool shared) {
       rig.reader->reset(from);
       rig.expected_buffer = 0;
       options.from = from;
-      Rig fresh(section, source, options);  // parses all rows
+      Rig fresh(section, source, options);  // a reader that parses all rows
       int64_t all = 0, own = 0;
       while (const auto seen = rig.next()) {
         if (all == 0) second = rig.reader->position();
@@ -297,7 +299,7 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
   }
 }
 
-/// Writes the specification and returns the section that reads it; `slots`: its categorical features.
+/// Writes the specification, and returns the section that reads it. `slots`: number of categorical features.
 DataSection section_of_spec(const Folder& folder, const FeatureSpec& spec, int slots) {
   write_text(folder / "spec.yaml", to_yaml(spec));
   DataSection section = section_of(1, 1, {input_of("keys", slots, 1, slots)});
@@ -359,7 +361,7 @@ TEST(SharedReading, FeatureSpecOfTextAloneWhoseRowsAreKnownAfterAPass) {
     return open_feature_set(section, {"train", num_samples}, KeyWidth::detect, Log::silent())->exact_samples();
   };
   EXPECT_EQ(exact(kRows - 5), kRows - 5);
-  // A reader that is reset in the middle of its first pass does not know the number of rows per pass.
+  // A reader that is reset in its first pass does not know the number of rows per pass.
   for (int i = 0; i < 40; ++i) {
     Rig rig(section, "train",
             {.batch = 2 * kRows, .workers = 2, .repeat = false, .rank = 1, .ranks = 2, .shuffle = 3000});

@@ -33,7 +33,8 @@ TEST(SlotKeyRules, ComeBackFromJson) {
   EXPECT_EQ(slot_key_rules(to_json(all)), all);
 }
 
-/// If both configs state fields, they are compared as configs, which would hide a difference of the types.
+/// Rules that both configs state are compared elsewhere, as configs. A rule that a column type has implied must be
+/// compared here.
 TEST(SlotKeyRules, AreComparedWhereATypeHasDecidedOne) {
   const SlotKeyRule number{.column = "when", .rule = KeyRule::number},
       stated{.column = "when", .rule = KeyRule::number, .stated = true};

@@ -1,4 +1,4 @@
-// The grammar of separated values against a plain state machine, on texts of the significant characters.
+// Compares the parser of separated values with a simple state machine, on texts of significant characters.
 #include "formats/data/text_grammar.h"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ namespace {
 
 struct Record {
   std::vector<std::string> cells;
-  size_t end = 0;  // begin of the next one
+  size_t end = 0;  // begin of the next record
   bool whole = false, good = true;
 };
 
-/// Reads one character at a time.
+/// Parses a record one character at a time.
 Record plain_record(const std::string& text, size_t at, const TextGrammar& grammar) {
   Record record;
   const std::string delimiter = grammar.delimiter + grammar.more;
@@ -77,7 +77,8 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
     const size_t length = (draw = mix64(draw)) % 40;
     for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab \t"[(draw = mix64(draw)) % 12];
     const size_t size = text.size();
-    const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer detects reads past the end
+    // a copy of exact size: AddressSanitizer detects reads past the end
+    const std::vector<char> exact(text.begin(), text.end());
     RecordSplitter splitter(grammar);
     size_t last_end = 0;
     for (size_t at = 0; at < size;) {

@@ -1,4 +1,4 @@
-// Numbers, digits and hashes of cells, against slower implementations.
+// Numbers, digits and hashes of cells, compared with slower implementations.
 #include "formats/data/text_values.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Samples of feature specifications: the same rows however their columns are distributed over chunks and files, and the
-// same as from other formats.
+// Samples of feature specifications. The rows do not depend on the distribution of columns over chunks and files, and
+// equal the rows in other formats.
 #include "formats/features/feature_set.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// A data set as columns, which are written into files as the chunks of its specification say.
+/// A data set as columns, which are written to files as the chunks of its specification require.
 struct Table {
   FeatureSpec spec;
   std::vector<std::vector<double>> values;  // [features][rows]
@@ -39,8 +39,8 @@ struct Table {
     values.push_back(std::move(column));
     return spec.features.size() - 1;
   }
-  /// Adds a chunk to the mapping "train", with its rows distributed over files of these lengths; the last gets the
-  /// rest.
+  /// Adds a chunk to the mapping "train", and distributes its rows over files with `lengths` rows. The last file gets
+  /// the remaining rows.
   void chunk(FeatureChunk::Kind kind, const std::vector<size_t>& features, const std::vector<size_t>& lengths = {}) {
     if (spec.sources.empty()) spec.sources.push_back({"train", {}});
     auto& chunks = spec.sources[0].chunks;
@@ -61,7 +61,7 @@ struct Table {
   std::string text(const std::vector<size_t>& features, size_t begin, size_t end) const {
     std::string all;
     for (size_t r = begin; r < end; ++r) {
-      if (r % 7 == 3) all += r % 2 ? "\n" : "\r\n";  // blank lines are no rows
+      if (r % 7 == 3) all += r % 2 ? "\n" : "\r\n";  // readers must skip blank lines
       for (size_t i = 0; i < features.size(); ++i) {
         char cell[64];
         std::snprintf(cell, sizeof cell, "%s%.17g", i == 0 ? "" : r % 5 ? "," : " , ", values[features[i]][r]);
@@ -118,7 +118,7 @@ struct Table {
   }
 };
 
-/// A section for the specification in `folder`, completed like a config's.
+/// A section for the specification in `folder`, completed as the section of a config.
 DataSection section_for(const Folder& folder, int64_t labels, int64_t dense, std::vector<SparseInput> inputs) {
   DataSection section = section_of(labels, dense, std::move(inputs));
   section.feature_spec = (folder / "spec.yaml").string();
@@ -134,7 +134,8 @@ struct Draws {
   uint64_t below(uint64_t limit) { return (state = mix64(state)) % limit; }
 };
 
-/// A table of random shape; `rows_of`: its samples. Slots have all integer types, numbers all types.
+/// A table with a random number of columns. Slots have all integer types, numbers have all types. `rows_of` receives
+/// its samples.
 Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector<Row>& rows_of, DataSection& shape) {
   Table table;
   table.spec.folder = folder;
@@ -153,7 +154,7 @@ Table random_table(const fs::path& folder, Draws& draw, size_t rows, std::vector
   if (slots > 1) shape.sparse.push_back(input_of("b", slots - 1, 1, slots - 1));
   for (int64_t i = 0; i < labels + dense; ++i) {
     const FeatureType type = all[draw.below(12)];
-    const auto values = column([&] {  // exact in every type
+    const auto values = column([&] {  // values that are exact in every type
       const double whole = static_cast<double>(draw.below(type == FeatureType::boolean ? 2 : 100));
       return is_whole(type) ? whole : (whole - 50) / 8;
     });
@@ -193,7 +194,7 @@ TEST(FeatureSet, RowsOfAnyShapeComeBackHoweverTheirColumnsAreSpread) {
     Draws draw{mix64(seed)};
     std::vector<Row> rows;
     DataSection shape;
-    const size_t count = seed % 20 == 0 ? 40000 : 1 + draw.below(900);  // many: several chunks
+    const size_t count = seed % 20 == 0 ? 40000 : 1 + draw.below(900);  // 40000 rows are several chunks
     random_table(folder.path(), draw, count, rows, shape);
     SCOPED_TRACE(cat("seed ", seed, "\n", read_text(folder / "spec.yaml", "spec")));
     const DataSection section = section_for(folder, shape.label.label_dim, shape.dense.dense_dim, shape.sparse);
@@ -303,7 +304,7 @@ TEST_F(Samples, AReaderGoesOnFromAnyPlace) {
       with(chunks);
       const ReaderOptions options{.batch = 4000, .workers = 2, .repeat = true, .shuffle = shuffle};
       Rig whole(section(), "train", options);
-      for (int i = 0; i < 12; ++i) {  // past the end of the first pass
+      for (int i = 0; i < 12; ++i) {  // continues into the second pass
         const auto seen = whole.next();
         if (i % 3 != 2 || (kSanitized && i % 6 != 2)) continue;
         ReaderOptions later = options;
@@ -340,7 +341,7 @@ TEST_F(Samples, NoMoreThanNumSamplesAreRead) {
 TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
   table.values[6][20001] = 70000;  // no id
   table.values[1][5] = NAN;
-  table.values[4][5] = -1;  // a second bad value of the same row
+  table.values[4][5] = -1;  // a second invalid value in the same row
   table.values[3][29999] = 3;
   auto good = rows;
   for (const size_t bad : {29999, 20001, 5}) good.erase(good.begin() + static_cast<ptrdiff_t>(bad));
@@ -465,7 +466,7 @@ TEST_F(Samples, TheLayerIsHeldAgainstTheSpecification) {
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "numerical", "slot_num": 2, "nnz_per_slot": 1}])"),
               "/layers/0/sparse/0: the feature \"age\" has the type float32; ids are integers");
   EXPECT_SAYS(problems(label + dense + R"("sparse": [{"top": "a", "slot_num": 5, "max_feature_num_per_sample": 4}])"),
-              "/layers/0/sparse/0: a feature is one key in its slot, 5 in all; the limits allow 4");
+              "/layers/0/sparse/0: each feature puts one key into its slot, so a sample has 5 keys; the limits allow 4");
   EXPECT_SAYS(problems(label + dense + sparse + R"(, "source": "trian")"),
               "/layers/0/source: the feature specification has no mapping \"trian\"; there is train");
   EXPECT_SAYS(

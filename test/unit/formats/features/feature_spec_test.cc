@@ -9,8 +9,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// Five features; the training rows are in two chunks, the first of which has two files, and the second another column
-/// order.
+/// A specification with five features. The training rows are in two chunks: the first chunk has two files, the second
+/// chunk has another column order.
 const char* const kSpec = R"(feature_spec:
   user_gender:
     dtype: torch.int8

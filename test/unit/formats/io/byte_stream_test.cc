@@ -1,4 +1,4 @@
-// The same content, however the file is compressed.
+// A file has the same content with every compression.
 #include "formats/io/byte_stream.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Folders, partitions and patterns as sources: their files, in order, and their errors.
+// Folders, partitions and patterns as sources: the ordered list of files, and errors.
 #include "formats/io/source_files.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct SourceFiles : ::testing::Test {
     fs::create_directories((folder / name).parent_path());
     write_text(folder / name, text);
   }
-  /// The paths that a source in the folder names, relative to the folder.
+  /// The files of a source in the folder, relative to the folder.
   std::vector<std::string> names(const std::string& source = "") const {
     std::vector<std::string> found;
     const auto files = files_of_folder(folder / source);

@@ -1,5 +1,5 @@
-// Access statistics of rows next to model files: counts, file contents, and that a loaded table continues as if
-// training had not stopped.
+// Access statistics of rows next to model files: counts and file contents. A loaded table resumes as if training had
+// not stopped.
 #include "formats/model/access_stats_file.h"
 
 #include <gtest/gtest.h>
@@ -37,14 +37,14 @@ struct Batches {
       bags.push_back(random_bags(spec, spec.samples, 3, vocabulary, random));
       for (auto& slot : bags.back())
         for (auto& bag : slot)
-          for (int64_t& key : bag) key += t;  // old keys do not occur again
+          for (int64_t& key : bag) key += t;  // keys grow with t, so old keys do not occur again
       dys.push_back(random_floats(spec.samples * spec.slots * spec.dim, random));
     }
   }
   void train(TableRig& rig, size_t from, size_t to) const {
     for (size_t t = from; t < to; ++t) rig.step(bags[t], dys[t]);
   }
-  /// The statistics of the keys of the first `steps` batches.
+  /// The expected statistics of the keys in the first `steps` batches.
   std::map<std::pair<int32_t, int64_t>, formats::RowAccess> stats(bool by_slot, size_t steps) const {
     std::map<std::pair<int32_t, int64_t>, formats::RowAccess> out;
     for (size_t t = 0; t < steps; ++t)
@@ -89,7 +89,7 @@ TEST_P(AccessStatsFileTest, HoldsTheLastStepAndTheOccurrencesOfEveryKey) {
       const auto expected = batches.stats(by_slot, 20);
       ASSERT_EQ(stats.size(), expected.size());
       size_t i = 0;
-      for (const auto& [owner, row] : expected) {  // `expected` is in the order of (slot, key)
+      for (const auto& [owner, row] : expected) {  // `expected` is sorted by slot and key
         EXPECT_EQ(std::pair(stats[i].slot, stats[i].key), owner);
         EXPECT_EQ(stats[i].last_seen, head.last_seen ? row.last_seen : 0);
         EXPECT_EQ(stats[i].occurrences, head.occurrences ? row.occurrences : 0) << "each time in a bag counts";
@@ -121,7 +121,7 @@ TEST_P(AccessStatsFileTest, ALoadedTableGoesOnAsIfItHadNotStopped) {
       load_sparse(folder / "t.model", *second.table, 8);
       std::filesystem::copy(folder / "t.model", folder / "no_stats.model");
       load_sparse(folder / "no_stats.model", *unmarked.table, 8);
-      batches.train(second, kStop, kEnd);  // counts its own steps from 0
+      batches.train(second, kStop, kEnd);  // `second` counts its own steps from 0
       batches.train(unmarked, kStop, kEnd);
       EXPECT_EQ(second.bytes(), whole.bytes());
       if (policy.removes_rows()) {
@@ -211,11 +211,11 @@ TEST(AccessStatsFile, DamagedFilesAndThoseOfAnotherModelAreNamed) {
   save_sparse(folder / "later", *rig.table, 8);
   EXPECT_NE(loading(read_file(folder / "later.marks")).find("rows: it belongs to another model"), std::string::npos);
   std::string other_key = stats;
-  other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // a byte of the first row's key
+  other_key[256] = static_cast<char>(other_key[256] ^ 0x40);  // changes a byte of the first row's key
   EXPECT_NE(loading(other_key).find("keys that have no row: it does not belong to the model file next to it"),
             std::string::npos);
   std::string too_often = stats;
-  too_often.back() = static_cast<char>(0xff);  // the highest byte of the last row's occurrences
+  too_often.back() = static_cast<char>(0xff);  // changes the highest byte of the last row's use count
   EXPECT_NE(loading(too_often).find("times: it is damaged"), std::string::npos);
 }
 
@@ -259,7 +259,7 @@ TEST(ShardedAccessStats, AreThoseOfOneRankAndGoWithTheRows) {
       if (cut && kind == PlacementRule::distributed) continue;
       ShardedRun run{.kind = kind, .spec = spec_with({.counts_keys = true}, kind == PlacementRule::localized)};
       run.spec.dim = 8;
-      if (!cut) run.spec.policy.expire_after = 6;  // a table with expiry cannot be cut into pieces
+      if (!cut) run.spec.policy.expire_after = 6;  // tables with expiry cannot be split
       if (cut) run.planned = [](int64_t ranks) { return Placement{ranks, {0, 1, 1, 0, 0, 1}, 2}; };
       const Batches batches(run.spec, 20);
       run.batches = batches.bags;

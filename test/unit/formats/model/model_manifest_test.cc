@@ -1,4 +1,4 @@
-// The manifest of model files: found by the names of files, with any prefix, and strict about the files that it lists.
+// The manifest of model files is found by the file names with any prefix, and rejects any change of its files.
 #include "formats/model/model_manifest.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ bool contains(const std::string& text, const std::string& piece) { return text.f
 
 class ModelManifestTest : public testing::Test {
  protected:
-  /// Saves a set of small files, with a folder of version 3.1.
+  /// Saves a model of small files and one folder (format 3.1).
   void save(const std::string& prefix, const std::string& run = "a", int64_t iteration = 60) const {
     FileSet set;
     const std::string start = (folder_ / prefix).string(), end = cat("_", iteration, ".model");
@@ -92,8 +92,8 @@ TEST_F(ModelManifestTest, AFileThatItDoesNotListIsOfAnotherModel) {
                 "' lists: it belongs to another model"));
 }
 
-/// Each file with a changed byte, truncated at each position, missing, and replaced by another run's; and the manifest
-/// itself.
+/// Changes a byte of each file, truncates each file at each position, removes it, and replaces it with a file of
+/// another run; likewise the manifest itself.
 TEST_F(ModelManifestTest, EveryChangedCutMissingOrExchangedFileIsNamed) {
   save("other/m", "b");
   save("m");

@@ -28,7 +28,7 @@ inline void write_saved_manifest(const fs::path& folder, int64_t iteration, std:
   write_manifest(saved_path(folder, iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
 }
 
-/// Saves the table as the checkpoint of an iteration, with the changes since `base`.
+/// Saves the table as the checkpoint of `iteration`. With `base`, saves only the changes since the base.
 inline void save_table(TableRig& rig, const fs::path& folder, int64_t iteration, std::optional<int64_t> base) {
   fs::create_directories(saved_path(folder, iteration));
   StateIndex index;
@@ -40,7 +40,7 @@ inline void save_table(TableRig& rig, const fs::path& folder, int64_t iteration,
   write_saved_manifest(folder, iteration, base, index);
 }
 
-/// The same, but write() reads rows on disk, so that the table may train before.
+/// A checkpoint of a table whose write() reads the rows on disk later, so that the table may train in between.
 class TableSavedLater {
  public:
   TableSavedLater(TableRig& rig, fs::path folder, int64_t iteration, std::optional<int64_t> base,
@@ -54,7 +54,7 @@ class TableSavedLater {
         StateWriter(0, rig.runtime.compute_stream(), index_, sink, {iteration, base}, nullptr, &later_));
   }
   const LaterState& later() const { return later_; }
-  /// On any single thread.
+  /// May run on any thread.
   void write() {
     const LaterState later = std::exchange(later_, {});
     StateFileWriter file(saved_path(folder_, iteration_) / index_.file);
@@ -63,8 +63,8 @@ class TableSavedLater {
     file.commit(index_);
     write_saved_manifest(folder_, iteration_, base_, index_);
   }
-  /// Runs write() on another thread, which begins after `delay`, while this one takes steps. Returns the error; "":
-  /// none.
+  /// Runs write() on another thread after `delay`, while this thread runs `steps`. Returns the error message; "" if
+  /// there is none.
   std::string write_beside(std::chrono::milliseconds delay, const std::function<void()>& steps) {
     std::string failure;
     std::thread thread([&] {

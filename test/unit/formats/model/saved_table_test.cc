@@ -1,4 +1,4 @@
-// Tables in checkpoints and increments, row by row; test/integration/resume_test.cc has whole runs.
+// Tables in checkpoints and increments, row by row. test/integration/resume_test.cc tests whole runs.
 #include <gtest/gtest.h>
 
 #include "engine/table/saved_rows.h"
@@ -26,7 +26,7 @@ class SavedTable : public OnDevice {
                random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
   }
   fs::path path(int64_t iteration) const { return folder_ / cat("iteration_00000", iteration); }
-  /// Saves a full checkpoint, or an increment on `base`. Returns the number of rows that it takes from the base.
+  /// Saves a full checkpoint, or an increment on `base`. Returns the number of rows taken from the base.
   int64_t save(TableRig& rig, int64_t iteration, std::optional<int64_t> base = std::nullopt) {
     const fs::path folder = path(iteration);
     fs::create_directories(folder);
@@ -48,7 +48,7 @@ class SavedTable : public OnDevice {
     verify_files(path(iteration), manifest);
     rig.table->load_state(StateReader(path(iteration), manifest, true, 0, rig.runtime.compute_stream()));
   }
-  /// The rows in a checkpoint, loaded into an empty table.
+  /// Loads a checkpoint into an empty table, and returns the rows.
   std::string rows_in(int64_t iteration, const TableSpec& of = spec()) {
     TableRig rig(GetParam(), of);
     load(rig, iteration);
@@ -71,7 +71,7 @@ TEST_P(SavedTable, HasInAnIncrementWhatStepsHaveChanged) {
   EXPECT_FALSE(rows_in(1) == rig.bytes());
 }
 
-/// No batch has changed them, so they are not marked.
+/// Imported rows were not changed by a batch, so they are not marked. The checkpoint must be full.
 TEST_P(SavedTable, OfImportedRowsIsWhole) {
   TableRig rig(GetParam(), spec());
   train(rig, 3, 1);
@@ -90,7 +90,7 @@ TEST_P(SavedTable, OfImportedRowsIsWhole) {
   EXPECT_FALSE(rows_in(1) == rows_in(2));
 }
 
-/// A resumed table leaves the same rows to the base as the saved table did.
+/// An increment of a resumed table takes the same rows from the base as an increment of the saved table.
 TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   for (const int64_t from : {1, 2}) {
     TableRig rig(GetParam(), spec());
@@ -104,7 +104,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
     train(next, 1, 3, 10);
     EXPECT_EQ(save(next, 3, 1), rows);
     EXPECT_TRUE(rows_in(3) == next.bytes());
-    // A table of another base has no changes recorded.
+    // A loaded table cannot refer to a base that it was not loaded from: all rows are saved.
     save(next, 4);
     TableRig other(GetParam(), spec());
     load(other, from);
@@ -113,7 +113,7 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
   }
 }
 
-/// Rows without changes since the base, but with other row numbers than there.
+/// Rows that did not change since the base, but got other row numbers.
 TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   TableSpec expiring = spec();
   expiring.policy.expire_after = 2;
@@ -127,7 +127,7 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   step(rig, 8, 8);
   save(rig, 1);
   step(rig, 0, 1);
-  step(rig, 0, 1);  // keys 1 to 7 have expired before it
+  step(rig, 0, 1);  // keys 1 to 7 have expired before this step
   ASSERT_EQ(rig.table->rows(), 9);
   EXPECT_EQ(save(rig, 2, 1), 9);
   EXPECT_TRUE(rows_in(2, expiring) == rig.bytes());
@@ -135,12 +135,12 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   load(next, 2);
   EXPECT_EQ(save(next, 3, 1), 9);
   EXPECT_TRUE(rows_in(3, expiring) == rig.bytes()) << "of a table that goes on";
-  step(rig, 30, 10);  // other keys add as many rows again; those of 8 to 15 have expired
+  step(rig, 30, 10);  // other keys add as many rows; keys 8 to 15 expire
   EXPECT_EQ(save(rig, 4, 1), 1);
   EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
 }
 
-/// Manifests are signed by their writer: arrays may have other widths, or fewer rows than the table.
+/// Another writer may sign a manifest with other array widths, or with fewer rows than the table.
 TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
   TableRig rig(GetParam(), spec());
   train(rig, 3, 1);
@@ -174,7 +174,7 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
     EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
 }
 
-/// Key ranges that are truncated, overlapping, or of another number of rows than the table.
+/// Key ranges that are truncated, overlap, or do not match the number of rows.
 TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
   const auto read = [&](const std::vector<int64_t>& spans) {
     TableRig rig(GetParam(), spec());
@@ -210,7 +210,7 @@ TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
     EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, whose "), std::string::npos);
 }
 
-/// Rows that are in no array of the increment.
+/// Row numbers that are in no array of the increment.
 TEST_P(SavedTable, WithChangesOutsideItsBaseIsRefused) {
   TableRig rig(GetParam(), spec());
   train(rig, 1, 1);

@@ -1,4 +1,4 @@
-// Sparse model files of every version, and damaged ones.
+// Sparse model files of every version, and damaged files.
 #include "formats/model/sparse_file.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void write(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// "key/slot: first, second; ..." of a table of dim 2.
+/// Formats the rows of a table of dim 2 as "key/slot: first, second; ...".
 std::string rows_as_text(TableRig& rig) {
   std::string text;
   rig.table->export_rows(false, [&](const RowBlock& block) {
@@ -121,7 +121,7 @@ TEST(SparseFileLayoutTest, AFolderOfLaterVersionsIsKnownByteForByte) {
   EXPECT_EQ(loaded(spec_of(false), folder / "b", 8), rows_as_text(shared));
   save(folder / "c", none);
   EXPECT_EQ(loaded(spec_of(true), folder / "c", 8), "");
-  // A file in place of the folder, and vice versa.
+  // There is a file instead of a folder, and a folder instead of a file.
   write_file(folder / "d", "");
   EXPECT_NE(message_of(Kind::io, [&] { save(folder / "d", rig); }).find("is a file, but \"model_format\" \"v3\""),
             std::string::npos);
@@ -167,7 +167,7 @@ TEST(SparseFileLayoutTest, FilesOfEveryVersionAreRecognised) {
     EXPECT_EQ(loaded(spec_of(true), folder / "v22", key_bytes), "5/1: 1, 2; ");
     EXPECT_EQ(loaded(spec_of(true), folder / "v221", key_bytes), "5/1: 1, 2; ");
   }
-  // 240 bytes are rows of 20 or of 24 bytes; the slot ids decide.
+  // 240 bytes could be rows of 20 or 24 bytes. The slot ids decide.
   std::string rows;
   for (uint32_t i = 0; i < 12; ++i) rows += packed(i + 100, uint64_t{i % 3}, 1.0f, 2.0f);
   write(folder / "many", rows);
@@ -176,7 +176,7 @@ TEST(SparseFileLayoutTest, FilesOfEveryVersionAreRecognised) {
 
 TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
   const TemporaryFolder folder;
-  std::string wide, narrow;  // 48 bytes each: 4 rows of 12, or 6 of 8
+  std::string wide, narrow;  // 48 bytes each: 4 rows of 12 bytes, or 6 rows of 8 bytes
   for (int64_t i = 0; i < 4; ++i) wide += packed(int64_t{100} + i, i % 2 ? 0.5f : -0.5f);
   for (uint32_t i = 0; i < 6; ++i) narrow += packed(100 + i, i % 2 ? 0.5f : -0.5f);
   const auto rows = [&](const std::string& bytes, int key_bytes, const std::string& how) {
@@ -201,11 +201,11 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
   EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
   EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
-  // Keys that are hashes, half of them negative, or small negative numbers, do not indicate narrow keys.
+  // Negative keys, whether hashes or small numbers, do not suggest 32-bit keys.
   for (const bool hashes : {true, false}) {
     std::string bytes;
     std::vector<int64_t> keys, found;
-    for (int64_t i = 0; i < 33; ++i)  // 528 bytes: 33 rows of 16, or 44 of 12
+    for (int64_t i = 0; i < 33; ++i)  // 528 bytes: 33 rows of 16 bytes, or 44 rows of 12 bytes
       keys.push_back(hashes ? static_cast<int64_t>(mix64(static_cast<uint64_t>(i))) : -1 - i);
     for (const int64_t key : keys) bytes += packed(key, 0.25f, -0.5f);
     write(folder / "x", bytes);
@@ -213,7 +213,7 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
                 [&](const SparseRows& some) { found.insert(found.end(), some.keys.begin(), some.keys.end()); });
     EXPECT_EQ(found, keys) << hashes;
   }
-  // Only one width fits: no note, whatever the config says.
+  // Only one key width fits the size: no note is logged, whatever the config says.
   for (const int key_bytes : {0, 4, 8}) {
     write(folder / "x", wide + packed(int64_t{104}, 1.0f));
     TestLog log;
@@ -249,12 +249,12 @@ TEST(SparseFileLayoutTest, AFileOfRowsWithAnotherIdentityIsNamed) {
   };
   const std::string of_keys = "its rows seem to belong to keys alone: \"identity\": \"key\"",
                     of_slots = "its rows seem to belong to slot and key: \"identity\": \"slot_and_key\"";
-  // The size alone decides.
+  // The file size alone identifies the row layout.
   EXPECT_EQ(message(true, 3, packed(uint32_t{5}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 16 bytes is not of rows with a slot id (28, 24, 20 bytes each); " + of_keys);
   EXPECT_EQ(message(false, 3, packed(int64_t{5}, uint64_t{1}, 1.0f, 2.0f, 3.0f)),
             "sparse model file 'x' of 28 bytes is not of rows without a slot id (20, 16 bytes each); " + of_slots);
-  // The size fits both widths: 3 rows of 20 bytes are 5 of 12.
+  // The size fits both layouts: 3 rows of 20 bytes are 5 rows of 12 bytes.
   std::string slots, keys;
   for (int64_t i = 0; i < 3; ++i) slots += packed(int64_t{100} + i, i, 1.0f);
   for (int64_t i = 0; i < 5; ++i) keys += packed(int64_t{100} + i, 1.0f);

@@ -13,7 +13,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Records found in a file: the position and bytes of each, and the error that ended them.
+/// Records found in a file: position and bytes of each record, and the error after the last one.
 struct Found {
   std::vector<int64_t> begins;
   std::vector<std::vector<std::byte>> records;
@@ -28,7 +28,7 @@ struct Found {
   }
 };
 
-/// The reference: one pass over the whole file from front to back.
+/// The reference: one sequential pass over the whole file.
 Found walked(const std::shared_ptr<const NormInfo>& info) {
   Found found;
   const std::vector<std::byte> file = bytes_of(info->path);
@@ -54,7 +54,7 @@ Found walked(const std::shared_ptr<const NormInfo>& info) {
   return found;
 }
 
-/// In ranges that threads read concurrently.
+/// Finds records in ranges that threads read concurrently.
 Found ranged(const std::shared_ptr<const NormInfo>& info, int64_t bytes, int threads, FilePosition from = {}) {
   Found found;
   found.problem = message_of([&] {
@@ -83,14 +83,14 @@ TEST(NormCutter, FindTheRecordsThatOneWalkFindsForAnyRangeAndAnyNumberOfThreads)
   const Folder folder;
   const DataSection section = wide_and_deep_section();
   for (const auto& [check, key_bytes, bags] : kNormVariants)
-    for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys of 0 and 1 look like key counts
+    for (const uint64_t key_limit : {uint64_t{2}, uint64_t{1} << 31}) {  // keys 0 and 1 look like key counts
       write_rows(folder / "a", style_of(section, check, key_bytes),
                  random_rows(section, 2000, 5 + key_limit, key_limit, bags));
       const auto info =
           std::make_shared<const NormInfo>(read_norm_info(folder / "a", norm_demands(section, KeyWidth::detect)));
       const Found expected = walked(info);
       ASSERT_EQ(expected.records.size(), 2000u);
-      for (const int64_t bytes : {50, 1000, 9999, 512 << 10})  // the first: shorter than most records
+      for (const int64_t bytes : {50, 1000, 9999, 512 << 10})  // 50 bytes are shorter than most records
         for (const int threads : {1, 4}) {
           SCOPED_TRACE(cat("check ", check == Check::sum, ", keys of ", key_bytes, ", bags ", bags, ", ranges of ",
                            bytes, ", ", threads, " threads"));
@@ -117,7 +117,7 @@ TEST(NormCutter, TheFirstRecordBehindAnyByteIsGuessedRight) {
       right += guess && at + *guess == *std::lower_bound(begins.begin(), begins.end(), at);
     }
     EXPECT_GE(right, bags && check == Check::none ? asked / 4 : asked * 99 / 100)
-        << right << " of " << asked;  // bags alone have few recognizable features
+        << right << " of " << asked;  // bags without checksums have few recognizable bytes
   }
 }
 
@@ -155,7 +155,7 @@ TEST(NormCutter, GoingOnFromWhereAChunkBeginsGivesTheSameChunks) {
       for (Chunk chunk; again.next(chunk);) {
         find_norm_records(*info, chunk);
         while (at < begins.size() && begins[at] == begins[i] && chunk.begin != begins[i])
-          ++at;  // ranges without records are not visited again
+          ++at;  // ranges without a record are not returned again
         ASSERT_LT(at, begins.size());
         ASSERT_EQ(chunk.begin, begins[at++]) << i;
       }

@@ -1,4 +1,4 @@
-// Written Norm files, read back by the cutter and parser of training.
+// Norm files written by the writer are read back by training's cutter and parser.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -68,8 +68,8 @@ TEST(NormFile, KeepsNegativeKeysOf64Bits) {
   EXPECT_EQ(block.keys[3], int64_t{1} << 60);
 }
 
-// [1, lo, hi] [1, lo, hi] is also [1, lo] [hi, ...] with 32-bit keys when hi is 3: both widths end exactly where they
-// should.
+// With 32-bit keys, [1, lo, hi] [1, lo, hi] also reads as [1, lo] [hi, ...] if hi is 3. Both key widths end at the end
+// of the record.
 TEST(NormKeyWidth, OneRecordThatFitsBothWidthsIsSettledByTheNext) {
   const Folder folder;
   const DataSection section = section_of(1, 0, {input_of("x", 2, 4, 8)});
@@ -130,7 +130,7 @@ TEST(NormFile, SkipsAndCountsRecordsThatFailTheirCheckSum) {
   write_rows(folder / "a", style, rows);
   std::vector<std::byte> bytes = bytes_of(folder / "a"), before;
   for (int i = 0; i < 4; ++i) append_row(style, rows[static_cast<size_t>(i)], before);
-  bytes[69 + before.size() + 4 + 1] ^= std::byte{1};  // inside the label of record 5
+  bytes[69 + before.size() + 4 + 1] ^= std::byte{1};  // a byte in the label of record 5
   put_bytes(folder / "a", bytes);
   int64_t skipped = 0;
   const SampleBlock block = read_norm_file(folder / "a", demands_of(section), &skipped);

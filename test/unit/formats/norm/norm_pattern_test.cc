@@ -1,4 +1,4 @@
-// Chunks of uniform records have a separate parser: the samples must be the same.
+// A separate parser reads chunks of uniform records. Both parsers must return the same samples.
 #include "formats/norm/norm_pattern.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBig = int64_t{1} << 40;
 
-/// The rows of a block, which may be packed.
+/// The rows of a block, packed or not.
 std::vector<Row> rows_in(const SampleBlock& block, const DataSection& section) {
   std::vector<Row> rows;
   for (int64_t r = 0; r < block.rows; ++r) {
@@ -52,7 +52,7 @@ void expect_rows(const std::vector<Row>& seen, const std::vector<Row>& rows) {
 
 class NormPatterns : public testing::TestWithParam<NormVariant> {
  protected:
-  /// Writes the rows, reads them with both parsers, and compares. Returns the block that could be packed.
+  /// Writes the rows, reads them with both parsers, and compares the results. Returns the block of the packing parser.
   SampleBlock read(const std::vector<Row>& rows) {
     const fs::path file = folder_ / "rows.data";
     write_rows(file, style_of(section_, GetParam().check, GetParam().key_bytes), rows);
@@ -83,7 +83,7 @@ TEST_P(NormPatterns, ASlotWithOtherCountsInTheMiddleLeavesOtherInputsAsTheyAre) 
     SampleBlock block = read(rows);
     EXPECT_TRUE(block.narrow);
     EXPECT_EQ(block.ones, (std::vector<uint8_t>{0, 1, 1, 1, 1, 1})) << at;
-    // A record of the same length as one with one key in each slot, but with slots of none and two.
+    // A record with the same length as a record with one key per slot. One slot has no key, and the next slot has two.
     rows = some_rows(500, false);
     rows[at].slots[2] = {};
     rows[at].slots[3] = {8, 9};
@@ -97,7 +97,8 @@ TEST_P(NormPatterns, AKeyThatNeeds64BitsWidensAll) {
   for (const int64_t key : {kBig, int64_t{-1}, int64_t{1} << 32, std::numeric_limits<int64_t>::min()}) {
     std::vector<Row> rows = some_rows(500, GetParam().bags);
     rows[251].slots[4] = {key};
-    rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);  // slots 4 and 5 together keep the limits
+    // slots 4 and 5 together stay within the key limit
+    rows[251].slots[5] = std::vector<int64_t>(GetParam().bags ? 0 : 1);
     const SampleBlock block = read(rows);
     EXPECT_FALSE(block.narrow);
     EXPECT_FALSE(block.fits_32);
@@ -129,7 +130,7 @@ TEST_P(NormPatterns, ARecordThatFailsItsCheckSumIsLeftOut) {
   const fs::path file = folder_ / "rows.data";
   write_rows(file, style_of(section_, GetParam().check, GetParam().key_bytes), rows);
   std::vector<std::byte> bytes = bytes_of(file);
-  bytes[bytes.size() - 2] ^= std::byte{1};  // the last key
+  bytes[bytes.size() - 2] ^= std::byte{1};  // changes the last key
   put_bytes(file, bytes);
   const NormDemands demands = norm_demands(section_, GetParam().key_bytes == 4 ? KeyWidth::u32 : KeyWidth::i64);
   int64_t skipped = 0;
@@ -146,7 +147,7 @@ TEST(NormPattern, BatchesOfUnlikeFilesHoldTheRows) {
   const Folder folder;
   std::vector<Row> rows;
   std::vector<fs::path> list;
-  for (int file = 0; file < 6; ++file) {  // one key per slot or bags; with 32-bit keys, 64-bit keys, and both
+  for (int file = 0; file < 6; ++file) {  // one key per slot, or bags; with 32-bit keys, 64-bit keys, or both
     std::vector<Row> more =
         random_rows(section, 90, static_cast<uint64_t>(file), file == 2 ? kBig : 1000, file % 2 == 1);
     if (file == 4) more[40].slots[3] = {kBig};

@@ -1,4 +1,4 @@
-// Tables in memory: each Arrow layout is read like the texts of a file.
+// Tables in memory: every Arrow layout gives the same values as the text of a file.
 #include "formats/parquet/memory_table.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace hctr::test {
 namespace {
 
-/// One column, whose buffers live as long as the test.
+/// One column. Owns its buffers until the end of the test.
 struct MemoryVector {
   std::string format, name;
   int64_t length = 0, offset = 0, nulls = 0;
@@ -26,7 +26,7 @@ struct MemoryVector {
   std::vector<MemoryVector> children{}, dictionary{};
 };
 
-/// The Arrow structs of columns.
+/// The Arrow structs for a list of columns.
 struct MemoryStructs {
   std::vector<std::unique_ptr<ArrowSchema>> schemas{};
   std::vector<std::unique_ptr<ArrowArray>> arrays{};

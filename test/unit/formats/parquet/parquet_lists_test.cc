@@ -1,4 +1,4 @@
-// Parquet texts that hold several values give the same keys as in Csv.
+// Parquet texts with several values give the same keys as Csv cells.
 #include <gtest/gtest.h>
 
 #include "formats/data/column_rules.h"

@@ -1,4 +1,4 @@
-// Missing values of Parquet files: null, NaN, an empty text, and columns without any value mean the same.
+// Missing values in Parquet files: null, NaN, empty texts and columns without values are equivalent.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Numbers of Parquet texts in other notations.
+// Numbers in Parquet texts in other notations.
 #include <gtest/gtest.h>
 
 #include "formats/catalog/first_rows.h"

@@ -1,5 +1,5 @@
-// Row groups read by many threads: each thread gets the values of its pieces, whichever thread decoded them; none waits
-// while something remains to decode, and none hangs.
+// Many threads read a row group. Each thread gets the values of its pieces, whichever thread decoded them. No thread
+// waits while pieces remain to be decoded, and no thread hangs.
 #include "formats/parquet/parquet_row_group.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; decoded pieces
-/// are recorded.
+/// A file with one row group, without Arrow. A piece of a column contains one number, 1000 * column + piece. Records
+/// the decoded pieces.
 class FakeFile : public ParquetFile {
  public:
   FakeFile(size_t columns, int64_t pieces)
@@ -37,7 +37,7 @@ class FakeFile : public ParquetFile {
     return nullptr;
   }
   bool may_be_negative(int64_t) const override { return false; }
-  /// Pieces of a column that have been decoded.
+  /// The number of decoded pieces of a column.
   int64_t decoded(size_t column) const { return decoded_[column]; }
   int64_t decoded() const { return std::accumulate(decoded_.begin(), decoded_.end(), int64_t{0}); }
 
@@ -77,7 +77,7 @@ std::vector<ParquetRead> all_of(size_t columns) {
   return all;
 }
 
-/// Passes pieces [first, pieces) to the threads in order, as the reader does.
+/// Distributes the pieces [first, pieces) to threads in order, as the reader does.
 void on_threads(int threads, int64_t first, int64_t pieces, const std::function<void(int64_t piece)>& body) {
   std::atomic<int64_t> next = first;
   std::vector<std::thread> running;
@@ -88,7 +88,7 @@ void on_threads(int threads, int64_t first, int64_t pieces, const std::function<
   for (std::thread& thread : running) thread.join();
 }
 
-/// Reads a piece's columns and checks the numbers. Sometimes yields to another thread.
+/// Reads the columns of a piece and checks their values. Sometimes yields to another thread.
 void expect_piece(ParquetRowGroup& group, size_t columns, int64_t piece) {
   for (size_t c = 0; c < columns; ++c) {
     const ParquetPiece values = group.read(c, piece);
@@ -97,7 +97,7 @@ void expect_piece(ParquetRowGroup& group, size_t columns, int64_t piece) {
   }
 }
 
-/// Decoding so slow that threads contend.
+/// Slows down decoding, so that threads contend.
 const char* slowly(int64_t, int64_t) {
   std::this_thread::sleep_for(std::chrono::microseconds(100));
   return nullptr;
@@ -127,7 +127,7 @@ TEST_F(ParquetRowGroupTest, ALongTaskHoldsNobodyUpWhileThereAreOthers) {
   std::atomic<int64_t> decoded_meanwhile = -1;
   file->on_read = [&](int64_t column, int64_t piece) -> const char* {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    if (column == 0 && piece == 0) {  // takes as long as all other work
+    if (column == 0 && piece == 0) {  // this piece takes as long as all other work
       while (file->decoded() < kOthers && std::chrono::steady_clock::now() < end) std::this_thread::yield();
       decoded_meanwhile = file->decoded();
     }
@@ -188,7 +188,7 @@ TEST_F(ParquetRowGroupTest, WhatCannotBeDecodedIsNamedByThePieceThatMeetsIt) {
   constexpr size_t kColumns = 9;
   constexpr int64_t kPieces = 20;
   for (int64_t bad = 0; bad < kPieces; bad += 3)
-    for (const bool skipped : {false, true}) {  // the bad piece is decoded for the next one
+    for (const bool skipped : {false, true}) {  // skipped: the bad piece is decoded only for a later piece
       const auto file = std::make_shared<FakeFile>(kColumns, kPieces);
       file->on_read = [&](int64_t column, int64_t piece) {
         return column == 4 && piece == bad ? "torn" : slowly(column, piece);
@@ -218,7 +218,7 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
   std::vector<std::vector<int64_t>> bags(kRows);
   for (size_t i = 0; i < kRows; ++i) {
     many[i] = static_cast<int64_t>(mix64(i) >> 1);
-    few[i] = static_cast<int64_t>(mix64(i) % 1000);  // through a dictionary
+    few[i] = static_cast<int64_t>(mix64(i) % 1000);  // few distinct values are dictionary-encoded
     bags[i].assign(i % 4, few[i]);
   }
   write_parquet(path,

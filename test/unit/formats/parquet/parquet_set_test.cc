@@ -1,4 +1,4 @@
-// Parquet files as samples: written rows are read back, however they are cut, shared and ordered; errors are reported.
+// Parquet files as samples: written rows are read back with any row groups, ranks and order; errors are reported.
 #include "formats/parquet/parquet_set.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Parquet : ParquetRig {};
 
 const std::vector<int64_t> kThree = {7, 8, 9};
 
-/// The rows as columns of a file.
+/// Converts rows to the columns of a file.
 std::vector<Column> columns_of(const std::vector<Row>& rows, bool lists_of_keys) {
   std::vector<Column> columns;
   const auto column_of = [&](auto get) {
@@ -55,7 +55,7 @@ TEST_F(Parquet, RowsComeBackFromPiecesRowGroupsAndFiles) {
     const DataSection section = named(2, {input_of("a", 2, 3, 5), input_of("b", 1, 2, 2)});
     const auto rows = random_rows(section, 30000, 5, 1000, bags);
     const std::vector<Row> first(rows.begin(), rows.begin() + 20000), rest(rows.begin() + 20000, rows.end());
-    write_parquet(file, columns_of(first, bags), 9000);  // a piece and a part of one in each row group
+    write_parquet(file, columns_of(first, bags), 9000);  // row groups of one piece and a partial piece
     write_parquet(folder / "rest.parquet", columns_of(rest, bags));
     write_file_list(folder / "list.txt", {file, folder / "rest.parquet"}, true);
     expect_reads(section, folder / "list.txt", rows, 777);
@@ -134,7 +134,7 @@ TEST_F(Parquet, ASetOfTheWriterHasItsMetadataAndComesBack) {
       append_row(style.record, rows[i], bytes);
       writer.append(bytes, 1);
     }
-    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // no file list refers to an incomplete set
+    EXPECT_FALSE(fs::exists(set / "_file_list.txt"));  // an incomplete set has no file list
     EXPECT_FALSE(fs::exists(set / "part_1.parquet"));
     EXPECT_EQ(writer.finish().size(), 2u);
     const auto metadata = read_parquet_metadata(set.path());
@@ -318,7 +318,7 @@ TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
   EXPECT_EQ(kept(rig), joined({first, second, third}));
   Rig second_rank(one_slot(), source, {.batch = 2, .repeat = false, .rank = 1, .ranks = 2});
   EXPECT_EQ(kept(second_rank), second);
-  // The cells of a skipped row are skipped with it.
+  // Skipping a row also skips its cells in other columns.
   DataSection section = one_slot();
   section.bad_records = BadRecordPolicy::skip;
   parquet_of(section).dense[0].columns = {"big"};
@@ -379,10 +379,10 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   write(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}), texts("d0", {"1", "one", "3"}));
   EXPECT_SAYS(error(one_slot()), "column 'd0' (string): expected a number, found 'one'");
 
-  // Skipping a row leaves the rows around it unchanged.
+  // Skipping a row does not change the rows around it.
   DataSection skip = named(2, {input_of("a", 2, 3, 6)});
   skip.bad_records = BadRecordPolicy::skip;
-  skip.slot_size_array = {0, 0};  // adds nothing, and negative keys are bad
+  skip.slot_size_array = {0, 0};  // zero sizes: no key offsets, but negative keys are invalid
   auto rows = random_rows(skip, 9000, 8, 1000, true);
   auto columns = columns_of(rows, true);
   std::vector<Row> good;
@@ -453,7 +453,7 @@ TEST_F(Parquet, DamagedFilesAreErrors) {
     for (size_t i = 0; i < 40; ++i) bytes[at + i] ^= std::byte{0x5a};
     put_bytes(file, bytes);
     const std::string message = error(section);
-    EXPECT_SAYS(message, "data: '");  // the pages have check sums
+    EXPECT_SAYS(message, "data: '");  // the pages have checksums
     EXPECT_SAYS(message, "': row group ");
     EXPECT_SAYS(message, "cannot be read from its row ");
   }
@@ -465,7 +465,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as groups after it do
+  group.fail(2);  // as the reader does for later row groups
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: earlier rows could not be read");
 }

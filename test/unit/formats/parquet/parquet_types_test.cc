@@ -1,4 +1,4 @@
-// The column types in the files of a set: equal values have equal keys whatever the types, or the set is refused.
+// Column types that differ between the files of a set: equal values have equal keys, or the set is rejected.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 struct ParquetTypes : ParquetRig {
   const fs::path second = folder / "second.parquet", list = folder / "list.txt";
 
-  /// Two files with these columns as slot "s0", and the list of both.
+  /// Writes two files with the columns `slot` and `other` as slot "s0", and a list of both files.
   void write_both(const Column& slot, const Column& other) {
     write(slot);
     const auto rows = static_cast<size_t>(other.rows());

@@ -1,4 +1,4 @@
-// Decimals, dates and times in Parquet: as dense values, labels, keys and columns copied to the output.
+// Decimals, dates and times in Parquet: as dense values, labels, keys, and columns copied to the output.
 #include <limits>
 
 #include "formats/data/column_rules.h"

@@ -1,4 +1,4 @@
-// Raw data: written rows are read back unchanged, and every mismatch has its message.
+// Raw data: written rows are read back unchanged, and every mismatch has its own error message.
 #include "formats/raw/raw_set.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Row> rows_of(const DataSection& section, int64_t count) {
   return rows;
 }
 
-/// The reader's transform of integers: ln(x + 1) as dense values.
+/// Applies the reader's transform of integers: dense values become ln(x + 1).
 void take_logarithms(std::vector<Row>& rows) {
   for (Row& row : rows)
     for (float& value : row.dense) value = static_cast<float>(std::log1p(std::trunc(static_cast<double>(value))));

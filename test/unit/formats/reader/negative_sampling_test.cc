@@ -1,4 +1,4 @@
-// Negative sampling in the reader: which samples are delivered, determined only by seed, pass and position.
+// Negative sampling in the reader: seed, pass and position alone determine which samples are delivered.
 #include "formats/reader/negative_sampling.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kRows = 3000;
 constexpr double kShare = 0.2;
 
-/// Norm, whose slots have any number of keys and which is read by chunks; and Raw, which is read by rows if none is
-/// dropped. One row in ten is a click; the first dense value is the row's number.
+/// Tests two formats: Norm, with any number of keys per slot, which is read by chunks; and Raw, which is read by rows
+/// if no row is dropped. One row in ten is a click. The first dense value is the row index.
 class SampledSet : public testing::TestWithParam<DataFormat> {
  protected:
   SampledSet() {
@@ -51,7 +51,7 @@ class SampledSet : public testing::TestWithParam<DataFormat> {
   std::vector<ReadBatch> read(const ReaderOptions& options, int batches) {
     return Rig(section_, list_, options).all(batches);
   }
-  /// The numbers of the rows in batches; checks that each row is unchanged.
+  /// Returns the row indices in the batches, and checks that each row is unchanged.
   std::vector<int64_t> rows_of(const std::vector<ReadBatch>& batches) {
     std::vector<int64_t> numbers;
     const BatchShape shape = batch_shape(section_, batches.at(0).state.samples);
@@ -91,7 +91,7 @@ TEST_P(SampledSet, KeepsEveryPositiveAndTheShareOfTheOthersInOrder) {
   EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
   const auto positives = std::count_if(kept.begin(), kept.end(), [](int64_t r) { return r % 10 == 3; });
   EXPECT_EQ(positives, kRows / 10);
-  // 2700 draws of a fifth: 540 with a deviation of 21.
+  // 2700 negatives with probability 1/5: 540 expected, standard deviation 21.
   EXPECT_NEAR(static_cast<double>(kept.size()) - 300, 540, 4 * 21);
   EXPECT_EQ(rig.reader->samples(), 840);
   EXPECT_TRUE(rig.reader->samples_estimated());
@@ -112,7 +112,7 @@ TEST_P(SampledSet, EachPassAndSeedKeepsOthers) {
   for (const auto& other : {set_of(second_pass), set_of(other_seed)}) {
     std::vector<int64_t> both;
     std::set_intersection(first.begin(), first.end(), other.begin(), other.end(), std::back_inserter(both));
-    // All positives, and a fifth of a fifth of the negatives: 108 with a deviation of about 10.
+    // All positives, and 1/25 of the negatives: 108 expected, standard deviation about 10.
     EXPECT_NEAR(static_cast<double>(both.size()) - 300, 108, 45);
   }
 }

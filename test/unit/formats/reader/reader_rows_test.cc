@@ -1,6 +1,6 @@
-// Reading rows directly into batches delivers, bit for bit, the same as reading by chunks, for any set, batches, ranks
-// and start. The option to skip bad records requires chunks, but changes nothing without bad records: so the test
-// compares both ways.
+// Reading rows directly into batches gives the same result, bit for bit, as reading by chunks: for any set, batch size,
+// ranks and start. The option "bad_records": "skip" forces reading by chunks, and changes nothing else if all records
+// are good. The test therefore compares runs with and without this option.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -31,7 +31,7 @@ class Draws {
   uint64_t state_;
 };
 
-/// Raw files of any shape.
+/// Raw files of random shape.
 struct AnySet {
   explicit AnySet(Draws& draw) {
     std::vector<SparseInput> inputs;
@@ -76,7 +76,7 @@ struct AnySet {
   KeyWidth width;
 };
 
-/// Reads to the end, but at most `most` batches, and records the position of the reader after each.
+/// Reads to the end or up to `most` batches, and records the reader position after each batch.
 struct Read {
   Read(const DataSection& section, const AnySet& set, const ReaderOptions& options, int buffers, int64_t most) {
     Rig rig(section, set.source, options, buffers);
@@ -159,8 +159,8 @@ struct OneFile {
 };
 
 TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem) {
-  // The second batch begins with the last rows of the first file, many or few, which one worker reads; another worker
-  // reads its rows of the second file, and finishes sooner or later.
+  // The second batch begins with the last rows of the first file, which one worker reads. Another worker reads the rows
+  // of the second file. `begins`, the number of rows in the first part, decides which worker finishes first.
   for (const int64_t begins : {10000, 40}) {
     OneFile file(20000 + begins), other(20000);
     file.rows.back().slots[1] = {-3};
@@ -196,7 +196,7 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
   Rig by_blocks(skipping, file.path, {.batch = 100, .workers = 1});
   by_blocks.next();
   const ReaderPosition saved = by_blocks.reader->position();
-  EXPECT_EQ(saved.rows, 100);  // 100 good rows are 101 records
+  EXPECT_EQ(saved.rows, 100);  // 100 good rows among 101 records
   Rig rig(file.section, file.path, {.batch = 100, .workers = 3, .from = saved});
   EXPECT_SAYS(message_of([&] { rig.next(); }), "record 6 of 3000, at byte 120: dense value 1 is nan");
 }
@@ -204,7 +204,7 @@ TEST(ReaderOfRows, RowsThatAPositionCountsMustStillBeRows) {
 TEST(ReaderOfRows, AFileThatBecomesShorterIsAnError) {
   OneFile file(3000);
   Rig rig(file.section, file.path, {.batch = 1000, .workers = 2, .repeat = false}, 1);
-  ASSERT_EQ(rig.reader->next(), 0);  // the only buffer is held, so nothing after its batch has been read
+  ASSERT_EQ(rig.reader->next(), 0);  // holding the only buffer stops the reader after this batch
   fs::resize_file(file.path, 1500 * 24);
   rig.reader->release(0);
   EXPECT_SAYS(message_of([&] { rig.reader->next(); }),

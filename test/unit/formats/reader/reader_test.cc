@@ -18,7 +18,7 @@ namespace {
 
 DataSection two_inputs() { return section_of(2, 3, {input_of("wide", 1, 4, 4), input_of("deep", 5, 2, 7)}); }
 
-/// A set of several files of different sizes, checks and widths.
+/// A set of several files with different sizes, checks and key widths.
 struct DataSet {
   explicit DataSet(const DataSection& section, std::vector<int64_t> sizes = {700, 1, 0, 1300, 64}) {
     std::vector<fs::path> files;
@@ -40,7 +40,7 @@ struct DataSet {
   fs::path list;
 };
 
-/// Reads by chunks, like Norm, and directly into batches, like Raw.
+/// Tests both ways of reading: by chunks (Norm), and directly into batches (Raw).
 class EachReader : public testing::TestWithParam<DataFormat> {
  protected:
   static DataSection two_inputs() {
@@ -95,12 +95,12 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
   }
 }
 
-/// The look-ahead sees each batch complete, and before the training thread.
+/// The look-ahead callback gets each batch complete, and before the training thread.
 TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
   const DataSection section = two_inputs();
   const DataSet set(section);
   std::mutex mutex;
-  std::map<int64_t, int64_t> filled;  // sum of the keys of a batch, by its first sample
+  std::map<int64_t, int64_t> filled;  // sum of the keys of each batch, indexed by its first sample
   const auto sum_of_keys = [](const BatchView& batch) {
     int64_t sum = 0;
     for (size_t t = 0; t < batch.tables.size(); ++t) {
@@ -220,7 +220,7 @@ TEST_P(EachReader, DestructionAtAnyTimeDoesNotHang) {
   for (int batches = 0; batches < 12; ++batches) {
     Rig rig(section, set.list, {.batch = 64, .workers = 4, .repeat = batches % 2 == 0}, 2);
     rig.all(batches);
-    if (batches % 3 == 0) rig.reader->next();  // a buffer that is never released
+    if (batches % 3 == 0) rig.reader->next();  // takes a buffer and never releases it
   }
 }
 
@@ -269,7 +269,7 @@ TEST(Reader, FromASavedPositionItGoesOnWithTheSameBytes) {
   const DataSection section = two_inputs();
   const DataSet set(section, {700, 1, 0, 1300, 64, 3000});
   std::vector<std::byte> bytes = bytes_of(set.folder / "part3.data");
-  bytes[69 + 4] ^= std::byte{1};  // a bad record, so that rows and records differ
+  bytes[69 + 4] ^= std::byte{1};  // a bad record, so that row and record indices differ
   put_bytes(set.folder / "part3.data", bytes);
   for (const int64_t shuffle : {0, 1, 50, 900, 100000})
     for (const bool repeat : {true, false}) {
@@ -319,7 +319,7 @@ TEST(Reader, APositionThatIsNoneSaysWhatIsWrong) {
               "cannot resume in file 3 of a set of 2");
 }
 
-/// The index of each row in the order of delivery; rows differ in their first label.
+/// The index of each row in delivery order. The first label of a row identifies the row.
 std::vector<int64_t> order_of(const std::vector<ReadBatch>& batches, int64_t label_dim) {
   std::vector<int64_t> order;
   for (const ReadBatch& seen : batches)
@@ -331,7 +331,7 @@ std::vector<int64_t> order_of(const std::vector<ReadBatch>& batches, int64_t lab
 TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
   const DataSection section = section_of(1, 0, {input_of("x", 2, 3, 6)});
   const Folder folder;
-  const auto rows = random_rows(section, 5000, 1, 1 << 20, true);  // label = index
+  const auto rows = random_rows(section, 5000, 1, 1 << 20, true);  // the label is the row index
   write_rows(folder / "a", style_of(section, Check::sum, 8), rows);
   write_file_list(folder / "list.txt", {folder / "a"}, true);
   std::vector<std::vector<int64_t>> orders;
@@ -343,7 +343,7 @@ TEST(Reader, ShufflingDeliversEachRowOnceAPassInAnOrderOfSeedAndPassAlone) {
                 {.batch = 100, .workers = workers, .repeat = true, .shuffle = window, .seed = seed});
         const auto batches = rig.all(100);
         for (size_t i = 0; i < batches.size(); ++i)
-          for (int64_t b = 0; b < 100; ++b) {  // rows moved as a whole: labels identify them
+          for (int64_t b = 0; b < 100; ++b) {  // whole rows are shuffled, so the label identifies the row
             const auto row = static_cast<size_t>(batches[i].label[static_cast<size_t>(b)]);
             const auto begin = batches[i].offsets[0][static_cast<size_t>(b)],
                        end = batches[i].offsets[0][static_cast<size_t>(b) + 1];
@@ -415,7 +415,7 @@ TEST(Reader, PoliciesForBadRecords) {
 
 TEST(Reader, SkippedRecordsAreCountedAndLoggedOncePerFile) {
   const DataSection section = two_inputs();
-  const DataSet set(section, {10, 50});  // the second has check sums
+  const DataSet set(section, {10, 50});  // the second file has checksums
   std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
   bytes[69 + 4] ^= std::byte{1};
   put_bytes(set.folder / "part1.data", bytes);

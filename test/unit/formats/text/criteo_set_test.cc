@@ -1,4 +1,4 @@
-// Criteo lines read directly give the same numbers as those written by criteo2hugectr.
+// Criteo lines read directly give the same values as files written by criteo2hugectr.
 #include "formats/text/criteo_set.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// A line with fields of every kind: empty, negative, huge, short and upper-case digits.
+/// Returns a line with fields of every kind: empty, negative, huge, short, and with upper-case digits.
 std::string line_of(uint64_t i) {
   uint64_t draw = mix64(i);
   std::string line = i % 4 == 0 ? "1" : "0";
@@ -55,7 +55,7 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
     for (const Integers integers : {Integers::dense, Integers::buckets, Integers::both})
       for (const int64_t buckets : {0, 1000})
         for (const int key_bytes : {4, 8}) {
-          // Both kinds of integers together run the code of each.
+          // Sanitizers skip most variants: Integers::both covers the code of the other two.
           if (kSanitized && integers != Integers::both && (integers == Integers::buckets || key_bytes == 8)) continue;
           CriteoOptions options;
           options.inputs = {(folder / "in.tsv").string()};
@@ -183,7 +183,7 @@ TEST(CriteoSet, LogsMayLackTheirLabelsAndPassColumnsOn) {
       }
       EXPECT_FALSE(no.next());
     }
-  // Training needs labels.
+  // Training requires labels.
   EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "without.tsv", {}); }), "expected 40 values, found 39");
 }
 

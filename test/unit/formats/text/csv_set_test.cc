@@ -1,4 +1,4 @@
-// Text with any columns: rows written as text are read back, however the file is packed, cut or ordered.
+// Text with any columns: rows written as text are read back with any compression, split and column order.
 #include "formats/text/csv_set.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
-/// A section of label columns L<i>, dense columns D<i> and slot columns S<i> with numbers as keys, '|' between them.
+/// A section with label columns L<i>, dense columns D<i> and slot columns S<i>. Keys are numbers, separated by '|'.
 DataSection csv_section(int64_t labels, int64_t dense, std::vector<SparseInput> sparse) {
   DataSection section = section_of(labels, dense, std::move(sparse));
   section.format = kCsvFormat;
@@ -223,7 +223,7 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
               "column 'ids': expected an integer from -2^63 to 2^64 - 1, found '[1, b]'");
 }
 
-/// The keys of the cells "Oslo" and `cell`, or the error.
+/// The keys of the cells "Oslo" and `cell`, or the error message.
 std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false, const std::string& cell = "Rome") {
   const Folder folder;
   write_text(folder / "cities", vocabulary);
@@ -349,7 +349,7 @@ TEST(CsvSet, DelimitersOfSeveralCharacters) {
     write_gzip(folder / "a.csv.gz", longer);
     for (const char* file : {"a.csv", "a.csv.gz"}) expect_reads(section, folder / file, rows, 1000);
   }
-  // A quote is an ordinary character here.
+  // With a delimiter of two characters, a quote is an ordinary character.
   csv_of(section).delimiter = "::";
   csv_of(section).slots[0].keys = KeyRule::hash;
   const auto key = [](const char* value, int64_t slot) { return csv_hashed_key(value, 0, slot, kAllKeys); };
@@ -687,7 +687,7 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(dense(R"("transform": ["sqrt"])"), "/layers/0/csv/dense/0/transform/0: expected ");
 }
 
-/// Negative sampling relies on this: a chunk's rows do not depend on where reading began.
+/// The rows of a chunk do not depend on the position where reading began. Negative sampling relies on this.
 TEST(StreamCutter, CutsTheSameChunksFromTheBeginOfAnyOfThem) {
   Folder folder;
   std::string text;

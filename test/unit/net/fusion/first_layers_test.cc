@@ -1,4 +1,4 @@
-// Which layers can run concurrently with look-ups: layers with weights before the first reader of an embedding.
+// Layers that can overlap the embedding lookup: layers with weights before the first reader of an embedding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ TEST(FirstLayers, RunBeforeThoseThatStandBeforeThemAndReadAnEmbedding) {
                                  kBottom + R"({"type": "Concat", "bottom": ["row", "bottom_relu"], "top": "pairs"},)"));
 }
 
-/// bottom_relu has three readers, only one of which waits for an embedding.
+/// bottom_relu has three readers. Only one of them needs an embedding.
 TEST(FirstLayers, StayWhereTheyAreWhenThreeGradientsWouldBeSummedInAnotherOrder) {
   const std::string readers = R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "first"},
       {"type": "InnerProduct", "bottom": "bottom_relu", "top": "second", "fc_param": {"num_output": 4}},

@@ -1,4 +1,4 @@
-// Fused layers compute the same as the separate layers.
+// Fused layers compute the same results as separate layers.
 #include "net/fusion/fuse_layers.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// fc1 takes its ReLU and the dropout after it, fc2 its ReLU; fc3 has two readers, and the dropout after fc4 has no
-/// ReLU before it.
+/// fc1 fuses its ReLU and the following dropout, and fc2 fuses its ReLU. fc3 has two readers, and the dropout after fc4
+/// follows no ReLU, so both stay separate.
 const char* const kFusable = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 37}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -29,7 +29,8 @@ const char* const kFusable = R"(
   {"type": "Dropout", "bottom": "fc4", "top": "dropout4", "rate": 0.1},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["dropout4", "label"], "top": "loss"})";
 
-/// score is the only reader of "both"; "each" has two readers, and two_outputs two outputs.
+/// "both" has the single reader "score" and is fused. "each" has two readers, and "two_outputs" has two columns, so
+/// both stay separate.
 const char* const kConcats = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "wide", "fc_param": {"num_output": 37}},
   {"type": "InnerProduct", "bottom": "wide", "top": "narrow", "fc_param": {"num_output": 5}},
@@ -43,7 +44,7 @@ const char* const kConcats = R"(
   {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
 
-/// vectors and numbers become rows of four slots; rows of mixed and rest keep their length.
+/// "vectors" and "numbers" become rows of four slots. Rows of "mixed" and "rest" keep their length.
 const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -60,8 +61,8 @@ const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// Both ranges are all of fc; deep ends with ReLU and dropout, and score is the only reader of the Concat after it and
-/// cross.
+/// Both ranges of the Slice cover all of "fc". "deep" ends with ReLU and dropout. "score" is the only reader of the
+/// Concat of "dropout" and "cross".
 const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 16}},
   {"type": "Slice", "bottom": "fc", "top": ["left", "right"], "ranges": [[0, 16], [0, 16]]},
@@ -73,7 +74,7 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// The slots of four rows have a vector and a weight each; vectors and weights of dense values are separate inputs.
+/// Each of four slots has a vector and a weight. Vectors and weights of dense values are separate inputs.
 const char* const kMachine = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -97,7 +98,7 @@ struct StepResults {
   std::vector<float> gradients;
 };
 
-/// One training step of the graph on a generated batch.
+/// Runs one training step of the graph on a generated batch.
 StepResults one_step(const Config& config, const Graph& graph, Device device) {
   Runtime runtime(device, {.threads = 2, .seed = 5});
   SelfComm comm;
@@ -174,7 +175,7 @@ TEST(FusedLayers, FinishALayerBelowAConcatThatEndsWithReLU) {
   Graph graph = wired_for_8(config);
   fuse_layers(graph);
   EXPECT_EQ(graph.nodes[3].finishes, (std::vector<std::optional<size_t>>{1, std::nullopt}));
-  EXPECT_TRUE(graph.nodes[1].finishes.empty());  // fc has no ReLU
+  EXPECT_TRUE(graph.nodes[1].finishes.empty());  // fc has no ReLU to fuse
 }
 
 TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
@@ -190,7 +191,7 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
-/// The loss of kTowers reads the layer itself, the loss of kMachine a sum that includes it.
+/// The loss of kTowers reads the output of the layer. The loss of kMachine reads a sum that includes the output.
 TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   const Config towers = config_of(kTowers), machine = config_of(kMachine);
   Graph graph = wired_for_8(towers);
@@ -209,7 +210,8 @@ TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
   EXPECT_FALSE(graph.nodes[5].run_by_loss);
 }
 
-/// There is dropout between them, other readers of the layer's output, or no trained input of the layer.
+/// A loss cannot run the layer if dropout is in between, if the output has other readers, or if no input of the layer
+/// is trained.
 TEST(FusedLayers, RunThemselvesWhereALossCannot) {
   const std::string towers = kTowers;
   const size_t loss = towers.find(R"({"type": "BinaryCrossEntropyLoss")");
@@ -229,7 +231,7 @@ TEST(FusedLayers, RunThemselvesWhereALossCannot) {
   }
 }
 
-/// Training and evaluation share weights by node index, whatever their batches are.
+/// Training and evaluation share weights by node index, so fusion must not depend on the batch size.
 TEST(FusedLayers, AreTheSameForEveryBatch) {
   for (const char* layers : {kFusable, kConcats, kSlots, kTowers, kMachine}) {
     const Config config = config_of(layers);
@@ -244,7 +246,7 @@ TEST(FusedLayers, AreTheSameForEveryBatch) {
   }
 }
 
-/// A tensor between its layers that has another reader is kept.
+/// If a tensor inside the factorization machine has another reader, the layers stay separate.
 TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   const std::string layers = kMachine;
   for (const auto& [word, instead] :
@@ -264,10 +266,11 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
 }
 
 struct StepTolerance {
-  double loss, gradients;  ///< relative to the loss, and to the largest gradient
+  double loss, gradients;  ///< relative to the loss, and relative to the largest gradient
 };
 
-/// Expects a step of the fused layers to equal that of the separate layers. tolerance(device): a StepTolerance.
+/// Expects that a step with fused layers equals a step with separate layers. `tolerance(device)` returns a
+/// StepTolerance.
 template <class Tolerance>
 void expect_fused_step(const char* layers, const std::string& precision, const Tolerance& tolerance) {
   const Config config = config_of(layers, 1, precision);
@@ -289,7 +292,7 @@ void expect_fused_step(const char* layers, const std::string& precision, const T
   }
 }
 
-/// Sums over columns have another order; bf16 and fp16 are rounded at the end.
+/// Expects equality within rounding: sums over columns have another order, and bf16 and fp16 round the results.
 void expect_close_step(const char* layers) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)})
     expect_fused_step(layers, precision, [both = tolerance](Device) { return StepTolerance{both, both}; });
@@ -299,7 +302,7 @@ TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) { expect_close_st
 TEST(FusedLayers, ComputeOfAFactorizationMachineWhatItsLayersCompute) { expect_close_step(kMachine); }
 TEST(FusedLayers, ComputeBelowAConcatWhatTheLayersAloneCompute) { expect_close_step(kTowers); }
 
-/// CPU: bit by bit. CUDA: bias gradients are summed in another order.
+/// Expects equal bits on a CPU. On a GPU bias gradients are summed in another order.
 void expect_same_step(const char* layers) {
   for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"})
     expect_fused_step(layers, precision, [](Device device) { return StepTolerance{0, device.is_cuda() ? 1e-6 : 0}; });

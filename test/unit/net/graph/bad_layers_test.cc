@@ -1,5 +1,5 @@
-// Every layer of the catalog with every mistake that its declaration can detect. Each is an error that names the place
-// and a valid value.
+// Every layer of the catalog with every mistake that its schema can detect. Each mistake is an error with the pointer
+// of the field and a valid value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string text_of(const Dims& dims) {
   return text + "]";
 }
 
-/// A config with layers that produce tensors of these shapes, followed by the section under test.
+/// A config with layers that produce tensors of these shapes, followed by the tested section.
 class Bench {
  public:
   explicit Bench(const std::vector<Dims>& inputs) {
@@ -115,7 +115,7 @@ Json section_of(const LayerExample& example, const std::string& fields, const st
   return section.set("top", array);
 }
 
-/// The errors of a config, without those for the missing loss.
+/// The errors of a config, except errors about the missing loss.
 std::vector<Problems::Entry> errors_of(const Json& config) {
   Problems problems;
   const Config read = read_config(config, problems);
@@ -125,8 +125,8 @@ std::vector<Problems::Entry> errors_of(const Json& config) {
   return errors;
 }
 
-/// Expects an error at `place`, or deeper, that contains `words`. An empty object in place of another value may instead
-/// lack a field.
+/// Expects an error at pointer `place`, or at a member of it, that contains `words`. If an empty object replaced the
+/// value, an error about a missing field is accepted, too.
 void expect_error(const Json& config, const std::string& place, const std::string& words) {
   const auto errors = errors_of(config);
   const auto says = [](const std::string& message, const std::string& what) {
@@ -148,7 +148,7 @@ class BadLayers : public testing::TestWithParam<LayerExample> {
     for (const std::string& input : example().inputs) shapes.push_back(dims_of(input));
     return shapes;
   }
-  /// Expects an error about one of these tensors that shows the problem.
+  /// Expects an error about one of these input tensors that contains `shown`.
   void expect_misfit(const std::vector<Dims>& inputs, const std::string& shown) const {
     const Bench bench(inputs);
     const Json config = bench.config(section_of(example(), example().fields, bench.names(), example().tops));
@@ -241,7 +241,7 @@ TEST_P(BadLayers, TensorsThatDoNotFitEachOther) {
       const char letter = letters[2 * d];
       const bool bound = (letter >= '0' && letter <= '9') || std::count(all.begin(), all.end(), letter) > 1;
       std::vector<Dims> changed = shapes();
-      if (!bound || (changed[i].size() == 4 && d == 1)) continue;  // a mask's second dimension is always 1
+      if (!bound || (changed[i].size() == 4 && d == 1)) continue;  // the second dimension of a mask is always 1
       changed[i][d] = d == 0 ? 4 : changed[i][d] + 1;
       SCOPED_TRACE(cat("input ", i, " of shape ", text_of(changed[i])));
       expect_misfit(changed, cat(changed[i][d]));
@@ -258,7 +258,7 @@ TEST_P(BadLayers, FieldsThatDoNotFitTheTensors) {
   }
 }
 
-/// Under sanitizers one of five, since fields of the same kind run the same code.
+/// Sanitizers run one of five cases: fields of the same kind run the same code.
 constexpr size_t kEach = kSanitized ? 5 : 1;
 
 TEST_P(BadLayers, EveryFieldSpoilt) {
@@ -275,11 +275,11 @@ TEST_P(BadLayers, EveryFieldSpoilt) {
     if (spoilt.place)
       expect_error(config, bench.pointer() + *spoilt.place, spoilt.words);
     else
-      errors_of(config);  // any result is fine, as long as the call returns
+      errors_of(config);  // the call must return; its result does not matter
   }
 }
 
-/// The same for the sections that are not layers.
+/// Runs the same checks for sections that are not layers.
 TEST(BadSections, EveryFieldSpoilt) {
   const Json config = Json::parse(R"({
     "solver": {"batchsize": 8, "max_iter": 1, "eval_metrics": ["GroupedAUC"], "group_by": {"input": "keys", "slot": 0},
@@ -296,7 +296,7 @@ TEST(BadSections, EveryFieldSpoilt) {
       {"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss"}]})",
                                   "config");
   ASSERT_EQ(listed(errors_of(config)), "");
-  std::vector<FieldDoc> of_adam = optimizer_schema().fields();  // the constants of other rules are not read
+  std::vector<FieldDoc> of_adam = optimizer_schema().fields();  // constants of other optimizers are ignored
   std::erase_if(of_adam,
                 [](const FieldDoc& field) { return field.name.ends_with("_hparam") && field.name != "adam_hparam"; });
   const std::pair<std::string, std::vector<FieldDoc>> sections[] = {

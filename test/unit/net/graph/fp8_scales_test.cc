@@ -32,7 +32,7 @@ TEST(Fp8Products, AreThoseOfWideLayersWhoseOutputsAreAMultipleOf16) {
   const Graph graph = fp8_graph(fp8_config());
   std::vector<size_t> products;
   for (const Node& node : graph.nodes) products.push_back(node.spec.fp8_products);
-  // fc1 has three inputs, the second stage of the MLP 40 outputs, and fc3 one.
+  // Too narrow for FP8: fc1 has three inputs, the second stage of the MLP has 40 outputs, and fc3 has one output.
   EXPECT_EQ(products, (std::vector<size_t>{0, 2, 1, 0, 0}));
   EXPECT_EQ(fp8_products(graph), 3u);
   EXPECT_EQ(fp8_products(fp8_graph(fp8_config(R"(, "mixed_precision": "fp8")"))), 0u) << "narrower than the default";
@@ -89,7 +89,7 @@ TEST(Fp8Training, ASkippedStepLeavesTheScalesAsTheyAre) {
   model.train();
   EXPECT_EQ(model.model.loss_scale()->skipped, 1);
   EXPECT_EQ(weights(), before);
-  // The next step is the one that would have followed without it.
+  // A skipped step must not affect the next step.
   from_host(model.runtime_stream(), model.dense, values);
   model.train();
   const std::vector<float> with_skip = weights();

@@ -1,4 +1,4 @@
-// One valid section of every layer type, with the tensors it reads.
+// One valid section of every layer type, with the shapes of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace hctr::test {
 
-/// A shape in letters. A letter is the same number wherever it occurs; "1" and "2" are literal. After a bar: other
-/// numbers of dimensions that are valid.
+/// An example of a layer. In `inputs`, each letter stands for one dimension; equal letters are equal sizes, and "1" and
+/// "2" are literal sizes. After a bar follow other valid numbers of dimensions.
 struct LayerExample {
   std::string type;
   std::string fields;               ///< fields of the section, as JSON members
-  std::vector<std::string> inputs;  ///< "b n", "b s d", "b n|1234"
+  std::vector<std::string> inputs;  ///< shapes such as "b n", "b s d", "b n|1234"
   int tops = 1;
-  /// Fields that are valid alone but not with these inputs, and the path in the section that the error must name.
+  /// Fields that are valid alone but not with these inputs, and the expected pointer of the error in the section.
   struct Misfit {
     std::string fields, path;
   };
@@ -24,7 +24,7 @@ struct LayerExample {
 
 inline void PrintTo(const LayerExample& example, std::ostream* out) { *out << example.type; }
 
-/// Returns the number for a letter.
+/// Returns the size for a letter.
 inline int64_t size_of_letter(char letter) {
   switch (letter) {
     case 'b':

@@ -1,4 +1,4 @@
-// Which tensors of a network share memory.
+// The memory plan of a network: which tensors share memory.
 #include "net/graph/memory_plan.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ TensorId edge_of(const Graph& graph, const std::string& name) {
   return static_cast<TensorId>(at - graph.edges.begin());
 }
 
-/// Add's input gradients share one tensor, except that of an input which is a view of another layer's output: it may be
-/// summed with others in place.
+/// The input gradients of an Add share one tensor. An input that is a view of another layer's output has its own
+/// gradient, because other gradients may be added to it in place.
 TEST(MemoryPlan, InputsOfAnAddShareTheGradientOfItsOutput) {
   const Config config = config_of(R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "left", "fc_param": {"num_output": 4}},
@@ -37,7 +37,7 @@ TEST(MemoryPlan, InputsOfAnAddShareTheGradientOfItsOutput) {
   EXPECT_NE(plan.value(edge_of(graph, "left")).bytes(), plan.value(edge_of(graph, "sum")).bytes());
 }
 
-/// A batch may hold dense values in padded rows: a reader with rows of another length gets a copy.
+/// Dense values in a batch may have padded rows. A reader that needs another row length gets a copy.
 TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
   const auto are_read_there = [](const std::string& steps) {
     const Config config = config_of(R"(
@@ -54,7 +54,7 @@ TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
   EXPECT_FALSE(are_read_there("2"));
 }
 
-/// The row stride of dense values, as operators get it.
+/// The row stride of dense values that operators receive.
 TEST(BatchLayout, PadsRowsOfDenseValuesForAGpu) {
   const auto stride = [](int64_t dense, const std::string& solver, Device device) {
     const Config config =

@@ -1,4 +1,4 @@
-// Shape rules of the layers of sequence models.
+// Shape rules for the layers of sequence models.
 #include "unit/net/layers/layer_spec.h"
 
 #include <gtest/gtest.h>

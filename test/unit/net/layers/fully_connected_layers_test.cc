@@ -1,4 +1,4 @@
-// InnerProduct, FusedInnerProduct, MLP and MultiCross.
+// The layers InnerProduct, FusedInnerProduct, MLP and MultiCross.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(MultiCrossLayer, HasAMatrixOrTwoOfLowRank) {
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 2}})", {{5, 6}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 1, "projection_dim": 2}})", {{5, 6}}});
-  // Column counts of whole 16 bytes, for the kernels that compute a GEMM and its gate.
+  // Rows of a multiple of 16 bytes use the kernels that fuse a GEMM with its gate.
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "projection_dim": 8}})", {{5, 24}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 3, "full_matrix": true}})", {{5, 16}}});
   check_layer({R"({"type": "MultiCross", "mc_param": {"num_layers": 7, "projection_dim": 1}})", {{1, 3}}});

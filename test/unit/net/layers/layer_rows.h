@@ -1,5 +1,5 @@
-// A layer under the operator harness: a Rig holds the tensors of its spec, so that rows run it on every device, dtype
-// and layout.
+// Runs a layer in the operator harness: a Rig holds the tensors of the layer's spec, so that test rows run the layer on
+// every device, dtype and layout.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace hctr::test {
 
 inline std::string output_name(size_t i) { return i == 0 ? "y" : cat("y", i); }
 
-/// Inputs are the Rig's tensors of these names; weights and state are those of their names in the spec; outputs are
-/// "y", "y1", ...
+/// Inputs are the Rig's tensors with these names. Weights and states have their names in the spec. Outputs are "y",
+/// "y1", ...
 inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>& inputs, bool backward) {
   LayerIo io;
   Specs specs;
@@ -39,7 +39,7 @@ inline LayerIo io_of(Rig& t, const Layer& layer, const std::vector<std::string>&
   return io;
 }
 
-/// Forward and backward of the layer with this section.
+/// Registers forward and backward of the layer with this section as the tested operator.
 inline void layer_under_test(OpTest& test, const std::string& section, const std::vector<std::string>& inputs) {
   Problems problems;
   const std::shared_ptr<Layer> layer = made(section, problems);

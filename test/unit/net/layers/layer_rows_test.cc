@@ -1,4 +1,4 @@
-// Whole layers as test rows: all of their operators together.
+// Whole layers as test rows, with all operators of a layer together.
 #include "unit/net/layers/layer_rows.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ OP_TEST(MatrixMultiplyLayerRows) {
   });
 }
 
-/// Attention by its formula, sample by sample and head by head. The mask is [batch, 1, from or 1, to] or empty.
+/// Attention by its formula, per sample and head. The mask is [batch, 1, from or 1, to], or empty.
 std::vector<double> attention(const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
                               const std::vector<double>& mask, size_t batch, size_t from, size_t to, size_t heads,
                               size_t d, size_t dv) {

@@ -1,4 +1,4 @@
-// Layers made from JSON sections, and their specs.
+// Creates layers from JSON sections, and computes their specs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace hctr::test {
 
-/// A layer from its section; the schema's problems are added to `problems`.
+/// Creates a layer from its section. Appends the schema's problems to `problems`.
 inline std::unique_ptr<Layer> made(const std::string& section, Problems& problems) {
   const Json json = Json::parse(section, "test.json");
   const LayerType* type = find_layer_type(*json.find("type")->string());
@@ -20,7 +20,7 @@ inline std::unique_ptr<Layer> made(const std::string& section, Problems& problem
   return type->make(json, "/layers/1", "top", problems);
 }
 
-/// The spec for inputs of f32 and these shapes. The section must be valid.
+/// The spec of a layer for f32 inputs of these shapes. The section must be valid.
 inline LayerSpec spec_of(const std::string& section, const std::vector<Shape>& shapes, DType dtype = DType::f32) {
   Problems problems;
   const std::unique_ptr<Layer> layer = made(section, problems);
@@ -30,7 +30,7 @@ inline LayerSpec spec_of(const std::string& section, const std::vector<Shape>& s
   return layer->spec(specs);
 }
 
-/// "field: message" of the LayerError for these shapes.
+/// Returns "field: message" of the LayerError for inputs of these shapes.
 inline std::string spec_error(const std::string& section, const std::vector<Shape>& shapes) {
   try {
     spec_of(section, shapes);
@@ -41,7 +41,7 @@ inline std::string spec_error(const std::string& section, const std::vector<Shap
   return "";
 }
 
-/// Errors, warnings and notes about the section, one per line: "/layers/1/field: message".
+/// Returns errors, warnings and notes about the section, one per line: "/layers/1/field: message".
 inline std::string complaints(const std::string& section) {
   Problems problems;
   made(section, problems);

@@ -1,4 +1,4 @@
-// The layers that only move elements.
+// Layers that only move elements.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The layers that combine, reduce and weight elements.
+// Layers that combine, reduce and weight elements.
 #include "support/layer_run.h"
 
 #include <gtest/gtest.h>

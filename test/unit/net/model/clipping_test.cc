@@ -1,4 +1,4 @@
-// Clipped gradients, compared with the unclipped ones.
+// Clipped gradients, compared with unclipped gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ const std::string kTwoLayers =
                                {"type": "InnerProduct", "bottom": "fc1", "top": "fc2", "fc_param": {"num_output": 1}},
                                {"type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"})";
 
-/// The gradients that a step of SGD at rate 0.1 applies.
+/// Returns the gradients that an SGD step with learning rate 0.1 applies.
 std::vector<double> applied(const std::string& solver) {
   TinyModel tiny(config_of(kTwoLayers, 1, solver));
   const auto weights = [&] {
@@ -49,7 +49,7 @@ TEST(Clipping, ANormThatIsTooLargeIsScaledDownAndASmallOneIsLeftAlone) {
 }
 
 TEST(Clipping, TheNormIsThatOfWeightsThatAreTrained) {
-  const std::vector<double> plain = applied(R"(, "frozen": ["fc1"])");  // fc1 has 20 numbers, fc2 6
+  const std::vector<double> plain = applied(R"(, "frozen": ["fc1"])");  // fc1 has 20 weights, fc2 has 6
   const double whole = norm(plain);
   EXPECT_NEAR(norm(applied(cat(", \"frozen\": [\"fc1\"], \"clip_gradient_norm\": ", whole / 2))), whole / 2,
               1e-5 * whole);
@@ -79,7 +79,7 @@ TEST(Clipping, ALossScaleDoesNotCount) {
            {{"g", {3}, 0, 0}, {"squares", {1}, 0, 0}},
            {.loss_scale = 4}});
     for (size_t i = 0; i < 3; ++i) t.perturb("g", i, 4.0 * static_cast<double>(i));
-    t.perturb("squares", 0, 16 * 25);  // a norm of 5
+    t.perturb("squares", 0, 16 * 25);  // the norm is 5: squares = 5^2 * loss_scale^2
     ops::clip_to_norm(t.ctx, 2.5f, t["squares"], t["g"]);
     t.fetch();
     EXPECT_EQ(t.values("g"), (std::vector<double>{0, 2, 4}));

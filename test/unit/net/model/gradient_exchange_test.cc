@@ -1,4 +1,5 @@
-// Dense gradients in buckets: bucket boundaries, when each bucket is summed, and that the sums equal those of one call.
+// Dense gradients in buckets: bucket boundaries, the time of each all-reduce, and sums equal to those of a single
+// all-reduce.
 #include "net/model/gradient_exchange.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 using Bucket = GradientExchange::Bucket;
 
 TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBackwardPass) {
-  // Nodes 1 to 4 are in file order, but 3 runs before 2. Node 2 has two weights.
+  // Nodes 1 to 4 in file order, except that node 3 is stored before node 2. Node 2 has two weights.
   const std::vector<GradientRange> places = {{1, 0, 10}, {3, 10, 14}, {2, 14, 20}, {2, 20, 21}, {4, 21, 30}};
   const auto same = [](const std::vector<Bucket>& got, const std::vector<Bucket>& expected) {
     ASSERT_EQ(got.size(), expected.size());
@@ -31,7 +32,7 @@ TEST(GradientBuckets, AreCutAtBordersOfNodesFromTheEndAndComeInTheOrderOfTheBack
   same(gradient_buckets({}, 1), {});
 }
 
-/// Records the summed buckets.
+/// Records the buckets that are summed.
 class Listener : public HostComm {
  public:
   using HostComm::HostComm;

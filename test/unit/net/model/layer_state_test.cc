@@ -25,8 +25,8 @@ TEST(LayerState, TrainingWritesWhatEvaluationReads) {
 }
 
 TEST(LayerState, AfterOneBatchEvaluationNormalisesByItAlmost) {
-  // After one batch the running statistics are those of the batch. Training and evaluation of it then differ only in
-  // whether the variance is the biased or the unbiased one.
+  // After one batch, the running statistics equal the statistics of the batch. Training and evaluation of the batch
+  // then differ only by the biased and the unbiased variance.
   TinyModel tiny(config_of(kNormed + "}"));
   tiny.state.learning_rate = 0;
   tiny.train();
@@ -130,7 +130,7 @@ TEST(LayerState, GammaAndBetaAreNotPenalised) {
   TinyModel plain(config_of(kNormed + "}")), penalised(config_of(kNormed + R"(, "regularizer": "L2", "lambda": 0.5})"));
   plain.evaluate();
   penalised.evaluate();
-  // Only the weights of the fully connected layer count: 3 weights and a bias, not the three gammas of 1.
+  // The penalty covers only the fully connected layer: 3 weights and a bias, not the three gammas of 1.
   const float difference = penalised.loss(Phase::evaluate) - plain.loss(Phase::evaluate);
   const TemporaryFolder folder;
   const std::string bytes = read_text(plain.model.save((folder / "m").string(), 0)[0], "dense model");

@@ -43,7 +43,7 @@ TEST(Losses, SeveralAddUpByTheirWeights) {
 }
 
 TEST(Losses, AWeightScalesTheStep) {
-  // Two halves of a loss change the weights like the whole loss.
+  // Two losses with weight 0.5 change the weights like one loss with weight 1.
   TinyModel whole(config_of(fc("a") + bce("a", "loss"))),
       halves(config_of(fc("a") + bce("a", "one", R"(, "weight": 0.5)") + ", " + bce("a", "two", R"(, "weight": 0.5)")));
   for (int i = 0; i < 3; ++i) {
@@ -108,7 +108,8 @@ TEST(Losses, ATensorThatNoLayerReadsHasGradientZero) {
             "/layers/3/top: no layer reads \"b2\": its gradient is zero\n");
   EXPECT_EQ(wiring_warnings(unread + fc("a") + bce("a", "loss")),
             "/layers/2/top: no layer reads \"active\": its gradient is zero\n");
-  // Weights that only feed an unread tensor do not change; the others are trained as without it.
+  // Weights that feed only an unread tensor do not change. The other weights are trained as if the tensor did not
+  // exist.
   const auto weights_after = [](const std::string& layers, int steps) {
     TinyModel tiny(config_of(layers));
     for (int i = 0; i < steps; ++i) tiny.train();
@@ -125,7 +126,7 @@ TEST(Losses, ATensorThatNoLayerReadsHasGradientZero) {
   ASSERT_EQ(after.size(), 2u * 3 + 2 + 3 + 1);
   EXPECT_TRUE(std::equal(after.begin(), after.begin() + 8, before.begin()));
   EXPECT_EQ(std::vector<float>(after.begin() + 8, after.end()), alone);
-  // Columns 1 and 2 of "ab" feed the unread part: their weights and biases do not change.
+  // Columns 1 and 2 of "ab" feed only the unread tensor: their weights and biases do not change.
   const auto first = weights_after(plain, 0), last = weights_after(plain, 3);
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(first[i] != last[i], i % 3 == 0) << i;
 }

@@ -1,4 +1,4 @@
-// The optimizer of a whole model: the states of its dense weights, and the learning rate of its tables.
+// The optimizer of a whole model: states of dense weights, and the learning rate of tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 const std::string kLine = R"({"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 1}},
                              {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"})";
 
-/// The dense weights before and after a step at rate 0.1.
+/// Returns the dense weights before and after a step with learning rate 0.1.
 std::vector<std::vector<float>> weights_of_a_step(const OptimizerSection& optimizer) {
   const TemporaryFolder folder;
   Config config = config_of(kLine);
@@ -37,7 +37,7 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
   adagrad.type = ops::Optimizer::Kind::adagrad;
   adagrad.hyper.initial = 0.25;
   const auto plain = weights_of_a_step(sgd);
-  for (const bool row_wise : {false, true}) {  // row_wise affects tables only; dense weights have a state per element
+  for (const bool row_wise : {false, true}) {  // row_wise affects only tables; dense weights have a state per element
     adagrad.hyper.row_wise = row_wise;
     const auto adaptive = weights_of_a_step(adagrad);
     ASSERT_EQ(adaptive[0], plain[0]);
@@ -48,7 +48,7 @@ TEST(ModelOptimizer, DenseStatesStartAsTheRuleSaysOnePerWeight) {
   }
 }
 
-/// Returns the warnings for a config with this top-level rate and an embedding with rate 0.5.
+/// Returns the warnings for a config with this top-level learning rate and an embedding with its own rate.
 std::string warnings(const std::string& top_rate, const std::string& own_rate) {
   Problems problems;
   read_config(

@@ -1,4 +1,4 @@
-// The overflow check of an embedding gradient by the layer after it: a step is skipped even if only this gradient
+// A layer after an embedding checks the embedding gradient for overflow: a step is skipped even if only this gradient
 // overflows.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-/// The number of skipped steps, of one whose dense values are all this number.
+/// Returns the number of skipped steps after one step in which all dense values are `dense_value`.
 int64_t skipped_with(
     Device device, float dense_value,
     const char* layers = R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)") {
@@ -31,14 +31,14 @@ int64_t skipped_with(
 TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
   for (const Device device : devices()) {
     EXPECT_EQ(skipped_with(device, 1), 0) << to_string(device);
-    // The gradient of a logit is up to 128; that of a vector is multiplied by a weight and the dense value; wgrads are
-    // f32.
+    // The gradient of a logit is at most 128. The gradient of a vector is multiplied by a weight and the dense value,
+    // and overflows. Wgrads are f32.
     EXPECT_EQ(skipped_with(device, 20000), 1) << to_string(device);
   }
 }
 
-/// On a GPU that computes wgrads last, their operands are checked for overflow instead. In each case some elements are
-/// infinite in f16: dense values, their sums, in two layers, and gradients.
+/// A GPU that computes wgrads last checks the operands of the wgrad GEMMs for overflow instead of the wgrads. In each
+/// case some operands are infinite in f16: dense values, their sums in two layers, or gradients.
 TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
   const char* const like_dlrm = R"(
     {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 8]}},

@@ -1,4 +1,4 @@
-// Runs only the layers of a planned step: without tables, an optimizer and other ranks.
+// Runs only the layers of a planned step, without tables, an optimizer and other ranks.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hctr::test {
 
-/// The facts of such a step; a test may set more.
+/// The step facts for layers only. A test may set more facts.
 inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& binding, const Runtime& runtime) {
   StepFacts facts{.gpu = gpu_traits(runtime.device())};
   facts.copies_dense = binding.dense.has_value();
@@ -18,7 +18,8 @@ inline StepFacts facts_of_layers(const Graph& graph, const Network::Binding& bin
   return facts;
 }
 
-/// Queues the calls of layers and events of a plan. `queued`: called after every call, including other calls.
+/// Queues the layer and event calls of a plan. `queued` is called after every call of the plan, also after calls of
+/// other kinds, which are skipped.
 inline void run_layers(const StepPlan& plan, const Network& network, const Network::Binding& binding,
                        const StepStreams& streams, StepEvents& events, Context& ctx,
                        const std::function<void(const PlannedCall&)>& queued = {}) {

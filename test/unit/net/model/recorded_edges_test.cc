@@ -1,4 +1,4 @@
-// The graph that a GPU records of a step has the dependencies of its plan: none is missing, and none is added.
+// The CUDA graph of a recorded step has exactly the dependencies of the step plan.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -49,7 +49,8 @@ constexpr PlannedModel kPlannedModels[] = {
 
 using GraphNode = const void*;
 
-/// The graph of one step: the nodes of each call of the plan, and the direct and indirect dependencies of each node.
+/// The CUDA graph of one step: the nodes of each call in the plan, and the direct and indirect dependencies of each
+/// node.
 struct RecordedStep {
   std::vector<std::vector<GraphNode>> nodes;  // [call]
   std::map<GraphNode, std::set<GraphNode>> in_front;

@@ -1,4 +1,4 @@
-// A step between hosts: which parts are recorded, which are called anew, and in which order.
+// A step of ranks on several hosts: the recorded parts, the calls between them, and their order.
 #include <gtest/gtest.h>
 
 #include "core/comm/host_comm.h"
@@ -24,7 +24,7 @@ Config two_tables(const std::string& solver) {
                       solver);
 }
 
-/// Runs outside calls when a piece ends, and counts the pieces.
+/// Simulates a recording: runs the calls passed to outside() at the end of each piece, and counts the pieces.
 class Late : public Recording {
  public:
   void outside(std::function<void()> work) override { waiting_.push_back(std::move(work)); }
@@ -42,7 +42,7 @@ class Late : public Recording {
   std::vector<std::function<void()>> waiting_;
 };
 
-/// Ranks of one host, or one rank per host. Counts exchanges and sums by caller.
+/// Ranks on one host, or one rank per host. Counts exchanges and sums by caller.
 class LateComm : public HostComm {
  public:
   LateComm(RankGroup& group, int rank, bool hosts, const Late& recording)
@@ -66,12 +66,12 @@ class LateComm : public HostComm {
 enum class Way { at_once, late, program };
 
 struct TrainedModel {
-  std::vector<float> losses{};  // of each step
+  std::vector<float> losses{};  // loss of each step
   int prepare_cuts = 0, step_cuts = 0;
   int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
 };
 
-/// The steps seen by rank 0.
+/// Trains, and returns the steps as seen by rank 0.
 TrainedModel train(const Config& config, bool hosts, Way way) {
   TrainedModel all;
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));

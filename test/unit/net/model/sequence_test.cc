@@ -1,4 +1,4 @@
-// Models of sequences: keys without pooling, their lengths, and the layers that use them, forward and backward.
+// Sequence models: unpooled keys, their lengths, and the layers that use both, forward and backward.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kSamples = 6;
 
-/// A model whose only input has a history of up to 4 keys and an item of one key. Made from an embedding's hparam, its
-/// tops, and layers that end in "logits".
+/// A model with one input: a history of up to 4 keys, and an item of one key. The arguments are the embedding's hparam
+/// and tops, and layers that end in "logits".
 Config sequence_config(const std::string& embedding, const std::string& layers, Problems& problems,
                        const std::string& type = "", int keep = 4) {
   const std::string precision = type.empty() ? "" : R"(, "mixed_precision": ")" + type + "\"";
@@ -41,7 +41,7 @@ std::string wiring_errors(const std::string& embedding, const std::string& layer
   return text;
 }
 
-/// One batch: histories of 4, 1, 0, 2, 3 and 2 keys. Keys repeat, and items also occur in histories.
+/// A model with one batch: histories of 4, 1, 0, 2, 3 and 2 keys. Keys repeat, and items also occur in histories.
 class SequenceModel {
  public:
   SequenceModel(Device device, const std::string& embedding, const std::string& layers, const std::string& type = "")
@@ -117,7 +117,7 @@ const std::string kApart =
     R"("top": ["places", "lengths"], "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "none"})";
 const std::string kMean = R"("top": "slots", "sparse_embedding_hparam": {"embedding_vec_size": 3, "combiner": "mean"})";
 
-/// Returns the item, and the mean of the history, which is the result of attention with equal scores.
+/// Layers for the item, and for attention with equal scores, which is the mean of the history.
 const std::string kEvenAttention = R"(
   {"type": "Slice", "bottom": "places", "top": ["history", "item"], "ranges": [[0, 4], [4, 5]]},
   {"type": "Slice", "bottom": "lengths", "top": "length", "ranges": [[0, 1]]},
@@ -134,7 +134,7 @@ const std::string kPooled = R"(
   {"type": "Reshape", "bottom": "slots", "top": "flat"},
   {"type": "InnerProduct", "bottom": "flat", "top": "logits", "fc_param": {"num_output": 1}})";
 
-/// The table must be named after its first top, since its initial values depend on the name.
+/// Renames the first top, because the table is named after it and initial values depend on the name.
 std::string named_alike(std::string text) {
   for (size_t at; (at = text.find("\"slots\"")) != std::string::npos;) text.replace(at, 7, "\"places\"");
   return text;
@@ -154,8 +154,8 @@ TEST(SequenceModels, AttentionToAllAlikeIsTheMeanOfTheHistoryInEveryStep) {
 }
 
 TEST(SequenceModels, TheSlotsOfADistributedEmbeddingShareTheirRows) {
-  // The model reads a sample's item minus the first key of its history. In samples 0, 1 and 3 these are one key, so the
-  // difference is 0 regardless of training.
+  // The model reads the item minus the first key of the history. In samples 0, 1 and 3 both are the same key, so the
+  // difference is 0, regardless of training.
   for (const Device device : devices()) {
     SequenceModel model(device, kApart, R"(
       {"type": "Slice", "bottom": "places", "top": ["history", "item"], "ranges": [[0, 1], [4, 5]]},

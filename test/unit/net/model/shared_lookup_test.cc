@@ -1,6 +1,6 @@
-// Layers for dense values that overlap an embedding look-up, and a bottom layer whose drelu the interaction computes:
-// steps of a small DLRM are the same recorded or not, every time, and nearly those of the CPU. Layers read transposed
-// copies of the current weights.
+// A small DLRM whose bottom layers overlap the embedding lookup. The interaction computes the drelu of a bottom layer,
+// and layers read transposed copies of the weights. Recorded and unrecorded steps give equal bits in every run, and
+// approximately the CPU's results.
 #include <gtest/gtest.h>
 
 #include "core/comm/self_comm.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kDlrmSteps = 6;
 constexpr SmallOptions kSmallDlrm{.batch = 1100, .dense = 13, .slots = 5, .dim = 32, .learning_rate = 0.1f};
 
-/// The weights of layers that have transposed copies; or those copies, transposed back.
+/// Returns the weights of layers that have transposed copies. `of_copies`: returns the copies instead, transposed back.
 std::vector<std::vector<float>> weights_with_copies(const SmallModel& small, bool of_copies = false) {
   std::vector<std::vector<float>> all;
   for (const LayerIo& io : small.binding.calls)
@@ -31,7 +31,7 @@ std::vector<std::vector<float>> weights_with_copies(const SmallModel& small, boo
   return all;
 }
 
-/// The loss of each step.
+/// Returns the loss of each step.
 std::vector<float> losses_of(Device device, const std::string& solver, bool record) {
   const Config config = small_config(kSmallDlrm, R"(
       {"type": "InnerProduct", "bottom": "dense", "top": "first", "fc_param": {"num_output": 136}},
@@ -58,7 +58,7 @@ std::vector<float> losses_of(Device device, const std::string& solver, bool reco
         [&](int64_t i, int64_t s) { return 100 * s + (i * i + t) % 37; });
     small.model.reserve_rows(t);
     small.model.prepare(small.ctx, nullptr, 0, small.batch);
-    if (t == 1 && record)  // once all memory is allocated
+    if (t == 1 && record)  // starts recording when all memory is allocated
       program.emplace(small.ctx.stream(), true, [&](Recording& recording) { train(&recording); });
     const auto weights = weights_with_copies(small);
     if (program)

@@ -1,4 +1,4 @@
-// A small model of dense values and a table, and one batch of it, on any device.
+// A small model with dense values and a table, and one batch, on any device.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,9 @@ struct SmallOptions {
   float learning_rate = 0.001f;
 };
 
-/// `layers`: from "dense" [batch, dense] and "vectors" [batch, slots, dim] to "pairs" [batch, any], which is followed
-/// by the logit and its loss; each ends with a comma. `solver`: more fields of that section, after a comma.
+/// `layers`: layers that compute "pairs" [batch, any] from "dense" [batch, dense] and "vectors" [batch, slots, dim],
+/// each ending with a comma. The logit and its loss follow. `solver`: further fields of the solver, starting with a
+/// comma.
 inline Config small_config(const SmallOptions& o, const std::string& layers, const std::string& solver = "") {
   std::string gpus = "0";
   for (int32_t rank = 1; rank < o.ranks; ++rank) gpus += cat(", ", rank);
@@ -46,7 +47,7 @@ inline Config small_config(const SmallOptions& o, const std::string& layers, con
   return config;
 }
 
-/// The fused graph of such a config for batches of 8 samples.
+/// The fused graph of a config for batches of 8 samples.
 inline Graph fused_graph(const Config& config) {
   Problems problems;
   Graph graph = wire(config, 8, problems);
@@ -55,10 +56,10 @@ inline Graph fused_graph(const Config& config) {
   return graph;
 }
 
-/// The model of a rank, and the buffer of its batches.
+/// The model of one rank, and its batch buffer.
 class SmallModel {
  public:
-  /// `config` and `comm` outlive the model.
+  /// `config` and `comm` must outlive the model.
   SmallModel(const SmallOptions& o, const Config& config, Device device, Communicator& comm)
       : options(o),
         runtime(device, {.threads = 2, .seed = 5, .tf32 = config.solver.enable_tf32_compute}),
@@ -71,7 +72,7 @@ class SmallModel {
         ctx(runtime, runtime.compute_stream(), batch.state),
         binding(model.bind(Phase::train, batch)) {}
 
-  /// Writes the batch of a step. No queued work may read the previous one. `i`: index of a sample of this rank.
+  /// Writes the batch of a step. No queued work may still read the previous batch. `i`: index of a sample of this rank.
   void set_batch(int64_t step, const std::function<float(int64_t i)>& label,
                  const std::function<float(int64_t i, int64_t column)>& dense,
                  const std::function<int64_t(int64_t i, int64_t slot)>& key) {

@@ -1,4 +1,4 @@
-// Callbacks of a step while it is queued.
+// Callbacks that a step makes while it is queued.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ constexpr const char* kLikeDlrm = R"(
     {"type": "MLP", "bottom": "interaction", "top": "pairs", "mlp_param": {"num_outputs": [32, 16]}},)";
 constexpr const char* kVectorsFirst = R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)";
 
-/// How often one step of a model with these layers calls back that the embedding gradients are complete.
+/// Counts how often one step of a model with these layers reports that the embedding gradients are complete.
 int told_by(Device device, const char* layers, const char* solver) {
   const SmallOptions options;
   const Config config = small_config(options, layers, solver);
@@ -39,7 +39,7 @@ int told_by(Device device, const char* layers, const char* solver) {
   return times;
 }
 
-/// Wgrad GEMMs come last only on Hopper, and only in these types are other GEMMs short enough.
+/// Deferred wgrad GEMMs exist only on Hopper, and only for dtypes whose other GEMMs are short enough.
 TEST(StepCallbacks, GradientsOfEmbeddingsAreToldOnceWhereFirstLayersReadNone) {
   for (const Device device : devices())
     for (const char* const solver : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": 1024)"}) {

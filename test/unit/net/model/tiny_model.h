@@ -1,4 +1,4 @@
-// A model without embeddings, run directly on one batch.
+// A model without embeddings, which runs directly on one batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace hctr::test {
 
-/// A config with batches of 8 samples and 3 dense values, from the text of its layers.
+/// A config with batches of 8 samples and 3 dense values. `layers`: JSON text of the layers.
 inline Config config_of(const std::string& layers, Problems& problems, int label_dim = 1,
                         const std::string& solver = "") {
   const std::string text = R"({"solver": {"batchsize": 8, "max_iter": 1, "seed": 5)" + solver + R"(},
@@ -40,7 +40,7 @@ inline Graph wired_for_8(const Config& config) {
   return graph;
 }
 
-/// Returns the problems of wiring the layers: "/layers/2/bottom: ...", one per line.
+/// Returns the problems of connecting the layers: "/layers/2/bottom: ...", one per line.
 inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
   Problems problems;
   const Config config = config_of(layers, problems, label_dim);
@@ -50,7 +50,7 @@ inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
   return text;
 }
 
-/// Writes a batch of such a config, and its state, to a device.
+/// Writes a batch of 8 samples, and the step state, to a device.
 inline void write_batch_of_8(StreamRef stream, Tensor label, Tensor dense, StepState* state) {
   std::vector<float> labels, values;
   for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));

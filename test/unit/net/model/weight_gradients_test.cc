@@ -1,4 +1,4 @@
-// When wgrads are computed: sequentially, at the end of the backward pass, or on a side stream.
+// Three schedules of wgrads: inline, deferred to the end of the backward pass, or on a side stream.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace hctr::test {
 namespace {
 
-/// Branches, two of which end with sums over parts of the rows, and an MLP, whose stages except the first compute their
-/// wgrads in the middle of the layer.
+/// Branches and an MLP. Two branches end with partial sums over rows. All stages of the MLP except the first compute
+/// their wgrads inside the layer.
 const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
@@ -30,7 +30,7 @@ const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "mlp", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// A network in training with one batch.
+/// A network in training mode with one batch.
 struct Trained {
   Trained(const Config& config, Device device)
       : graph(wired_for_8(config)),
@@ -49,7 +49,8 @@ struct Trained {
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
 
-  /// All gradients after two steps. `read_at_once`: each is read when it is complete, and no layers run concurrently.
+  /// Returns all gradients after two steps. `read_at_once`: each gradient is read as soon as it is complete, and no
+  /// layers run concurrently.
   std::vector<float> gradients(bool read_at_once, bool recorded) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network->bind(label, dense);
@@ -61,11 +62,11 @@ struct Trained {
     const StepPlan plan = plan_step(facts);
     StepEvents events(plan, runtime.device());
     const auto step = [&] { run_layers(plan, *network, binding, streams, events, ctx); };
-    step();  // chooses algorithms, which is not allowed while recording
+    step();  // selects algorithms, which a graph capture forbids
     Program program(ctx.stream(), recorded, step);
     program.run();
     std::vector<float> all;
-    for (size_t n = 0; n < graph.nodes.size(); ++n)  // without the padding between them
+    for (size_t n = 0; n < graph.nodes.size(); ++n)  // omits the padding between gradients
       for (const Tensor& gradient : weights->gradients_of_node(n)) {
         const auto values = to_host<float>(ctx.stream(), gradient);
         all.insert(all.end(), values.begin(), values.end());
@@ -89,7 +90,7 @@ void expect_close(const std::vector<float>& gradients, const std::vector<float>&
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(gradients[i], expected[i], 1e-6) << i;
 }
 
-/// On a GPU the kernel for all layers may sum in another order than the separate GEMMs.
+/// On a GPU the kernel for all deferred wgrads may sum in another order than separate GEMMs.
 TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
   const Config config = config_of(kStackedLayers);
   for (const Device device : devices()) {
@@ -125,7 +126,7 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
-/// Removing some gradients with their padding leaves all other elements, each once.
+/// After removing some gradients with their padding, the remaining parts contain every other element exactly once.
 TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
   const Trained model(config_of(kStackedLayers), Device{});
   std::vector<Tensor> gradients;

@@ -1,5 +1,5 @@
-// Several ranks: wgrads are complete when they are read, and those of the last layers before the embeddings follow the
-// embedding gradients.
+// Several ranks: wgrads are complete before they are read. Wgrads of the last layers before the embeddings run after
+// the embedding gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ struct ModelLayers {
   const char *name, *text;
 };
 
-/// The last layers before the embeddings: a GEMM after an interaction; one whose gradient is added to that of a cross
-/// layer; and one that reads embeddings itself.
+/// Models by their last layers before the embeddings: a GEMM after an interaction, a GEMM whose gradient is added to
+/// the gradient of a cross layer, and a GEMM that reads embeddings.
 constexpr ModelLayers kModels[] = {{"like DLRM", R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 8}},
     {"type": "ReLU", "bottom": "fc", "top": "relu"},
@@ -42,7 +42,7 @@ constexpr ModelLayers kModels[] = {{"like DLRM", R"(
     {"type": "InnerProduct", "bottom": "features", "top": "fc1", "fc_param": {"num_output": 32}},
     {"type": "ReLU", "bottom": "fc1", "top": "pairs"},)"}};
 
-/// A network in training, with one batch and vectors of an embedding.
+/// A network in training mode, with one batch and embedding vectors.
 struct TrainedLayers {
   TrainedLayers(const Config& config, Device device)
       : graph(fused_graph(config)),
@@ -80,8 +80,8 @@ struct TrainedLayers {
     return all;
   }
 
-  /// The plan for two ranks, or with a penalty that reads all gradients. `read`: the nodes after which a reader uses
-  /// all gradients that are complete by then.
+  /// The plan for two ranks, or for one rank with a penalty that reads all gradients. `read`: the nodes after which a
+  /// reader uses all complete gradients.
   StepPlan plan(const Network::Binding& binding, const std::function<bool(size_t)>& read, bool all_products_behind) {
     StepFacts facts = facts_of_layers(graph, binding, runtime);
     facts.ranks = read ? 2 : 1;
@@ -91,7 +91,7 @@ struct TrainedLayers {
     return plan_step(facts);
   }
 
-  /// Runs one step. Every gradient is NaN before it.
+  /// Runs one step. All gradients are NaN before the step.
   void run(const std::function<bool(size_t)>& read, bool all_products_behind) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network.bind(label, dense);
@@ -115,8 +115,9 @@ struct TrainedLayers {
   LayerState layer_state;
   Network network;
   StepStreams streams;
-  std::vector<size_t> done;                                 // nodes whose wgrads are queued
-  std::vector<std::pair<size_t, std::vector<float>>> seen;  // by reading node: its gradients and those of later nodes
+  std::vector<size_t> done;  // nodes whose wgrads are queued
+  // for each reading node, its gradients and those of later nodes
+  std::vector<std::pair<size_t, std::vector<float>>> seen;
 };
 
 TEST(WeightsBehindEmbeddings, AreCompleteWhenTheyAreRead) {
@@ -150,7 +151,7 @@ TEST(WeightsBehindEmbeddings, OfTheLastProductsWaitForEmbeddings) {
       const StepPlan plan = trained.plan(binding, behind == 0 ? std::function<bool(size_t)>() : read, behind > 1);
       const CallOrder order(plan);
       const size_t sent = order.calls(StepPart::send_gradients).at(0), reader = plan.facts.first_reader();
-      size_t number = 0;  // index of the GEMM, counted from the last
+      size_t number = 0;  // index of the GEMM, counted from the end
       for (size_t node = reader + 1; node < trained.graph.nodes.size(); ++node) {
         if (!plan.facts.layers[node].matrix_gradient || plan.facts.layers[node].weights_in_backward) continue;
         const bool views_alone = std::string_view(model.name) == "like Wide & Deep" && number == 0;  // between them

@@ -1,4 +1,4 @@
-// The declarations of layers in their specs, as facts for a plan.
+// Facts about layers for a step plan, derived from the layer specs.
 #include <gtest/gtest.h>
 
 #include "net/fusion/fuse_layers.h"
@@ -15,7 +15,7 @@ Tensor placed_tensor(Shape shape) {
   return Tensor(reinterpret_cast<std::byte*>(uintptr_t{1} << 33), TensorSpec(DType::f32, shape), kPlacedGpu);
 }
 
-/// A model on a GPU that this machine does not have.
+/// The facts of a model on a GPU that this machine need not have.
 struct PlacedLayers {
   explicit PlacedLayers(const std::string& layers) : config(config_of(layers)), graph(wired_for_8(config)) {
     fuse_layers(graph);
@@ -42,7 +42,7 @@ const Tensor& operand(const LayerIo& io, const WeightProduct::Operand& of) {
   return (of.in == In::inputs ? io.in : of.in == In::scratch ? io.scratch : io.d_out).at(of.index);
 }
 
-/// Each width occurs once, so that a wrong tensor has a wrong shape.
+/// All widths differ, so a wrong tensor has a wrong shape.
 TEST(LayerFacts, ProductsOfWeightsNameTheirOperands) {
   for (const char* const activation : {"Relu", "GELU", "None"})
     for (const bool bias : {true, false}) {

@@ -1,5 +1,5 @@
-// The decisions of the rules for some models; and that a reading call always waits for the writing call, whatever the
-// ranks, tables and precision are.
+// The decisions of the plan rules for some models. For any ranks, tables and precision, a call that reads data runs
+// after the call that writes the data.
 #include "net/plan/step_plan.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ LayerFacts trained_fc(const std::string& name, Run wgrad = Run::together) {
           .wgrad = wgrad};
 }
 
-/// Two layers for dense values, an interaction, two layers and a loss, on a GPU in f16.
+/// A DLRM on a GPU in f16: two layers for dense values, an interaction, two layers and a loss.
 StepFacts dlrm_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true, .may_skip = true};
   facts.lookup_shares = ops::MultiprocessorShares{33, 99};
@@ -38,7 +38,7 @@ StepFacts dlrm_facts() {
   return facts;
 }
 
-/// A cross layer concurrent with a deep one, and a table by element, as in DeepFM and DCN.
+/// A cross layer in parallel with a deep layer, and an elementwise table, as in DeepFM and DCN.
 StepFacts dcn_facts() {
   StepFacts facts{.gpu = GpuTraits{}, .tensor_cores = true};
   LayerFacts cross = trained_fc("cross", Run::in_order);
@@ -55,7 +55,7 @@ StepFacts dcn_facts() {
 
 bool applies(const StepPlan& plan, const StepRule& rule) { return std::ranges::count(plan.rules, &rule) > 0; }
 
-/// The facts for which the order is tested.
+/// All facts for which the order of calls is tested.
 std::vector<StepFacts> many_facts() {
   std::vector<StepFacts> all;
   for (const StepFacts& model : {dlrm_facts(), dcn_facts()})
@@ -88,7 +88,7 @@ std::string describe_facts(const StepFacts& facts) {
              ", replicated ", facts.tables[0].replicated_rows, ", whole ", facts.recorded_whole);
 }
 
-/// The calls of a part for a table, alone or in a group.
+/// The calls of a part for a table, including calls for the table's group.
 std::vector<size_t> of_table(const StepPlan& plan, StepPart part, size_t table) {
   std::vector<size_t> found;
   for (size_t c = 0; c < plan.calls.size(); ++c) {
@@ -180,12 +180,12 @@ TEST(StepPlan, UpdatesWaitForTheirGradientsAndForWhetherTheStepIsSkipped) {
   }
 }
 
-/// Work that the compute stream does not wait for at the end of a step would run into the next step.
+/// Work that the compute stream does not wait for at the end of a step could overlap the next step.
 TEST(StepPlan, TheStepEndsWithAllThatWasQueued) {
   for (const StepFacts& facts : many_facts()) {
     SCOPED_TRACE(describe_facts(facts));
     StepPlan plan = plan_step(facts);
-    plan.calls.push_back({.part = StepPart::report_loss});  // stands for the next step
+    plan.calls.push_back({.part = StepPart::report_loss});  // represents the next step
     const CallOrder order(plan);
     for (size_t c = 0; c + 1 < plan.calls.size(); ++c) {
       const StepPart part = plan.calls[c].part;
@@ -247,7 +247,7 @@ TEST(StepPlan, TheNextBatchIsPreparedBehindTheEmbeddingsWhereWgradsComeLast) {
   const size_t point = order.calls(StepPart::prefetch_point).at(0);
   EXPECT_TRUE(order.before(order.calls(StepPart::backward, 2).at(0), point));
   EXPECT_FALSE(order.before(order.calls(StepPart::backward, 1).at(0), point));
-  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;  // a CPU, or large batches
+  for (LayerFacts& layer : facts.layers) layer.wgrad = Run::in_order;  // as on a CPU, or with large batches
   EXPECT_FALSE(plan_step(facts).has_prefetch_point);
   EXPECT_FALSE(plan_step(dcn_facts()).has_prefetch_point);
 }
@@ -294,7 +294,7 @@ TEST(StepPlan, KeysAreTakenAheadWhereNoHostTakesPart) {
   EXPECT_FALSE(plan_step(facts).choices.keys_ahead);
 }
 
-/// Every rule must be documented, with a measured figure.
+/// Every rule must document its reason and a measured gain.
 TEST(StepPlan, EachRuleSaysWhyAndWhatItGained) {
   for (const StepRule* rule : step_rules()) {
     EXPECT_GT(std::string(rule->name).size(), 5u);

@@ -1,4 +1,4 @@
-// A cache of rows against a plain map: random changes and look-ups, in each storage type, on every device.
+// A row cache compared with a plain map: random changes and lookups, in each storage type, on every device.
 #include "ops/cache/row_cache.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using ops::CachedType;
 
-/// Values in memory of the device.
+/// An array in device memory.
 template <class T>
 class OnDevice {
  public:
@@ -81,10 +81,10 @@ struct PoolMemory {
 };
 
 using SpaceKey = std::pair<int32_t, int64_t>;
-/// Null: the key is known to have no row.
+/// nullopt: the key is known to have no row.
 using PlainRows = std::map<SpaceKey, std::optional<std::vector<float>>>;
 
-/// What a pool gives for a row: the nearest numbers that its type stores.
+/// The row as a pool returns it: rounded to the storage type of the pool.
 std::vector<float> as_stored(CachedType type, const std::vector<float>& row) {
   float largest = 0;
   for (const float element : row) largest = std::max(largest, std::abs(element));
@@ -98,7 +98,7 @@ std::vector<float> as_stored(CachedType type, const std::vector<float>& row) {
   return out;
 }
 
-/// A cache of one pool, the rows that its owner has (`plain`), and the keys that have come into the cache.
+/// A cache with one pool, the rows of the owner (`plain`), and the keys that have been inserted into the cache.
 class CacheTwin {
  public:
   CacheTwin(Device device, int32_t dim, CachedType type, uint32_t sets, uint32_t rows, bool whole)
@@ -114,7 +114,7 @@ class CacheTwin {
     return row;
   }
 
-  /// Puts rows of random keys, or takes keys away.
+  /// Writes rows of random keys, or removes keys.
   void change(int64_t count, bool removes, bool only_present, int64_t vocabulary) {
     std::set<SpaceKey> chosen;
     while (static_cast<int64_t>(chosen.size()) < count)
@@ -162,7 +162,8 @@ class CacheTwin {
     ctx_.stream().synchronize();
   }
 
-  /// Every listed key is one of the owner's, once, with its row; and every row is listed or free.
+  /// Checks that every listed key belongs to the owner, occurs once and has the owner's row, and that every row of the
+  /// pool is either listed or free.
   void check_content() {
     const OnDevice<ops::CacheListed> listed(ctx_.device(), memory_.pool.row_capacity);
     const OnDevice<uint32_t> count(ctx_.device(), 1);
@@ -191,7 +192,7 @@ class CacheTwin {
     }
   }
 
-  /// Looks up keys of three parts: rows, sums and means. `lists`: asks the owner for what is missing.
+  /// Looks up three parts: rows, sums and means. `lists`: requests missing keys from the owner.
   void check_lookup(int64_t keys_of_part, bool lists, int64_t vocabulary) {
     const int64_t dim = memory_.pool.dim, stride = dim + 3;
     struct Part {
@@ -295,7 +296,7 @@ class CacheTwin {
   std::mt19937_64 random{17};
 
  private:
-  /// Answers the misses as the owner of the rows does.
+  /// Answers the misses, as the owner of the rows does.
   void fill(const ops::CacheLookup& lookup, const std::vector<ops::CachePart>& parts,
             const OnDevice<ops::CacheMiss>& misses, uint32_t count, const std::vector<int64_t>& keys) {
     std::vector<ops::CacheMiss> listed = misses.host(ctx_.stream());
@@ -365,14 +366,14 @@ TEST_P(RowCache, RandomChangesAndLookUpsGiveTheRowsOfAPlainMap) {
 TEST_P(RowCache, AWholePoolKeepsEveryKeyHoweverFullItsSetsAre) {
   CacheTwin twin(GetParam(), 8, CachedType::f32, 16, 16 * ops::kCacheWays + 60, true);
   for (int round = 0; round < 12; ++round) {
-    twin.change(60, round % 3 == 2, false, 80);  // at most 240 keys in 256 entries
+    twin.change(60, round % 3 == 2, false, 80);  // at most 240 keys in a cache of 256 entries
     twin.check_content();
     twin.check_lookup(200, round % 2 == 0, 90);
   }
 }
 
-// Look-ups run while updates change all rows from one number to the next. A look-up that does not say that it is mixed
-// has one number everywhere, and no look-up has a row of two.
+// Lookups run while updates change all rows from one value to the next. A lookup that is not flagged as mixed must
+// return a single value. No lookup may return a row with two values.
 TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
   HCTR_SKIP_WITHOUT_GPU();
   constexpr int64_t kKeys = 20'000, kDim = 24;
@@ -401,7 +402,7 @@ TEST(RowCacheOnGpu, LookUpsBesideUpdatesSeeOneUpdateOrSaySo) {
     ops::cache_next_epoch(writer, state.data());
     updates.ref().synchronize();
     const uint64_t epoch = state.host(updates.ref())[0].epoch;
-    for (bool waits = true; waits;) {  // for look-ups of before
+    for (bool waits = true; waits;) {  // waits for lookups of earlier epochs
       const ops::CacheState seen = state.host(updates.ref())[0];
       waits = std::any_of(std::begin(seen.sessions), std::end(seen.sessions),
                           [&](const auto& session) { return session.epoch != 0 && session.epoch < epoch; });

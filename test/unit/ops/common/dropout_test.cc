@@ -15,7 +15,8 @@ namespace {
 constexpr float kRate = 0.3f;
 constexpr uint64_t kStream = 99;
 
-/// Whether the element at (row, column) is kept, for rows of this width, one per sample: dropout_rule.h in one formula.
+/// Whether dropout keeps the element at (row, column), by the formula of dropout_rule.h. `width`: elements per row. A
+/// row is one sample.
 bool keeps(uint64_t seed, const StepState& state, size_t row, size_t column, size_t width, float rate = kRate) {
   const uint64_t block = (static_cast<uint64_t>(state.first_sample) + row) * ((width + 31) / 32) + column / 32;
   const Random4 draw =
@@ -89,7 +90,7 @@ TEST(DropoutOp, KeepsTheRightFractionAndOtherElementsInTheNextStep) {
 }
 
 TEST(DropoutOp, ALastBitDecidesExactly) {
-  // An element with the bits k is kept at a rate of k / 2^16, and dropped at a rate of (k + 1) / 2^16.
+  // An element with random bits k is kept at rate k / 2^16, and dropped at rate (k + 1) / 2^16.
   const StepState state{.step = 2};
   const uint32_t k = philox<7>(random_key(7, kStream), 2, 0).v[0] & 0xffff;
   ASSERT_LT(k, 65535u);

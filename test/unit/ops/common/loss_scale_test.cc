@@ -19,7 +19,7 @@ namespace {
 using ops::LossScale;
 using ops::LossScaleRule;
 
-/// The step's state, the scale and the flag on one device.
+/// The step state, the loss scale and the overflow flag on one device.
 struct Step {
   explicit Step(Device device, LossScale start = {.scale = 1024})
       : runtime(runtime_of(device)),
@@ -34,7 +34,7 @@ struct Step {
   StepState* device_state() { return reinterpret_cast<StepState*>(state.data()); }
   LossScale* device_scale() { return reinterpret_cast<LossScale*>(scale.data()); }
 
-  /// One step with or without an overflow; returns the state that the update would get.
+  /// Runs one step, with or without an overflow. Returns the step state for the update.
   StepState take(int64_t step, bool overflow, LossScaleRule rule) {
     const StepState uploaded{.step = step, .loss_scale = 1, .skip = 1};
     copy_bytes(ctx.stream(), state.data(), &uploaded, sizeof uploaded);
@@ -120,7 +120,7 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
       host.build(device);
       float largest = ops::kLargest<float>;
       const auto found = [&](int64_t row, int64_t column, float value) {
-        std::vector<float> values(kRows * kStride, 60000.0f);  // large, but finite
+        std::vector<float> values(kRows * kStride, 60000.0f);  // 60000 is large, but finite in every dtype
         values[static_cast<size_t>(row * kStride + column)] = value;
         from_host(step.ctx.stream(), host.get(0), values);
         ops::copy(step.ctx, host.get(0), whole);
@@ -134,14 +134,14 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
           EXPECT_TRUE(found(row, column, value))
               << to_string(device) << " " << name_of(dtype) << " " << row << "," << column;
       EXPECT_FALSE(found(36, 22, infinity)) << "padding was read";
-      largest = 61440;  // every dtype represents it, and 60000 after rounding
+      largest = 61440;  // exact in every dtype, and 60000 rounds to at most this value
       EXPECT_FALSE(found(17, 8, -61440)) << name_of(dtype);
       for (const float value : {65000.0f, -65000.0f, infinity, std::nanf("")})
         EXPECT_TRUE(found(17, 8, value)) << name_of(dtype) << " " << value;
     }
 }
 
-/// Many blocks of a GPU, one, and no gradients at all; repeatedly with one counter.
+/// Sizes with many GPU blocks, with one block, and without gradients. All use the same counter repeatedly.
 TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
   const LossScaleRule rule{.dynamic = true, .patience = 2};
   for (const Device device : devices())
@@ -173,7 +173,7 @@ TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
     }
 }
 
-/// More tensors than one kernel accepts, of every dtype, some with gaps after their rows, which are not searched.
+/// More tensors than one kernel accepts, of every dtype. Some have gaps after their rows, which the check must ignore.
 TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
   constexpr size_t kTensors = 60;
   for (const Device device : devices()) {
@@ -188,7 +188,7 @@ TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
     arena.build(device);
     std::vector<Tensor> all;
     for (size_t i = 1; i <= kTensors; ++i) all.push_back(arena.get(i));
-    /// Whether the step is skipped if the last number of a tensor is `last`.
+    /// Whether the step is skipped if the last element of tensor `spoilt` is `last`.
     const auto skips = [&](std::optional<size_t> spoilt, float last) {
       for (size_t i = 0; i < kTensors; ++i) {
         const int64_t stride = all[i].row_stride(), columns = all[i].dim(1), elements = stride * 7;

@@ -1,4 +1,4 @@
-// Rounding to two bytes: adjacent values, probabilities, and the inputs of the random bits.
+// Stochastic rounding to two-byte types: adjacent values, probabilities, and the inputs of the random bits.
 #include "ops/common/rounding.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ class Rounding : public testing::Test {};
 using Types = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Rounding, Types);
 
-/// The T of a bit pattern, as a float.
+/// The value of a bit pattern of T, as a float.
 template <class T>
 float value(uint32_t bits) {
   T number;
@@ -25,7 +25,7 @@ float value(uint32_t bits) {
   return static_cast<float>(number);
 }
 
-/// Bit patterns of finite magnitudes, some of every exponent, including subnormals.
+/// Bit patterns of finite magnitudes: some for every exponent, and subnormals.
 template <class T>
 std::vector<uint32_t> patterns() {
   std::vector<uint32_t> out;
@@ -50,12 +50,12 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
       for (const float sign : {1.0f, -1.0f}) {
         const auto x = static_cast<float>(low + part * (high - low));
         if (static_cast<double>(x) == low || static_cast<double>(x) == high)
-          continue;  // finer than the spacing of floats
+          continue;  // x coincides with one of the neighbours
         const double chance = (static_cast<double>(x) - low) / (high - low);
         constexpr uint32_t kDraws = 1024;
         int64_t up = 0;
         for (uint32_t i = 0; i < kDraws;
-             ++i) {  // multiples of the golden ratio are spread evenly, in the upper bits and in the lower
+             ++i) {  // i * 40503 (golden ratio) distributes the 16 bits evenly, in the upper and in the lower bits
           const float y = static_cast<float>(rounded_at_random<TypeParam>(sign * x, i * 40503 & 0xffff)) * sign;
           ASSERT_TRUE(static_cast<double>(y) == low || static_cast<double>(y) == high) << x << " became " << y;
           up += static_cast<double>(y) == high;
@@ -66,7 +66,7 @@ TYPED_TEST(Rounding, GivesOneOfTheTwoAdjacentValuesWithTheRightProbability) {
 }
 
 TYPED_TEST(Rounding, KeepsTheMean) {
-  // 0.1 and similar numbers, rounded many times: the mean is within 5 standard deviations.
+  // Rounds values such as 0.1 many times: the mean is within 5 standard deviations.
   const uint64_t key = random_key(5, random_stream("a test"));
   for (const float x : {0.1f, -0.0123f, 3.3e-6f, 777.77f, 1e-7f}) {
     const double below = static_cast<double>(static_cast<float>(rounded_at_random<TypeParam>(x, 0)));
@@ -135,8 +135,8 @@ TEST(RowRoundingTest, ARangeIsDrawnEightByEight) {
 }
 
 TEST(RowRoundingTest, TheBitsOfOneDrawDependNeitherOnEachOtherNorOnTheNext) {
-  // 16 bits as numbers from -1 to 1, whose products have mean 0 and variance 1/9 if they are independent: 5 standard
-  // deviations.
+  // Interprets 16 bits as a number from -1 to 1. If the numbers are independent, products have mean 0 and variance 1/9.
+  // The tolerance is 5 standard deviations.
   const uint64_t table = random_key(5, random_stream("rounding:wide"));
   constexpr int kNumbers = 24, kDraws = 20000;  // three draws
   std::vector<double> products(kNumbers * kNumbers), sums(kNumbers);

@@ -12,7 +12,7 @@ namespace {
 
 using ops::StridedItems;
 
-/// Slots 3, 0, 3 of 5.
+/// Selects slots 3, 0 and 3 of 5 slots.
 const std::vector<int64_t> kSome = {3, 0, 3};
 
 OP_TEST(GatherSlots) {
@@ -45,7 +45,7 @@ OP_TEST(GatherSlots) {
   });
 }
 
-/// More indices than fit into one launch, and one index that alone needs more than a launch.
+/// More indices than one launch accepts, and one index whose data needs more than one launch.
 std::vector<int64_t> many_indices() {
   std::vector<int64_t> indices(1200, 1);
   for (int64_t i = 0; i < 700; ++i) indices.push_back(i * 7 % 900);
@@ -73,7 +73,7 @@ OP_TEST(CopyItems) {
   row("typical", {{"x", {12, 7}}});
   row("packs", {{"x", {12, 32}}});
   rounding(Rounding::none);
-  forward([](Rig& t) {  // runs of 3 rows become slots; and each row is repeated twice
+  forward([](Rig& t) {  // y: runs of 3 rows become slots; z: each row is repeated twice
     const int64_t width = t["x"].dim(1);
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 3), StridedItems::slots_of(t.out("y", {4, 3, width}), 3));
     ops::copy_items(t.ctx, StridedItems::runs_of_rows(t["x"], 1).repeated(2),

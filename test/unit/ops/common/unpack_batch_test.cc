@@ -17,14 +17,15 @@ namespace {
 
 constexpr int64_t kSamples = 37, kSlots = 35;
 
-/// An uploaded input, and its expected result.
+/// An uploaded input, and its expected unpacked form.
 struct PackedInput {
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets;
 };
 
-/// `many`: more inputs than one kernel accepts. Every third has one key per slot, half of these by sample; every second
-/// has 64-bit keys. `width`: of rows of dense values, if not 0; `stride` and `dtype`: of their destination.
+/// `many`: number of inputs, more than one kernel accepts. Every third input has one key per slot, half of them ordered
+/// by sample. Every second input has 64-bit keys. `width`: dense values per row, if not 0. `stride`, `dtype`: row
+/// stride and dtype of the unpacked dense values.
 void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);
   std::vector<PackedKeys> packed(static_cast<size_t>(many));
@@ -66,7 +67,8 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
     packed[i].keys = wide ? append(stored.data(), stored.size() * 8) : append(narrow.data(), narrow.size() * 4);
   }
   std::vector<float> dense, expected_rows;
-  for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i % 200 + 1));  // in 8 bits
+  // values fit into 8 bits
+  for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i % 200 + 1));
   for (int64_t i = 0; i < kSamples * stride; ++i)
     expected_rows.push_back(i % stride < width ? dense[static_cast<size_t>(i / stride * width + i % stride)] : 0);
   const int64_t dense_at = append(dense.data(), dense.size() * sizeof(float));

@@ -79,7 +79,7 @@ OP_TEST(BatchNormOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward([](Rig& t) {  // no gradient check: dy of a loss is 0 in padding, and other dy there are ignored
+  forward([](Rig& t) {  // no gradient check: the kernel ignores dy in padding, where a loss has dy = 0
     forward_of(t);
     backward_of(t);
   });
@@ -101,7 +101,7 @@ OP_TEST(BatchNormOfStridedRows) {
   rounding(Rounding::sum);
 
   forward([](Rig& t) {
-    // Tensors of two rows are dense in the layer, which allocates them separately.
+    // The layer allocates two-row tensors separately, so they are dense.
     const Tensor batch = t.scratch("batch", TensorSpec(t.dtype() == DType::f64 ? DType::f64 : DType::f32, {38}));
     const Tensor d_sums = t.out("sums_of_dy", {38}, Type::wide), sums = t.out("sums", {39}, Type::wide);
     const Tensor parts =

@@ -22,7 +22,7 @@ std::vector<Input> gated_gradients(int64_t batch, int64_t in, int64_t n) {
   return {{"d_a", {batch, in}}, {"w", {n, in}}, {"addend", {batch, n}}, {"x", {batch, n}}};
 }
 
-/// Shapes around the tile of the kernel for Hopper, 128 x 192, and its steps of 64 of `in`.
+/// Shapes around the tile of the Hopper kernel, 128 x 192, and its steps of 64 along `in`.
 void gated_rows(auto& test, const auto& inputs) {
   test.rounding(Rounding::stages);
   test.row("one tile", inputs(128, 64, 192));
@@ -52,7 +52,7 @@ OP_TEST(CrossProduct) {
   });
 }
 
-/// In f32 the sums are of the compared values; sums of rounded values would differ from the reference.
+/// Only f32: sums of rounded values would differ from the reference.
 OP_TEST(CrossProductBackward) {
   gated_rows(*this, gated_gradients);
   f32_only();
@@ -89,7 +89,8 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
  protected:
   static double unit() { return std::get<1>(GetParam()) == DType::bf16 ? std::exp2(-7) : std::exp2(-10); }
 
-  /// The number of elements that differ by more than the last digit of a rounded number, and the position of the first.
+  /// Describes the elements that differ by more than the last digit of the rounded type: their count, and the position
+  /// of the first.
   static std::string differences(const std::vector<double>& one, const std::vector<double>& other, double unit,
                                  double scale) {
     size_t wrong = 0, first = 0;
@@ -99,8 +100,8 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
   }
 };
 
-/// As in training on a GPU, compared with separate operators. Sums have another order, so rounded numbers may be
-/// adjacent; but the gate, and a second run, are the same bit for bit.
+/// Runs the operator as in training on a GPU, and compares with separate operators. Sums have another order, so rounded
+/// values may be adjacent. The gate, and a second run, must be equal bit for bit.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const auto [c, dtype] = GetParam();

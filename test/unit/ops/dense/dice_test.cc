@@ -1,5 +1,5 @@
-// Dice's statistics, forward and backward, for batches that are divided among ranks and have padding rows. Whole
-// batches: layer_rows_test.cc.
+// Dice statistics, forward and backward, for batches that are divided among ranks and have padding rows.
+// layer_rows_test.cc tests whole batches.
 #include "ops/dense/dice.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ OP_TEST(DiceOfABatchWithPadding) {
   state({.valid_samples = 41, .global_samples = 41, .loss_scale = 1});
   rounding(Rounding::sum);
   dense_only();
-  forward(run_dice);  // no gradient check: dy of a loss is 0 in padding, and other dy there are ignored
+  forward(run_dice);  // no gradient check: the kernel ignores dy in padding, where a loss has dy = 0
   expected([](const auto& t) {
     expect_mean_and_variance(t, 41);
     const std::vector<double> dx = t["d_x"];
@@ -66,8 +66,8 @@ TEST(DiceOp, ABatchWithoutRowsHasNoGradient) {
   EXPECT_EQ(t.values("d_x"), std::vector<double>(8, 0));
 }
 
-/// Several ranks with some rows each, which sum their tensors between the calls, compared with one rank that has all
-/// rows.
+/// Several ranks with some rows each sum their tensors between the calls. The result must equal that of one rank with
+/// all rows.
 TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) {
   const int64_t n = 5, rows = 30;
   const std::vector<int64_t> shares = {13, 0, 16, 1};
@@ -89,7 +89,7 @@ TEST(DiceOp, RanksThatAddTheirSumsHaveTheStatisticsAndGradientsOfTheWholeBatch) 
   for (const int64_t share : shares) ranks.push_back(std::make_unique<Rig>(setup(share)));
   whole["x"], whole["dy"];
   for (int64_t row = 0, r = 0, of_rank = 0; row < rows;
-       ++row, ++of_rank) {  // the rows of the whole batch, rank by rank
+       ++row, ++of_rank) {  // iterates over the rows of the whole batch, rank by rank
     while (of_rank == shares[static_cast<size_t>(r)]) ++r, of_rank = 0;
     Rig& rank = *ranks[static_cast<size_t>(r)];
     for (const char* name : {"x", "dy"})

@@ -7,7 +7,7 @@
 namespace hctr::test {
 namespace {
 
-/// Reference: all vectors in one row, the sum over pairs of vectors pair by pair, and the sum of weights.
+/// Reference: concatenates all vectors, sums over pairs of vectors one by one, and sums the weights.
 void expect_machine(const auto& t, size_t slots, size_t dim) {
   const std::vector<double> x = t["x"], vectors = t["vectors"], weights = t["weights"];
   const size_t batch = t.size("vectors", 0), others = t.size("vectors", 1) / dim, more = t.size("weights", 1);
@@ -56,15 +56,15 @@ void machine_cases(auto& test, int64_t slots, int64_t others, int64_t more, int6
 }
 
 OP_TEST(FactorizationMachine) { machine_cases(*this, 26, 13, 13, 10, {21, 1, 0}); }
-/// An odd number of slots, so that not every sample begins at a word boundary.
+/// With an odd number of slots, some samples do not begin at a word boundary.
 OP_TEST(FactorizationMachineOfOddSlots) { machine_cases(*this, 25, 13, 13, 10, {21, 1}); }
-/// Vectors with the maximum number of lanes of a warp, and with one.
+/// Vectors with the maximum number of lanes per warp, and with one lane.
 OP_TEST(FactorizationMachineOfWords) { machine_cases(*this, 6, 2, 40, 32, {9}); }
 OP_TEST(FactorizationMachineOfPairs) { machine_cases(*this, 40, 7, 1, 2, {19}); }
-/// Rows of every tensor are whole packs.
+/// Rows of every tensor are a multiple of the pack size.
 OP_TEST(FactorizationMachineOfPacks) { machine_cases(*this, 8, 3, 8, 16, {37, 8}); }
 OP_TEST(FactorizationMachineOfOneSlot) { machine_cases(*this, 1, 1, 1, 3, {9}); }
-/// The maximum width, with the shortest and the longest vectors.
+/// The largest supported total width, once with the shortest and once with the longest vectors.
 OP_TEST(FactorizationMachineOfManySlots) { machine_cases(*this, 1000, 24, 5, 1, {5}); }
 OP_TEST(FactorizationMachineOfLongVectors) { machine_cases(*this, 3, 1, 300, 256, {11}); }
 

@@ -19,7 +19,7 @@ OP_TEST(FmOrder2) {
   row("no rows", {{"x", {0, 32}}});
   large("large", {{"x", {20000, 26 * 16}}});
   fm_cases(*this, 16);
-  expected([](const auto& t) {  // the sum over pairs, pair by pair
+  expected([](const auto& t) {  // sums over pairs of vectors one by one
     const std::vector<double> x = t["x"];
     const size_t rows = t["y"].size() / 16, slots = rows == 0 ? 0 : x.size() / rows / 16;
     std::vector<double> y(rows * 16, 0.0);
@@ -36,7 +36,8 @@ OP_TEST(FmOrder2OfOddWidth) {
   fm_cases(*this, 11);
 }
 
-/// Vectors that are not whole packs, in rows that are, or that have padding; more than a block processes at a time.
+/// The vector size is no multiple of the pack size. The row size is a multiple, or rows are padded. Some inputs exceed
+/// one block.
 OP_TEST(FmOrder2OfNarrowVectors) {
   row("many slots", {{"x", {67, 40 * 10}}});
   row("one slot", {{"x", {18, 10}}});

@@ -48,7 +48,7 @@ OP_TEST(GruStep) {
   });
 }
 
-// Gradients are compared with central differences in test/unit/net/layers/gru_test.cc.
+// test/unit/net/layers/gru_test.cc compares the gradients with central differences.
 OP_TEST(GruStepBackward) {
   const auto sizes = [&](const char* name, int64_t batch, int64_t units) {
     row(name, {{"kept", {batch, 4 * units}, 0.1, 0.9, kWide},

@@ -48,7 +48,7 @@ TEST(InteractionOp, ByHand) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"a", {1, 2}, 2, 2}, {"e", {1, 2, 2}, 3, 3}}, {}});
   ops::interaction(t.ctx, t["a"], t["e"], t.out("y", {1, 6}));
   t.fetch();
-  EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // v0, (0,1), (0,2), (1,2), nothing
+  EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // v0, (0,1), (0,2), (1,2), padding
 }
 
 TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
@@ -89,8 +89,8 @@ TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
       }
 }
 
-// TF32 keeps 10 fraction bits: operands are off by at most 2^-11 of their size, and sums of 16 to 128 products of such
-// operands by a few times that of the largest possible product.
+// TF32 has 10 fraction bits: operands have a relative error of at most 2^-11, and sums of 16 to 128 products an error
+// of a few times 2^-11 of the largest possible product.
 TEST(InteractionOp, Tf32IsNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 1, .seed = 7});
@@ -135,7 +135,7 @@ std::vector<Input> behind_relu_inputs(int64_t samples, int64_t slots, int64_t di
   return {{"a", {samples, dim}}, {"e", {samples, slots, dim}}, {"dy", {samples, dim + m * (m - 1) / 2 + 1}}};
 }
 
-/// Writes the bias gradient into d_bias, and into "d_a" the gradient of "a" before its ReLU.
+/// Writes the bias gradient to d_bias, and the gradient of "a" before its ReLU to "d_a".
 void interaction_backward_through_relu(Rig& t, float factor, const Tensor& d_bias) {
   const Tensor d_a = t.out("d_a", t["a"].shape()), d_e = t.out("d_e", t["e"].shape());
   const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_a.spec()));
@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// In f32 the sums are of the compared values.
+/// Only f32: sums of rounded values would differ from the reference.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));
@@ -178,7 +178,7 @@ OP_TEST(InteractionThroughReluWithSums) {
 
 class InteractionBehindRelu : public testing::TestWithParam<std::tuple<Device, bool, DType>> {};
 
-/// Bit for bit the result of separate operators and of their sums, every time.
+/// Equals the result of separate operators and sums bit for bit, in every run.
 TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
   const auto [device, tf32, dtype] = GetParam();
   if (tf32 && dtype != DType::f32) GTEST_SKIP() << "TF32 is about f32";

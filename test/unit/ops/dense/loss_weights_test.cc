@@ -1,4 +1,4 @@
-// Weights of samples and of the positive class in all three losses.
+// Weights of samples and of the positive class, in all three losses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kPositive = 2.5f;
 
-/// Rows past the 61st are padding and do not count.
+/// Rows from the 62nd on are padding and do not count.
 void weighted_cases(auto& test) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = 61, .global_samples = 100, .loss_scale = 8});
@@ -57,7 +57,7 @@ struct Result {
   std::vector<double> d_logits, probability;
 };
 
-/// Four samples: `z` each its first logits, `y` its label, `w` its weight (empty: none).
+/// Runs a loss on four samples. `z`: the first logit of each sample. `y`: labels. `w`: weights (empty: none).
 Result run(Device device, Loss kind, const std::vector<double>& z, const std::vector<double>& y,
            const std::vector<double>& w, float positive, float log_negative_share = 0) {
   const int64_t columns = kind == Loss::binary ? 1 : 2, labels = kind == Loss::multi ? 2 : 1;
@@ -134,11 +134,12 @@ TEST(SampledNegatives, TheLossIsThatOfLogitsMovedByTheLogOfTheShareAndTheProbabi
     for (size_t b = 0; b < 4; ++b) {
       EXPECT_NEAR(sampled.d_logits[b], by_hand.d_logits[b], 1e-6);
       EXPECT_NEAR(sampled.probability[b], 1 / (1 + std::exp(-z[b])), 1e-6);
-      // The odds p / (1 - p) for all samples are a tenth of the odds q / (1 - q) for the sampled ones.
+      // Negative sampling at rate 0.1: the odds p / (1 - p) over all samples are a tenth of the odds q / (1 - q) over
+      // the kept samples.
       const double p = sampled.probability[b], q = by_hand.probability[b];
       EXPECT_NEAR(p, q / (q + (1 - q) * 10), 1e-6);
     }
-    // With two classes, z_1 - z_0 is 0.25 - 2 z_0.
+    // For two classes, the test sets z_1 = 0.25 - z_0, so z_1 - z_0 = 0.25 - 2 z_0.
     const auto two = [](double difference) { return (0.25 - difference) / 2; };
     const std::vector<double> first = {two(0.5), two(-1), two(2), two(-3)},
                               first_moved = {two(0.5 + moved), two(-1 + moved), two(2 + moved), two(-3 + moved)};

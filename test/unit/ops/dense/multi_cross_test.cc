@@ -44,7 +44,7 @@ Tensor scratch_of(Rig& t, int layers) {
   return t.scratch("scratch", ops::multi_cross_scratch(t["x"].dim(0), t["x"].dim(1), layers));
 }
 
-/// `last`: the backward pass collects launches.
+/// `last`: the backward pass defers launches.
 void cross_cases(auto& test, int layers, bool last = false) {
   test.row("typical", cross_inputs(67, 429, layers));
   test.row("packs", cross_inputs(33, 64, layers));
@@ -100,7 +100,7 @@ OP_TEST(CrossGate) {
   row("packs", {{"x", {19, 64}}, {"t", {19, 64}}, {"skip", {19, 64}}});
   row("one row", {{"x", {1, 9}}, {"t", {1, 9}}, {"skip", {1, 9}}});
   row("no rows", {{"x", {0, 9}}, {"t", {0, 9}}, {"skip", {0, 9}}});
-  rounding(Rounding::stages);  // the sum for a bias is of rounded gradients
+  rounding(Rounding::stages);  // the bias gradient sums rounded gradients
   forward([](Rig& t) { ops::cross_gate(t.ctx, t["x"], t["t"], t["skip"], t.out("y", t["x"].shape())); });
   backward([](Rig& t) {
     ops::cross_gate_backward(t.ctx, t["x"], t.d("y"), t.d("t"), t.out("d_bias", {t["x"].dim(1)}), bias_sums(t));
@@ -130,7 +130,7 @@ void cross_gate_rows(auto& test, int layers) {
   test.rounding(Rounding::stages);
 }
 
-/// The sum over all layers overwrites the memory of the first t, as in the layer.
+/// The sum over all layers overwrites t0, as in the layer.
 void first_cross_gate_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
@@ -146,9 +146,9 @@ void first_cross_gate_cases(auto& test, int layers) {
 
 OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
 OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
-OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // takes several rounds of loads
+OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // needs several rounds of loads
 
-/// Only the sum over all layers.
+/// Computes only the sum over all layers.
 void cross_gates_gradient_cases(auto& test, int layers) {
   cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {

@@ -17,7 +17,7 @@ OP_TEST(Softmax) {
   row("three dimensions", {{"x", {5, 4, 70}}});
   row("four dimensions", {{"x", {2, 3, 4, 5}}});
   row("no rows", {{"x", {0, 5}}});
-  rounding(Rounding::stages);  // backward starts from a rounded y
+  rounding(Rounding::stages);  // backward reads a rounded y
   forward([](Rig& t) { ops::softmax(t.ctx, t["x"], std::nullopt, t.out("y", t["x"].shape())); });
   backward([](Rig& t) { ops::softmax_backward(t.ctx, t.out("y", t["x"].shape()), std::nullopt, t.d("y"), t.d("x")); });
 }
@@ -30,12 +30,13 @@ OP_TEST(SoftmaxWithAMask) {
   row("four dimensions for two", {{"x", {6, 20}, -4, 4}, {"mask", {6, 1, 1, 20}, 0, 1}});
   row("two dimensions for three", {{"x", {6, 3, 20}, -4, 4}, {"mask", {6, 20}, 0, 1}});
   row("one for each head", {{"x", {2, 3, 4, 5}, -4, 4}, {"mask", {2, 3, 4, 5}, 0, 1}});
-  rounding(Rounding::stages);  // backward starts from a rounded y
+  rounding(Rounding::stages);  // backward reads a rounded y
   forward([](Rig& t) { ops::softmax(t.ctx, t["x"], t["mask"], t.out("y", t["x"].shape())); });
   backward([](Rig& t) { ops::softmax_backward(t.ctx, t.out("y", t["x"].shape()), t["mask"], t.d("y"), t.d("x")); });
   expected([](const auto& t) {
     const std::vector<double> x = t["x"], mask = t["mask"];
-    const auto four = [&](const char* name) {  // shapes extended to four dimensions with ones after the first
+    // extends shapes to four dimensions by inserting ones after the first dimension
+    const auto four = [&](const char* name) {
       std::vector<size_t> sizes;
       for (int d = 0; d < t.rank(name); ++d) sizes.push_back(t.size(name, d));
       while (sizes.size() < 4) sizes.insert(sizes.begin() + 1, 1);

@@ -8,7 +8,7 @@ namespace hctr::test {
 namespace {
 
 OP_TEST(BagLengths) {
-  // Three slots. Offsets are not monotonic, so that a wrong pair of offsets is detected.
+  // Three slots. The offsets are not monotonic, so a wrong pair of offsets gives a wrong length.
   row("typical", {{"offsets", {3 * 70 + 1}, 0, 100, Type::i32}});
   row("one sample", {{"offsets", {3 + 1}, 0, 100, Type::i32}});
   row("no samples", {{"offsets", {1}, 0, 100, Type::i32}});

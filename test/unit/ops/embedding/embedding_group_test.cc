@@ -1,4 +1,4 @@
-// Keys grouped by row, compared with a stable sort: batch sizes that a GPU sorts in one block, in tiles and by CUB.
+// Groups keys by row, compared with a stable sort. Batch sizes cover the sort in one block, in tiles and by CUB.
 #include "ops/embedding/embedding_group.h"
 
 #include <gtest/gtest.h>
@@ -33,16 +33,16 @@ Numbers downloaded(const Buffer& buffer, int64_t count) {
   return numbers;
 }
 
-/// The output of group_by_row, as numbers. Long runs are ordered, and their pieces are consecutive.
+/// The output of group_by_row() as numbers. Long runs are ordered, and their segments are contiguous.
 struct Grouped {
   Numbers rows, bags, run_begin, long_runs, pieces;
   bool operator==(const Grouped&) const = default;
 };
 
-/// Keys of rows, a few in each bag, and then padding.
+/// Keys given by their rows, a few per bag, followed by padding.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
-  bool listed = false;  // `bags` are passed as the gradients of keys
+  bool listed = false;  // whether `bags` are passed as the gradients of keys
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
@@ -53,7 +53,7 @@ KeysOfRows keys_of_rows(int64_t keys, int64_t capacity, int32_t rows, int most_e
     const auto bag = static_cast<int32_t>(batch.offsets.size()) - 1;
     for (auto n = most_each == 1 ? 1 : random() % static_cast<uint64_t>(most_each + 1); n > 0; --n) {
       if (batch.capacity() == keys) break;
-      // Every second key has one of the first rows, or none, so that there are long runs.
+      // Every second key has one of the first 20 rows, so that there are long runs.
       const uint64_t among = random() % 2 == 0 ? static_cast<uint64_t>(rows) : std::min<uint64_t>(20, rows);
       batch.rows.push_back(static_cast<int32_t>(random() % among));
       batch.bags.push_back(bag);

@@ -1,4 +1,4 @@
-// Vectors written to another device's memory: the kernels use fewer threads, each with several vectors.
+// Vectors written to another device's memory: the kernels use fewer threads, and each thread writes several vectors.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,14 +12,14 @@ namespace {
 
 constexpr int64_t kFarColumns = 2, kFarRows = 50;
 
-/// On a GPU more vectors than its thread groups process at once, and not a multiple of that.
+/// On a GPU, more vectors than the thread groups process at once, and no multiple of that number.
 int64_t far_samples(Device device) { return device.is_cuda() ? 10006 : 106; }
 
 struct FarRow {
   DType dtype;
   int64_t dim;
 };
-/// Long ones, which have dedicated multiprocessors, and short ones.
+/// Long vectors, for which the kernels use dedicated multiprocessors, and short vectors.
 constexpr FarRow kFarVectors[] = {{DType::f16, 128}, {DType::bf16, 64}, {DType::f32, 32}, {DType::f32, 4}};
 
 std::vector<float> small_numbers(int64_t count) {
@@ -29,7 +29,7 @@ std::vector<float> small_numbers(int64_t count) {
   return values;
 }
 
-/// Memory of a device for values of any type.
+/// Device memory for values of any floating-point type.
 struct AnyValues {
   AnyValues(Device device, DType dtype, Shape shape, const std::vector<float>& values)
       : buffer(device, static_cast<size_t>(shape.elements()) * size_of(dtype)),

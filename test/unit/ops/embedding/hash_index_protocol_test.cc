@@ -1,4 +1,4 @@
-// Runs the protocol of the GPU threads with CPU threads, so that the thread sanitizer can check it.
+// Runs the lock-free protocol of the GPU hash index on CPU threads, so that ThreadSanitizer can check it.
 #include "ops/embedding/hash_index_protocol.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 
 using ops::IndexEntry;
 
-/// Returns both words as one: if meta did not change while the key was read, it belongs to that key.
+/// Loads both words of an entry consistently: if `meta` did not change while the key was read, the key belongs to
+/// `meta`.
 struct ThreadAccess {
   static IndexEntry load(const IndexEntry& from) {
     auto& entry = const_cast<IndexEntry&>(from);
@@ -47,11 +48,11 @@ const Keys kKinds[] = {
 
 using Identity = std::pair<int64_t, int32_t>;
 
-/// Identities are numbered 0, 1, ...: keys in pairs of slots.
+/// Identity number n = 0, 1, ...: each key in two slots.
 Identity identity_of(const Keys& kind, uint64_t n) { return {kind.key(n / 2), static_cast<int32_t>(n % 2)}; }
 
-/// `workers` threads look up the identities (n * 7 + worker) % distinct like the thread blocks of a kernel: first all
-/// searches of a block, then its rows, then the waiting. New rows are numbered from rows_before + 1.
+/// `workers` threads look up the identities (n * 7 + worker) % distinct, each thread like the blocks of a kernel: first
+/// all searches of a block, then its new rows, then waiting for other rows. New rows are numbered from rows_before + 1.
 std::vector<std::vector<uint32_t>> run_on(std::vector<IndexEntry>& table, int workers, int per_worker, int distinct,
                                           const Keys& kind, uint32_t rows_before) {
   const uint64_t entries = table.size();
@@ -129,7 +130,7 @@ TEST(HashIndexProtocol, ConcurrentLookupsSeeTheRowsOfBeforeThroughSeveralGrowths
   for (const Keys& kind : kKinds) {
     std::map<Identity, uint32_t> row_of;
     for (uint64_t entries = 32; entries <= 2048; entries *= 2) {
-      // Growth: the index is cleared, and several threads insert every row again.
+      // Growth: clears the index, and several threads insert every row again.
       std::vector<IndexEntry> table(entries);
       const std::vector<std::pair<Identity, uint32_t>> known(row_of.begin(), row_of.end());
       std::vector<std::thread> threads;
@@ -190,8 +191,8 @@ TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
   EXPECT_EQ(*given.begin(), 0u);
 }
 
-/// Removes a third of the keys. Then threads insert other keys while some look up the remaining ones: each of these is
-/// always found, and at the end each key has one entry.
+/// Removes a third of the keys. Then threads insert new keys while other threads look up the remaining keys. Each
+/// remaining key is always found, and at the end each key has one entry.
 TEST(HashIndexProtocol, KeysTakeTheMarksOfOthersWhileLookupsRun) {
   constexpr uint64_t kEntries = 1024, kFirst = 600, kAll = 780;
   for (const Keys& kind : kKinds) {

@@ -1,5 +1,6 @@
-// Messages with the keys of hosts for an owner, on every device: the joined batch is that of all ranks, in the
-// predicted number of bytes; bags are sums of the vectors listed for them, and gradients reach their keys.
+// Messages with the keys of a host for an owner rank, on every device. The owner's joined batch equals the batch of all
+// ranks, and the messages have the predicted size. Bags are sums of their listed vectors, and gradients arrive at their
+// keys.
 #include "ops/embedding/host_keys.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@
 namespace hctr::test {
 namespace {
 
-/// [rank][column][sample]: the keys of a bag.
+/// The keys of each bag: [rank][column][sample].
 using BagsOfHost = std::vector<std::vector<std::vector<std::vector<int64_t>>>>;
 
 struct HostRules {
@@ -24,7 +25,7 @@ struct HostRules {
   bool sums_of_keys = true, sums_gradients = false;
 };
 
-/// Messages and their arrays on a device.
+/// The messages and their arrays on a device.
 struct HostMemory {
   HostMemory(Device device, const std::vector<ops::HostColumn>& columns, const std::vector<int32_t>& first,
              int64_t bags, int64_t keys, const HostRules& rules)
@@ -98,7 +99,7 @@ int64_t keys_of(const BagsOfHost& host) {
   return keys;
 }
 
-/// A gathering rank's messages from the keys of its host.
+/// Builds the messages of the gathering rank from the keys of its host.
 struct SendingHost {
   SendingHost(Device device, const BagsOfHost& host, const HostRules& rules)
       : memory(device, columns_of(host, rules), {0, static_cast<int32_t>(host[0].size())},
@@ -144,7 +145,7 @@ struct SendingHost {
   std::vector<int32_t> gradients;
 };
 
-/// An owner's batch from the messages of hosts. The ranks of all hosts are numbered consecutively.
+/// Builds an owner's batch from the messages of several hosts. Ranks are numbered consecutively over all hosts.
 struct OwnerOfKeys {
   OwnerOfKeys(Device device, const std::vector<BagsOfHost>& hosts, const std::vector<SendingHost>& senders,
               const HostRules& rules) {
@@ -208,7 +209,7 @@ struct OwnerOfKeys {
   std::vector<int64_t> batch_keys;
 };
 
-/// Keys with power-law frequencies. `least`: minimum per bag.
+/// Keys whose frequencies follow a power law. `least`: minimum number of keys per bag.
 BagsOfHost some_bags(uint64_t seed, int64_t ranks, int64_t columns, int64_t samples, int least, int most,
                      int64_t vocabulary) {
   std::mt19937_64 random(seed);
@@ -227,7 +228,7 @@ BagsOfHost some_bags(uint64_t seed, int64_t ranks, int64_t columns, int64_t samp
   return all;
 }
 
-/// Sends the keys of all hosts to one owner and compares the results of both sides with the bags. Numbers are small
+/// Sends the keys of all hosts to one owner, and compares the results of both sides with the bags. Values are small
 /// integers, so sums are exact.
 void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const HostRules& rules) {
   SCOPED_TRACE(to_string(device));
@@ -248,7 +249,7 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   EXPECT_EQ(owner.batch_keys, keys);
 
   const auto value = [](int64_t key, size_t column) { return key * 7 + static_cast<int64_t>(column); };
-  std::vector<int64_t> vectors, values;  // vectors of the owner; values of the keys of its batch
+  std::vector<int64_t> vectors, values;  // vectors of the owner; values for the keys of its batch
   const int64_t of_column = static_cast<int64_t>(offsets.size() - 1) / static_cast<int64_t>(columns);
   for (size_t bag = 0; bag + 1 < offsets.size(); ++bag)
     for (int32_t p = offsets[bag]; p < offsets[bag + 1]; ++p)
@@ -261,7 +262,7 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
   }
   EXPECT_EQ(owner.vector_offsets.back(), owner.listed);
 
-  // Gradients: each bag has a distinct number; the keys of a column receive the sum of those of its bags.
+  // Gradients: each bag has a distinct value. Each key of a column receives the sum over its bags.
   std::map<std::pair<size_t, int64_t>, int64_t> expected_of_key, of_key;
   std::vector<int64_t> received;
   int64_t first_vector = 0;
@@ -345,8 +346,8 @@ TEST(HostKeys, OfFewSamplesAmongManyAreListed) {
     bags[2][0][499] = {1};
     const HostRules rules{3, 16};
     expect_kept(device, {bags}, rules);
-    // Two columns; 4 keys, since the place of the duplicate would take as many bytes as its vector; 2 bytes per
-    // occurrence.
+    // 2 words for the columns; 4 keys, because a reference to the duplicate would need as many bytes as its vector; 2
+    // bytes per occurrence.
     EXPECT_EQ(SendingHost(device, bags, rules).words.size(), 2u + 3u + 2u);
   }
 }
@@ -357,21 +358,23 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
       const SendingHost sender(device, bags, rules);
       return std::pair{sender.words.size(), sender.sizes.vectors};
     };
-    // Every bag has one key, so no sizes are sent; 3 keys, 1 byte per place.
+    // Every bag has one key, so no bag sizes are sent. The message has 3 keys, and 1 byte per occurrence for the index
+    // of its key.
     BagsOfHost bags(2, {std::vector<std::vector<int64_t>>(64)});
     for (size_t b = 0; b < 64; ++b) {
       bags[0][0][b] = {static_cast<int64_t>(b % 3)};
       bags[1][0][b] = {static_cast<int64_t>(b % 2)};
     }
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 3 + 128 / 8}, 3));
-    // A bit for each bag once one is empty.
+    // If one bag is empty, the message has a bit for each bag.
     bags[1][0][5].clear();
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 3 + (128 / 8 + 127 + 7) / 8}, 3));
-    // Distinct keys have no places.
+    // If all keys are distinct, the message has no indices.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {static_cast<int64_t>(64 * r + b)};
     EXPECT_EQ(sent(bags, {}), std::pair(size_t{1 + 128}, 128));
-    // Long bags of few keys: one vector each, unless only the owner may sum bags.
+    // Long bags of few keys: the message has one vector per key. If only the owner may sum bags, it has one vector per
+    // bag.
     for (size_t r = 0; r < 2; ++r)
       for (size_t b = 0; b < 64; ++b) bags[r][0][b] = {1, 2, 3, 1, 2};
     EXPECT_EQ(sent(bags, {5}), std::pair(size_t{1 + 3 + (128 + 5 * 128) / 8}, 3));
@@ -394,17 +397,18 @@ TEST(HostKeys, GradientsAreAsManyAsKeysOrBags) {
     }
 }
 
-/// With two gradients per vector, places pay even for keys that rarely occur twice.
+/// With two gradients per vector, sending unique keys and indices is smaller even if few keys occur twice.
 TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   for (const Device device : devices()) {
     BagsOfHost bags(1, {std::vector<std::vector<int64_t>>(400)});
-    for (size_t b = 0; b < 400; ++b) bags[0][0][b] = {static_cast<int64_t>(b < 396 ? b : b - 396)};  // 4 occur twice
+    // 4 keys occur twice
+    for (size_t b = 0; b < 400; ++b) bags[0][0][b] = {static_cast<int64_t>(b < 396 ? b : b - 396)};
     EXPECT_EQ(SendingHost(device, bags, {1, 128}).sizes.vectors, 400);
     EXPECT_EQ(SendingHost(device, bags, {1, 128, true, true}).sizes.vectors, 396);
   }
 }
 
-/// A message with one change: its keys are dropped, or it pretends to be of another batch.
+/// A message with one changed word: the owner drops its keys, or the message appears to belong to another batch.
 TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
   for (const Device device : devices())
     for (const int most : {1, 3, 300}) {
@@ -435,7 +439,7 @@ TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
         refused += owner.refused[1];
         EXPECT_TRUE(owner.refused[1] == 1 || i % 6 != 0);
         EXPECT_LE(owner.batch_offsets.back(), whole.batch_offsets.back());
-        // The bags of the others are unchanged.
+        // The bags of the other messages are unchanged.
         for (size_t c = 0; c < 3; ++c)
           for (size_t b = 0; b < 60; ++b)
             for (const size_t rank : {size_t{0}, size_t{3}}) {

@@ -1,4 +1,4 @@
-// Keys of more bags than one GPU block splits, on every device, compared with plain loops.
+// Splits the keys of more bags than one GPU block processes, on every device, compared with plain loops.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,12 +9,12 @@
 namespace hctr::test {
 namespace {
 
-/// Three ranks with two slots and enough samples that a message of one slot spans two blocks and ends in a third.
+/// Three ranks and two slots. A message with one slot has enough samples to span two blocks and end in a third.
 constexpr int32_t kManyRanks = 3, kManySlots = 2;
 constexpr int64_t kManySamples = 4500, kMostOfBag = 3;
-using ManyBags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
+using ManyBags = std::vector<std::vector<int64_t>>;  // index: slot * samples + sample
 
-/// The owner of each slot; -1: sharded by key.
+/// The owner of each slot; -1 if the slot is sharded by key.
 struct ManyMessages {
   explicit ManyMessages(const std::vector<int32_t>& of_slots) {
     for (int32_t r = 0; r < kManyRanks; ++r) {
@@ -42,7 +42,7 @@ ValuesOnDevice<std::byte> records_on(Device device, const std::vector<T>& record
   return {device, std::vector<std::byte>(bytes, bytes + records.size() * sizeof(T))};
 }
 
-/// The messages of a rank with these bags.
+/// The messages of a rank for these bags.
 std::vector<int64_t> split_many(Device device, const ManyMessages& to, const ManyBags& bags) {
   std::vector<int64_t> keys;
   std::vector<int32_t> offsets = {0};

@@ -1,5 +1,5 @@
-// Keys split by owner and merged into a batch again, and vectors and gradients exchanged in parts: compared with plain
-// loops, on every device.
+// Splits keys by owner rank and merges them into a batch again, and exchanges vectors and gradients in parts. Compared
+// with plain loops, on every device.
 #include "ops/embedding/key_split.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(RankOfKey, EveryKeyHasOne) {
   EXPECT_EQ(ops::rank_of_key(-1, 3), 2);
 }
 
-/// A tensor of any floating-point type, as floats.
+/// Reads a tensor of any floating-point type as floats.
 std::vector<float> floats_of(const Tensor& tensor) {
   std::vector<float> out;
   dispatch_float(tensor.dtype(), [&]<class T>() {
@@ -39,14 +39,14 @@ std::vector<float> floats_of(const Tensor& tensor) {
   return out;
 }
 
-/// The exchange types, and the combiners of partial bags.
+/// Combiners of partial bags, and the exchange dtypes.
 constexpr std::pair<ops::Combiner, DType> kJoins[] = {
     {ops::Combiner::sum, DType::f32}, {ops::Combiner::mean, DType::f32},  {ops::Combiner::mean, DType::f16},
     {ops::Combiner::sum, DType::f16}, {ops::Combiner::mean, DType::bf16}, {ops::Combiner::sum, DType::bf16}};
 
-/// Three ranks with four slots each and five samples per rank.
+/// Three ranks, four slots, five samples per rank.
 constexpr int kSplitRanks = 3, kSplitSlots = 4, kSplitSamples = 5, kSplitDim = 6;
-using Bags = std::vector<std::vector<int64_t>>;  // [slot * samples + sample]
+using Bags = std::vector<std::vector<int64_t>>;  // index: slot * samples + sample
 
 Bags random_bags(std::mt19937_64& random) {
   Bags bags(kSplitSlots * kSplitSamples);
@@ -55,7 +55,7 @@ Bags random_bags(std::mt19937_64& random) {
   return bags;
 }
 
-/// The owners of the slots: one rank each, or sharded over all.
+/// Owners of slots: one rank, or sharded over all ranks.
 constexpr int32_t kSpread = -1;
 using Owners = std::vector<int32_t>;
 
@@ -88,7 +88,7 @@ struct Split {
   int64_t words = 0;
 };
 
-/// Device bytes, each 255 until it is written.
+/// Device bytes, initialized to 255 to detect missing writes.
 struct Marks {
   Marks(Device device, size_t marks)
       : words(device, std::vector<int32_t>(marks / sizeof(int32_t) + 1, -1)), count(marks) {}
@@ -104,7 +104,7 @@ struct Marks {
 
 class KeySplit : public testing::TestWithParam<Owners> {
  protected:
-  /// The batch of rank `of` and the keys it sends, in device memory.
+  /// The batch of one rank, and the keys that it sends, in device memory.
   struct Sent {
     Sent(Device device, const Split& split, const Bags& bags)
         : keys(device, keys_of(bags)),
@@ -122,7 +122,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
                     reinterpret_cast<const ops::OwnerKeys*>(owners.data())};
       key_blocks.messages = messages.data();
     }
-    /// Writes blocks and present.
+    /// Writes `key_blocks` and `present`.
     void split_keys(Context& ctx) const {
       const ValuesOnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
       ASSERT_LE(scratch_bytes(ctx.device()), scratch.count);
@@ -157,7 +157,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
     ValuesOnDevice<int32_t> offsets, columns, owners, first;
     Marks present;
     mutable std::vector<ValuesOnDevice<std::byte>> places{};
-    /// The parts are consecutive in `parts`; those of `owner` are in `own`, if given.
+    /// All parts are contiguous in `parts`. If `owner` is given, its part is in `own` instead.
     ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
       ops::OwnerVectors made{.memory = {.dtype = parts.dtype()}, .columns = kSplitSlots, .first = first.data()};
@@ -330,7 +330,7 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
       expected.resize(static_cast<size_t>(at.back()));
       got.resize(expected.size());
       EXPECT_EQ(got, expected) << "owner " << owner;
-      std::vector<int32_t> list;  // in the order of rank, column, sample
+      std::vector<int32_t> list;  // sorted by rank, column and sample
       for (int32_t r = 0; r < kSplitRanks; ++r)
         for (int32_t c = 0; c < block.count; ++c)
           for (int32_t b = r * kSplitSamples; b < (r + 1) * kSplitSamples; ++b)
@@ -368,8 +368,8 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
-  // Slots cut into two pieces are twice as many slots of half the elements in the same memory. Only the weight belongs
-  // to the whole slot.
+  // Splitting slots into two pieces gives twice as many slots of half the size in the same memory. Only the weight
+  // belongs to the whole slot.
   const Split split(GetParam());
   const int64_t elements = kSplitSamples * kSplitSlots * kSplitDim,
                 part_elements = static_cast<int64_t>(split.remote_columns.size()) * kSplitSamples * kSplitDim;
@@ -461,7 +461,7 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     for (size_t i = 0; i < sum.size(); ++i)
       ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
 
-    // A vector without a key at any owner is not written.
+    // If no owner has a key of the bag, the vector is not written.
     const ValuesOnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
     const ValuesOnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     blocks.present = none.data();
@@ -542,7 +542,7 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
         std::vector<float> others = values;
         if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
         std::vector<float> mine(begin, end);
-        mine.push_back(0);  // an owner may have none
+        mine.push_back(0);  // keeps the buffer non-empty: an owner may have no part
         const ValuesOnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
             y(device, std::vector<float>(dy_values.size(), NAN)), back(device, std::vector<float>(values.size(), NAN)),
             own_back(device, std::vector<float>(mine.size(), NAN));
@@ -576,7 +576,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
   std::vector<float> part_values, dy_values;
   for (int64_t i = 0; i < part_elements; ++i) part_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
   for (int64_t i = 0; i < elements; ++i) dy_values.push_back(static_cast<float>(random() % 1000) / 64 - 7);
-  // With plain addresses, owner r's part is [samples, its columns, dim].
+  // With plain addresses, the part of owner r has shape [samples, columns of r, dim].
   const auto at = [&](int32_t c, int64_t b) {
     const ops::OwnerKeys& block = split.owners[static_cast<size_t>(split.columns[static_cast<size_t>(c)].owner)];
     return static_cast<size_t>((block.first * kSplitSamples + b * block.count + c - block.first) * kSplitDim);
@@ -608,7 +608,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
           for (int64_t e = 0; e < kSplitDim; ++e) {
             float sum = 0;
             const auto i = static_cast<size_t>((b * kSplitSlots + s) * kSplitDim + e);
-            // columns are in the order of owners
+            // columns are sorted by owner
             for (int32_t c = 0; c < static_cast<int32_t>(split.columns.size()); ++c) {
               if (split.columns[static_cast<size_t>(c)].column != s) continue;
               sum += travelled[at(c, b) + static_cast<size_t>(e)];

@@ -1,5 +1,5 @@
-// Keys are removed from the index, and others reuse their tombstones, compared with a map. Listed rows get initial
-// values.
+// Removes keys from the index, and lets other keys reuse their tombstones, compared with a map. Rows in a list get
+// initial values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kGoEntries = 1 << 12, kGoRows = kGoEntries / 4 * 3;
 
-/// An index with row numbers that the test gives.
+/// An index whose row numbers the test chooses.
 class GoingKeys {
  public:
   explicit GoingKeys(Device device)
@@ -44,7 +44,7 @@ class GoingKeys {
     write(state_, &state, sizeof state);
   }
 
-  /// Checks the index: it must lead to the key and slot of each row in `owners`.
+  /// Sets the key and slot of each row in `owners`, which the index reads.
   void set_owners(const std::map<int32_t, ops::RowOwner>& owners) {
     std::vector<int64_t> keys(kGoRows + 1, -1);
     std::vector<int32_t> slots(kGoRows + 1, 0);
@@ -65,7 +65,7 @@ class GoingKeys {
     ops::index_remove(ctx_, index_, list(), static_cast<int64_t>(rows.size()));
     ctx_.stream().synchronize();
   }
-  /// Rebuilds the index with all rows except these.
+  /// Rebuilds the index with all rows except `rows`.
   void rebuild_without(const std::vector<int32_t>& rows) {
     const Buffer left(ctx_.device(), kGoRows + 1);
     zero_bytes(ctx_.stream(), left.data(), left.bytes());
@@ -76,7 +76,7 @@ class GoingKeys {
     ops::index_rebuild(ctx_, index_, reinterpret_cast<const uint8_t*>(left.data()));
     ctx_.stream().synchronize();
   }
-  /// The row of each key of slot `slot`; 0: none.
+  /// Returns the row of each key in slot `slot`; 0 if the key has no row.
   std::vector<int32_t> find(const std::vector<int64_t>& keys, int32_t slot) {
     const auto count = static_cast<int64_t>(keys.size());
     const Device device = ctx_.device();
@@ -136,7 +136,7 @@ void expect_found(GoingKeys& index, const std::map<int32_t, ops::RowOwner>& owne
   }
 }
 
-/// Keys with numbers below 3 * kGoRows come and go, in two slots. The index is at most 15/16 full.
+/// Inserts and removes keys below 3 * kGoRows in two slots. The index is at most 15/16 full.
 TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
   for (const Device device : devices()) {
     SCOPED_TRACE(to_string(device));
@@ -170,7 +170,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
       for (const auto& [row, owner] : owners)
         if (random() % 8 == 0) leaving.push_back(row);
       index.remove(leaving);
-      index.remove({leaving[0]});  // it no longer has an entry
+      index.remove({leaving[0]});  // a row that no longer has an entry
       ASSERT_EQ(index.marks(), before - taken + leaving.size());
       for (const int32_t row : leaving) owners.erase(row);
       expect_found(index, owners, next / 2 + 50);
@@ -178,7 +178,7 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
       free.insert(free.end(), leaving.begin(), leaving.end());
     }
     EXPECT_GT(reused, 100u);
-    // The keys of evicted rows are still in the arrays, and some of them also at other rows.
+    // Evicted rows still have keys in the arrays. Some of these keys also belong to other rows.
     std::map<int32_t, ops::RowOwner> with_old = owners;
     for (const int32_t row : free) with_old[row] = owners.begin()->second;
     index.set_owners(with_old);
@@ -244,7 +244,7 @@ TEST(KeysThatGo, ListedRowsGetTheInitialValuesOfTheirKeys) {
                 << "row " << row;
         EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](std::byte b) { return b != std::byte{0}; }));
       }
-      // Then removes rows again.
+      // Sets the rows to zero again.
       ops::zero_rows(ctx, numbers, static_cast<int64_t>(rows.size()), listed.data(), row_bytes);
       const std::vector<std::byte> none = read(listed);
       EXPECT_TRUE(std::all_of(none.begin(), none.end(), [](std::byte b) { return b == std::byte{0}; }));

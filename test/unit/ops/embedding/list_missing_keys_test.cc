@@ -1,4 +1,4 @@
-// The list of keys without a row, compared with a loop over the batch on the host.
+// Lists keys without a row, compared with a loop over the batch on the host.
 #include "ops/embedding/list_missing_keys.h"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@ namespace {
 struct MissingCase {
   const char* name;
   int64_t slots, samples, key_capacity;
-  double missing;  // share of the keys
-  bool numbered;   // the slots have other numbers than 0, 1, ...
+  double missing;  // fraction of keys without a row
+  bool numbered;   // whether slot numbers differ from 0, 1, ...
 };
 
-/// Bags of 0 to 3 keys, cut at the capacity.
+/// Checks bags of 0 to 3 keys, truncated at the capacity.
 void check_missing_keys(Device device, const MissingCase& row) {
   SCOPED_TRACE(cat(to_string(device), ": ", row.name));
   Runtime& runtime = runtime_of(device);
@@ -53,11 +53,12 @@ void check_missing_keys(Device device, const MissingCase& row) {
   const Buffer keys_ = on_device(keys), offsets_ = on_device(offsets), rows_ = on_device(rows),
                numbers_ = on_device(numbers);
   const Buffer scratch(device, std::max<size_t>(1, ops::missing_scratch_bytes(device, row.key_capacity)));
-  const HostBuffer found(device, (capacity + 2) * sizeof(ops::MissingKey));  // in the host's format
+  // stored in the host's format: count, then keys
+  const HostBuffer found(device, (capacity + 2) * sizeof(ops::MissingKey));
   auto* const list = reinterpret_cast<ops::MissingKey*>(found.data()) + 1;
   auto* const count = reinterpret_cast<int32_t*>(found.data());
   list[expected.size()] = {-123, -123, -123};
-  for (int run = 0; run < 2; ++run) {  // scratch need not be zero
+  for (int run = 0; run < 2; ++run) {  // scratch memory need not be zero
     *count = -1;
     ops::list_missing_keys(ctx,
                            {.keys = reinterpret_cast<const int64_t*>(keys_.data()),

@@ -1,5 +1,5 @@
-// Operators that keep the replicated rows of ranks equal, compared with plain loops and the operators of one rank, on
-// every device.
+// Operators that keep replicated rows equal on all ranks, compared with plain loops and with the operators for one
+// rank, on every device.
 #include "ops/embedding/mark_rows.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace hctr::test {
 namespace {
 
-/// Device memory with these values.
+/// An array in device memory.
 template <class T>
 struct Array {
   Array(Device device, const std::vector<T>& values)
@@ -53,8 +53,8 @@ struct BatchSizes {
   int64_t capacity() const { return kSlots * samples * kMostKeys; }
 };
 
-/// A batch whose keys are their rows. One row occurs more often than a piece is long, some rows never occur, and some
-/// keys have no row.
+/// A batch in which each key equals its row number. One row occurs more often than a segment is long, some rows do not
+/// occur, and some keys have no row.
 struct TestBatch {
   explicit TestBatch(Device on, BatchSizes of = {})
       : device(on),
@@ -169,7 +169,7 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
       ops::sum_long_runs(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data());
       ops::sum_row_gradients(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(),
                              sums.tensor({kRows + 1, kDim}));
-      // Gradient descent from 0 with rate -1 gives the gradient.
+      // Gradient descent from 0 with rate -1 returns the gradient.
       ops::RowData data;
       data.dim = kDim;
       data.vectors = {table.data(), DType::f32};
@@ -184,8 +184,8 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
     }
 }
 
-/// One warp processes a row of 128. In the first batch many lane groups of an update have two runs of one or a few
-/// occurrences each; in the second, runs have 32 and more.
+/// A row has 128 elements, which one warp processes. In the first batch, runs have one or a few occurrences, and many
+/// lane groups process two runs. In the second batch, runs have 32 or more occurrences.
 TEST_P(ReplicatedRowsOp, DescentAddsTheSumsByRowToRowsOfAWarp) {
   for (const BatchSizes sizes : {BatchSizes{5000, 30000, 128}, BatchSizes{1000, 200, 128}}) {
     const TestBatch t(GetParam(), sizes);
@@ -219,7 +219,7 @@ TEST_P(ReplicatedRowsOp, DescentAddsTheSumsByRowToRowsOfAWarp) {
   }
 }
 
-/// Rows of a table in a storage type.
+/// The rows of a table in a storage type.
 struct Rows {
   Rows(Context& ctx, DType dtype) {
     const Array<float> values(ctx.device(), numbers((kRows + 1) * kDim, 8));
@@ -233,8 +233,8 @@ struct Rows {
 };
 
 TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
-  // Writes to rows of seven vectors; columns 0, 1, 2 of the batch are columns 4, 0, 2 there. `shift`: the offset of a
-  // shard in its memory, in elements.
+  // Destination rows have seven vectors. Columns 0, 1, 2 of the batch are columns 4, 0, 2 of the destination. `shift`:
+  // offset of a shard in its memory, in elements.
   constexpr int64_t kRanks = 4, kEach = kSamples / kRanks, kStride = 7 * kDim;
   const std::vector<int32_t> columns = {4, 0, 2};
   const TestBatch t(GetParam());
@@ -264,7 +264,7 @@ TEST_P(ReplicatedRowsOp, VectorsOfTheSamplesOfEachRankGoToItsShard) {
         for (int64_t b = 0; b < kEach; ++b)
           for (int64_t s = 0; s < kSlots; ++s) {
             const auto bag = static_cast<size_t>(s * kSamples + r * kEach + b);
-            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // bags without keys are not written
+            if (t.host_offsets[bag] == t.host_offsets[bag + 1]) continue;  // vectors of empty bags are not written
             std::copy_n(all.begin() + ((r * kEach + b) * kSlots + s) * kDim, kDim,
                         expected[static_cast<size_t>(r)].begin() + shift + b * kStride +
                             columns[static_cast<size_t>(s)] * kDim);
@@ -289,8 +289,8 @@ TEST_P(ReplicatedRowsOp, VectorsThatAnOwnerHasAKeyOfAreLeftAloneAndTheOthersPool
   const Array<float> whole(t.device, kSamples * kSlots * kDim);
   ops::pool(ctx, t.batch, t.rows.data(), rows.memory(), ops::Combiner::sum, whole.tensor(shape));
   const std::vector<float> all = whole.host();
-  // Slot 0 has no owner, slot 1 has one, slot 2 has two. All vectors have two pieces; an owner has a key for both or
-  // for none.
+  // Slot 0 has no owner, slot 1 has one, slot 2 has two. `pieces`: pieces per vector. An owner has a key for all pieces
+  // of a vector or for none.
   for (const int64_t pieces : {1, 2}) {
     std::vector<int32_t> first = {0};
     std::vector<ops::RemoteColumn> columns;
@@ -365,7 +365,7 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const Array<int64_t*> messages(t.device, std::vector<int64_t*>{blocks.data()});
   ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data(), messages.data()},
                   present.data(), scratch.data());
-  // Keys are their rows. Only key 0 has no row.
+  // Each key equals its row number. Only key 0 has no row.
   const std::vector<int64_t> got = blocks.host();
   const auto* offsets = reinterpret_cast<const int32_t*>(got.data());
   int32_t at = 0;

@@ -1,4 +1,4 @@
-// Normal numbers against the error function, at quantiles over the whole distribution.
+// Normal random values, compared with the error function at quantiles over the whole distribution.
 #include "ops/embedding/normal_value.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Keys by the owner ranks of their rows, compared with plain code, on each device.
+// Splits keys by the owner ranks of their rows, compared with plain loops, on each device.
 #include "ops/embedding/owner_split.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(OwnerSplit, GivesEachOwnerItsKeysInTheirOrder) {
         std::vector<int32_t> offsets = {0};
         std::vector<int64_t> keys;
         for (int64_t bag = 0; bag < bags; ++bag) {
-          // including negative ones
+          // includes negative keys
           for (auto n = random() % 6; n > 0; --n) keys.push_back(static_cast<int64_t>(random()));
           offsets.push_back(static_cast<int32_t>(keys.size()));
         }

@@ -1,4 +1,4 @@
-// Records of rows: each part of a record equals its array's row, for parts of every width and alignment, in both
+// Records of rows: each part of a record equals the row of its array, for parts of every width and alignment, in both
 // directions.
 #include "ops/embedding/row_records.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kRecordRows = 500;
 
-/// Arrays with rows of these widths. Records hold the parts consecutively, and `gap` unused bytes.
+/// Arrays with rows of these widths. A record contains the row of each array contiguously, then `gap` unused bytes.
 class RecordRig {
  public:
   RecordRig(Device device, std::vector<int64_t> widths, int64_t gap)
@@ -64,7 +64,7 @@ class RecordRig {
     ctx_.stream().synchronize();
     return values;
   }
-  /// Record i has row rows[i], and zeros in its gaps; everything after the last record is zero.
+  /// Expects that record i contains row rows[i], and zeros in its gap. All bytes after the last record are zero.
   void expect_records(const std::vector<int32_t>& rows) {
     std::vector<std::byte> expected(records_.bytes());
     for (size_t i = 0; i < rows.size(); ++i)
@@ -73,7 +73,7 @@ class RecordRig {
                     expected.begin() + static_cast<int64_t>(i) * stride_ + offsets_[c]);
     EXPECT_TRUE(read(records_) == expected);
   }
-  /// Rows to[i] equal rows[i] before the call; all others are unchanged.
+  /// Expects that rows to[i] equal the previous rows[i], and that all other rows are unchanged.
   void expect_columns(const std::vector<int32_t>& rows, const std::vector<int32_t>& to) {
     for (size_t c = 0; c < widths_.size(); ++c) {
       std::vector<std::byte> expected = plain_[c];

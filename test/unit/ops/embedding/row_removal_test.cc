@@ -1,5 +1,5 @@
-// Row removal, compared with a sort of all rows: which rows are removed, that no other row moves needlessly, and that
-// all columns and the rows of a batch are updated.
+// Row removal, compared with a sort of all rows: the selected rows, no unnecessary move of other rows, and updates of
+// all columns and of the rows of a batch.
 #include "ops/embedding/row_removal.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
                 static_cast<int64_t>(r * 2654435761u) * (r % 2 ? 1 : -1)};
     score[r] = plain[r].score, slot[r] = plain[r].slot, key[r] = plain[r].key;
   }
-  std::vector<int32_t> batch = {0, 0};  // rows that must not be removed, some of them repeated
+  std::vector<int32_t> batch = {0, 0};  // rows that must not be removed; some are repeated
   std::vector<bool> stays(n + 1);
   for (int64_t i = 0; i < staying; ++i) {
     batch.push_back(static_cast<int32_t>(1 + random() % n));
@@ -90,8 +90,8 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
   ASSERT_EQ(moves.rows, rows - leaving);
   EXPECT_LE(moves.count, std::min(leaving, moves.rows));
 
-  // Columns of every width; the bytes of a row identify its owner.
-  std::map<int64_t, std::vector<int64_t>> row_now;  // width -> old number of each row
+  // Columns of every width. The bytes of a row identify its original row number.
+  std::map<int64_t, std::vector<int64_t>> row_now;  // for each width, the original number of each row
   for (const int64_t width : {8, 12, 16, 48}) {
     std::vector<int32_t> words((n + 1) * static_cast<size_t>(width / 4));
     for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int32_t>(i);
@@ -118,7 +118,7 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
       const int64_t old = row_now[8][at - 1];
       ASSERT_EQ(width == 2 ? int64_t{wide_column.read(runtime)[at]} : int64_t{narrow_column.read(runtime)[at]},
                 width == 2 ? old % 65536 : old % 256);
-      if (row == 50) break;  // a read copies the whole column
+      if (row == 50) break;  // a read copies the whole column, so 50 rows suffice
     }
   }
   std::vector<bool> seen(n + 1);
@@ -174,7 +174,7 @@ TEST(RowRemoval, RowsBelowABoundLeave) {
     ops::rows_below_leave(ctx, values.data(), 4, 2, 7, memory.fates);
     ops::RowMoves moves;
     ops::plan_moves(ctx, 7, memory, moves);
-    EXPECT_EQ(moves.rows, 5);  // rows 3 and 7 are removed; row 1 was not a candidate
+    EXPECT_EQ(moves.rows, 5);  // rows 3 and 7 are removed; row 1 was no candidate
     EXPECT_EQ(moves.count, 1);
     const OnDeviceArray rows(runtime, std::vector<int32_t>{1, 3, 6, 7, 0});
     ops::follow_moves(ctx, moves, memory.fates, rows.data(), 5, 0, nullptr);
@@ -194,7 +194,7 @@ TEST(RowRemoval, RowsOfRecentStepsStayUntilFatesAreOpenAgain) {
     EXPECT_EQ(fates.read(runtime), (std::vector<ops::Fate>{open, open, leaves, open, stays, stays, stays, open}));
     ops::open_fates(ctx, 7, fates.data());
     EXPECT_EQ(fates.read(runtime), (std::vector<ops::Fate>{open, open, leaves, open, open, open, open, open}));
-    // Steps count modulo 2^32.
+    // Step numbers wrap at 2^32.
     const OnDeviceArray around(runtime, std::vector<uint32_t>{0, 0xfffffffeu, 0xffffffffu, 0, 1, 0x7fffffffu});
     const OnDeviceArray all_open(runtime, std::vector<ops::Fate>(6, open));
     ops::recent_rows_stay(ctx, around.data(), 0xffffffffu, 1, 5, all_open.data());
@@ -220,7 +220,7 @@ TEST(RowRemoval, EachDoublingOfItsUsesLetsARowStayLonger) {
   for (const Device device : devices()) {
     Runtime& runtime = runtime_of(device);
     Context ctx(runtime, runtime.compute_stream());
-    // With 100 for each doubling, rows 1 to 6 score 250, 200, 150, 260, 320 and more than fits in 32 bits.
+    // With 100 steps per doubling, rows 1 to 6 have scores 250, 200, 150, 260, 320, and a score that exceeds 32 bits.
     const OnDeviceArray keys(runtime, std::vector<int64_t>{0, 6, 5, 4, 3, 2, 1});
     const OnDeviceArray seen(runtime, std::vector<uint32_t>{0, 250, 0, 0, 160, 20, 0xfffffff0u});
     const OnDeviceArray uses(runtime, std::vector<uint32_t>{0, 0, 3, 2, 1, 7, 0xffffffffu});

@@ -1,4 +1,4 @@
-// Row swaps by access count, compared with loops over all rows.
+// Swaps of rows by access count, compared with loops over all rows.
 #include "ops/embedding/row_swap.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using ops::UseCounts;
 
-/// The access count of the i-th most, or least, used row.
+/// The access count of the row with the i-th highest (or lowest) count.
 int use_at(const UseCounts& counts, int64_t i, bool most_used) {
   for (int u = 0; u < 256; ++u) {
     const int use = most_used ? 255 - u : u;
@@ -106,7 +106,7 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
             all.push_back(static_cast<int32_t>(row));
         for (const size_t most : {all.size(), all.size() / 2}) {
           std::vector<int32_t> wanted(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most));
-          wanted.push_back(-7);  // a guard: nothing may be written here
+          wanted.push_back(-7);  // a guard value, which must not be overwritten
           const Buffer out = upload(std::vector<int32_t>(most + 1, -7));
           ops::select_by_uses(*ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most),
                               scratch.data(), reinterpret_cast<int32_t*>(out.data()));
@@ -119,7 +119,7 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
 }
 
 TEST_P(RowSwapTest, ABatchAddsOneUseToEachOfItsRows) {
-  // Two keys without a row, three of row 3, one each of rows 5 and 9; rows below 5 are on the device.
+  // Two keys without a row, three keys of row 3, and one key each of rows 5 and 9. Rows below 5 are on the device.
   const Buffer rows = upload<int32_t>({0, 0, 3, 3, 3, 5, 9}), run_begin = upload<int32_t>({2, 5, 6}),
                counts = upload<int32_t>({3, 0, 0}), uses = upload<uint8_t>({7, 0, 0, 254, 0, 255, 0, 0, 0, 1}),
                reads = upload<uint64_t>({10, 20});
@@ -148,7 +148,7 @@ TEST_P(RowSwapTest, SwapsRowsOfAnyWidth) {
 }
 
 TEST_P(RowSwapTest, PlacesMarksAndHalves) {
-  // Rows 1 to 4, of which 1 and 3 have swapped: place 1 has number 3.
+  // Rows 1 to 4, of which 1 and 3 were swapped: memory slot 1 contains row 3.
   const Buffer numbers = upload<int32_t>({0, 3, 2, 1, 4}), places = upload<int32_t>({0, 1, 2, 3, 4}),
                moved = upload<int32_t>({1, 3});
   ops::note_places(*ctx_, words(moved), 2, words(numbers), reinterpret_cast<int32_t*>(places.data()));

@@ -9,7 +9,7 @@ namespace {
 
 Tensor scratch_for(Rig& t, int64_t columns) { return t.scratch("sums", ops::bias_gradient_scratch(columns)); }
 
-/// Shapes around the block sizes: 4 rows per thread, 8, 4 or 1 columns per thread, 512 parts of the rows.
+/// Shapes around the block sizes: 4 rows per thread, 8, 4 or 1 columns per thread, 512 segments of rows.
 void shapes(auto& test, const std::vector<std::string>& names) {
   test.rounding(Rounding::sum);
   const auto row = [&](const char* title, int64_t rows, int64_t columns) {
@@ -43,7 +43,7 @@ OP_TEST(BiasGradient) {
   expected([](const auto& t) { t.expect("d_bias", column_sums(t["d_z"], t.size("d_z", 1))); });
 }
 
-/// Multiples of two, so that rounding changes nothing: the sum is of the rounded gradients.
+/// Multiplying by 2 is exact in every dtype, so the expected bias gradient is the sum of the rounded gradients.
 OP_TEST(ReluBiasGradient) {
   shapes(*this, {"y", "d_y"});
   forward([](Rig& t) {

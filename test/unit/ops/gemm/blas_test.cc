@@ -27,7 +27,7 @@ std::string better(std::string_view chosen, const std::set<std::string, std::les
       ops::better_blas_kernels(chosen, [&](std::string_view name) { return instructions.contains(name); }));
 }
 
-/// OpenBLAS 0.3.21 silently uses kernels of 128-bit vectors on processors of 2023 and later.
+/// On processors from 2023 on, OpenBLAS 0.3.21 silently selects kernels with 128-bit vectors.
 TEST(BlasKernels, AreTheWidestOfAProcessorThatTheLibraryDoesNotKnow) {
   const std::set<std::string, std::less<>> of128 = {"sse4_2", "avx"}, of256 = {"avx", "avx2", "fma"},
                                            of512 = {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"};
@@ -48,7 +48,7 @@ int threads_now() {
 }
 
 TEST(BlasLibrary, IsLoadedWithoutThreadsOfItsOwnOrAChangeOfWhatTheCallerHas) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has only loaded it
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // runs in a new process that has only loaded the library
   EXPECT_EXIT(std::_Exit((ops::load_blas(), threads_now())), testing::ExitedWithCode(1), "");
   EXPECT_EXIT(std::_Exit((ops::load_blas(), usable_cores())), testing::ExitedWithCode(usable_cores()), "");
 }
@@ -58,7 +58,7 @@ TEST(BlasKernels, OfThisProcessorAreNotNarrow) {
   EXPECT_EQ(ops::better_blas_kernels(ops::blas_kernels(), processor_has), "") << ops::blas_kernels();
 }
 
-/// Exits with 0 if all products are right.
+/// Exits with code 0 if all GEMMs are correct.
 [[noreturn]] void multiply_in_threads_without_more_memory() {
   constexpr int64_t kSize = 256;
   constexpr size_t kThreads = 4;

@@ -98,7 +98,8 @@ void backward_rows(auto& test) {
   test.large("large", backward_inputs(40000, 1024, 429));
 }
 
-/// An input through a ReLU and one without, whose gradient is not requested. The wgrads are f32.
+/// Backward with one input after a ReLU and one input without. The gradient of the second input is not requested. The
+/// wgrads are f32.
 void backward_through_relu(Rig& t, const Tensor& d_bias_below) {
   const Tensor& x = t["x0"];
   ops::concat_linear_backward(t.ctx, t["w"], t["d_y"],
@@ -116,7 +117,7 @@ OP_TEST(ConcatLinearBackwardThroughRelu) {
   });
 }
 
-/// In f32 the bias gradient sums the compared values.
+/// Only f32: the bias gradient sums the compared values without rounding.
 OP_TEST(ConcatLinearBackwardThroughReluWithSums) {
   backward_rows(*this);
   f32_only();

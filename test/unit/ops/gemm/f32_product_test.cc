@@ -1,4 +1,4 @@
-// GEMMs in f32 by multiply-adds in kernels for Hopper, for all shapes, even those for which the rule chooses another
+// f32 GEMMs by multiply-adds in Hopper kernels, for all shapes, including shapes for which the rule selects another
 // kernel.
 #include "ops/gemm/f32_product.h"
 
@@ -34,13 +34,13 @@ const char* name_of(F32Tiles tiles) {
   return kNames[static_cast<int>(tiles)];
 }
 
-/// Each case is computed with all tiles.
+/// Each case runs with all tile sizes.
 using F32Param = std::tuple<F32Case, F32Tiles>;
 void PrintTo(const F32Param& p, std::ostream* out) { *out << std::get<0>(p).name << ", " << name_of(std::get<1>(p)); }
 
 bool has_hopper() { return devices().size() > 1 && gpu_traits(kGpu)->is_hopper(); }
 
-/// a of [m, k] or, transposed, [k, m]; b likewise.
+/// `a` is [m, k], or [k, m] if transposed; `b` likewise.
 std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) {
   const auto shape = [](int64_t rows, int64_t columns, Transpose how) {
     return how == Transpose::no ? Shape{rows, columns} : Shape{columns, rows};
@@ -48,7 +48,8 @@ std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) 
   return {{"a", shape(c.m, c.k, of_a)}, {"b", shape(c.k, c.n, of_b)}, {"bias", {c.n}}, {"y", {c.m, c.n}}};
 }
 
-/// Sums in double of some elements: all of a small result; of a large one a sample, including the last elements.
+/// Compares elements with sums in double: all elements of a small result, or a sample of a large result, including its
+/// last elements.
 [[maybe_unused]] void expect_sums(const F32Case& c, Transpose of_a, Transpose of_b, Rig& t,
                                   const std::vector<double>& found) {
   const std::vector<double> a = t.values("a"), b = t.values("b");
@@ -86,7 +87,8 @@ class F32ProductTest : public testing::TestWithParam<F32Param> {
   Shape result() const { return {shape().m, shape().n}; }
 };
 
-/// The three GEMMs of a layer, twice: sums of the same numbers, and the same bits.
+/// Runs the three GEMMs of a layer twice: the results equal the reference within rounding, and both runs are equal bit
+/// for bit.
 TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
@@ -103,7 +105,7 @@ TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
     }
 }
 
-/// A GEMM with an epilogue equals the GEMM followed by the separate operators.
+/// A GEMM with an epilogue equals the GEMM followed by separate operators.
 TEST_P(F32ProductTest, EndsAsTheOperatorsAloneWould) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
@@ -137,7 +139,7 @@ TEST_P(F32ProductTest, PassesGradientsThroughReluAndSumsThem) {
     const F32Case c = shape();
     Rig t = rig(Transpose::no, Transpose::yes);
     const Tensor d_z = t.out("d_z", result()), other = t.out("other", result()), d_bias = t.out("d_bias", {c.n});
-    // The rows of the sums are contiguous.
+    // The partial sums have contiguous rows.
     const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec()));
     const int64_t rows_each =
         ops::hopper::f32_gradient_through_relu(t.ctx, t["a"], t["b"], 1.25f, t["y"], d_z, sums.data<float>(), tiles());
@@ -174,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                         F32Case{"as many tiles as blocks", 1408, 1536, 40}),
         testing::ValuesIn(ops::kF32Tiles)));
 
-constexpr int64_t kProcessors = 132;  // of the GPU with which the rules were measured
+constexpr int64_t kProcessors = 132;  // multiprocessors of the GPU on which the rules were measured
 
 TEST(F32ProductRule, TakesWhatHasEnoughWorkAndColumns) {
   using ops::F32Use;
@@ -207,7 +209,7 @@ TEST(F32ProductRule, TransposesWhereThatTakesLittleOfTheTime) {
   EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 512, 512, 1024, kProcessors)) << "little work";
 }
 
-/// The tiles of a wgrad are those of other GEMMs, transposed.
+/// A wgrad uses the tiles of other GEMMs, transposed.
 TEST(F32ProductRule, TakesTilesThatMultiplyFewZerosAndFillTheGpu) {
   const auto tiles = [](bool transposed_a, int64_t m, int64_t n, int64_t k) {
     return name_of(ops::f32_tiles(transposed_a, m, n, k, kProcessors));

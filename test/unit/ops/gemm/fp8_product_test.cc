@@ -55,7 +55,7 @@ TEST(Fp8Scale, RemembersSixteenStepsAndOnlyThoseWithANumber) {
   EXPECT_EQ(scale.inverse, 1 / 256.0f);
 }
 
-/// Memory of one device for operands, results and scales.
+/// Device memory for operands, results and scales.
 struct Fp8Rig {
   explicit Fp8Rig(Device device) : ctx(runtime_of(device), runtime_of(device).compute_stream()) {}
 
@@ -72,7 +72,7 @@ struct Fp8Rig {
     ctx.stream().synchronize();
     return all;
   }
-  /// Numbers as a matrix with `extra` padding columns, which are NaN.
+  /// A matrix with these values and `extra` padding columns of NaN.
   template <class T>
   Tensor matrix(const std::vector<float>& numbers, int64_t rows, int64_t columns, int64_t extra = 0) {
     std::vector<T> all(static_cast<size_t>(rows * (columns + extra)), T(NAN));
@@ -88,7 +88,7 @@ struct Fp8Rig {
     return {reinterpret_cast<const Fp8Scale*>(put(&scale, sizeof scale)),
             reinterpret_cast<float*>(put(&amax, sizeof amax)), format};
   }
-  /// Memory for codes, filled with ones.
+  /// Memory for FP8 codes, filled with the byte 0x55.
   std::byte* codes(int64_t rows, int64_t columns) {
     const std::vector<std::byte> ones(static_cast<size_t>(Fp8Matrix::bytes(rows, columns)), std::byte{0x55});
     return put(ones.data(), ones.size());
@@ -98,7 +98,7 @@ struct Fp8Rig {
   std::deque<Buffer> memory;
 };
 
-/// Whether the device supports FP8 GEMMs: GPUs before compute capability 8.9 do not.
+/// Whether the device supports FP8 GEMMs. GPUs with a compute capability below 8.9 do not.
 bool has_fp8(Device device) {
   Context ctx(runtime_of(device), runtime_of(device).compute_stream());
   try {
@@ -118,7 +118,7 @@ float number_of(Fp8Format format, uint8_t code) {
   return format == Fp8Format::e4m3 ? static_cast<float>(a) : static_cast<float>(b);
 }
 
-/// Random numbers of a few orders of magnitude around 1.
+/// Random values within a few orders of magnitude of 1.
 std::vector<float> random_numbers(int64_t count, uint64_t seed) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < count; ++i) {
@@ -149,7 +149,7 @@ void expect_cast(Device device, Fp8Format format, int64_t rows, int64_t columns,
       most = std::max(most, std::abs(number));
     }
   EXPECT_EQ(rig.fetch<float>(scaling.amax, 1)[0], most);
-  // Only one of the two, and a smaller tensor after a larger one.
+  // Writes only one of the two layouts, and casts a smaller tensor after a larger one.
   std::byte* const alone = rig.codes(columns, rows);
   ops::fp8_cast(rig.ctx, x.row_range(0, 1), false, scaling, rig.codes(1, columns), nullptr);
   ops::fp8_cast(rig.ctx, x, false, scaling, nullptr, alone);
@@ -168,7 +168,8 @@ TEST(Fp8Cast, RoundsScalesTransposesAndPadsWithZeros) {
     }
 }
 
-/// The neighbourhood of every float16 pattern as f32: the device's conversion follows core/base/fp8.h.
+/// Tests f32 values whose upper half is any 16-bit pattern and whose lower half is near a boundary. The device
+/// conversion must equal core/base/fp8.h.
 TEST(Fp8Cast, IsTheSameOnEveryDevice) {
   std::vector<float> numbers;
   for (uint32_t upper = 0; upper < 65536; ++upper)
@@ -265,7 +266,7 @@ TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
               sizes[static_cast<size_t>(j)] += std::abs(z);
             }
             most = std::max(most, std::abs(z));
-            const auto code = code_of(Fp8Format::e5m2, 64 * z) & (z == 0 ? 0x7f : 0xff);  // ignores the sign of a zero
+            const auto code = code_of(Fp8Format::e5m2, 64 * z) & (z == 0 ? 0x7f : 0xff);  // ignores the sign of zero
             ASSERT_EQ(by_row[static_cast<size_t>(i * wide + j)] & (z == 0 ? 0x7f : 0xff), code) << i << "," << j;
             ASSERT_EQ(by_column[static_cast<size_t>(j * high + i)], by_row[static_cast<size_t>(i * wide + j)]);
           }
@@ -299,11 +300,11 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
 }
 
 struct ProductSizes {
-  int64_t m, n, k, zeros;  // zeros: columns and rows after c
+  int64_t m, n, k, zeros;  // `zeros`: padding columns and rows after c
 };
 
-/// GEMMs of tensors rounded to FP8, compared with sums in f64 of the rounded numbers. Sums in f32 differ from these by
-/// 2^-24 per term; the hardware sums up to 128 products with fewer digits before it adds them in f32.
+/// Compares GEMMs of tensors rounded to FP8 with f64 sums of the rounded values. f32 sums have an error of 2^-24 per
+/// term. The hardware adds up to 128 products with fewer digits before it adds them in f32.
 void expect_product(Device device, Fp8Format left, Fp8Format right, const ProductSizes& size, DType result, bool bias,
                     bool relu) {
   SCOPED_TRACE(cat(to_string(device), " ", size.m, " x ", size.n, " x ", size.k, " bias ", bias, " relu ", relu));
@@ -359,8 +360,8 @@ void expect_product(Device device, Fp8Format left, Fp8Format right, const Produc
         sizes += std::abs(term);
       }
       if (relu) sum = std::max(sum, 0.0);
-      // Tensor cores of Hopper keep some 13 bits of the largest term while they add FP8 terms, and truncate the rest:
-      // over about a hundred terms several such bits are lost in one direction.
+      // Hopper tensor cores keep about 13 bits relative to the largest term when adding FP8 terms, and truncate the
+      // rest. Over about a hundred terms, several of the lowest bits are lost in one direction.
       const double of_sum = device.is_cuda() ? 0x1p-10 : 0x1p-24 * static_cast<double>(k + 1),
                    of_result = result == DType::f32 ? 0 : 0x1p-8;
       ASSERT_NEAR(got, sum, of_sum * sizes + 1.01 * of_result * std::abs(sum)) << i << "," << j;

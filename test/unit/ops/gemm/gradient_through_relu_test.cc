@@ -1,4 +1,4 @@
-// The gradient through a ReLU, in one operator with the GEMM before it and the sums after it.
+// The gradient through a ReLU, in one operator with the preceding GEMM and the following sums.
 #include "ops/gemm/gradient_through_relu.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::vector<Input> relu_inputs(int64_t batch, int64_t in, int64_t out) {
   return {{"d_out", {batch, out}}, {"w", {in, out}}, {"y", {batch, in}}};
 }
 
-/// Shapes around the smallest tile of the kernels for Hopper, 64 x 64, and their steps of 64 of `out`.
+/// Shapes around the smallest tile of the Hopper kernels, 64 x 64, and their steps of 64 along `out`.
 void relu_rows(auto& test) {
   test.rounding(Rounding::sum);
   test.row("one tile", relu_inputs(64, 64, 64));
@@ -43,7 +43,7 @@ OP_TEST(GradientThroughRelu) {
   });
 }
 
-/// In f32 the sums are of the compared values; sums of rounded values would differ from the reference.
+/// Only f32: sums of rounded values would differ from the reference.
 OP_TEST(GradientThroughReluWithSums) {
   relu_rows(*this);
   f32_only();
@@ -75,7 +75,7 @@ void PrintTo(const ReluCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCase, DType>> {};
 
-/// Larger tiles, which need a GPU's number of multiprocessors, compared with separate operators.
+/// Larger tiles, which require the multiprocessors of a real GPU, compared with separate operators.
 TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const ReluCase c = std::get<0>(GetParam());
@@ -89,12 +89,13 @@ TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   ops::matmul(t.ctx, t["d_out"], Transpose::no, t["w"], Transpose::yes, d2);
   ops::relu_bias_gradient(t.ctx, 2, t["y"], d2, d2, d_bias2, sums);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  // Each element is rounded once here, twice there.
+  // This operator rounds each element once; the separate operators round twice.
   expect_near(t, "d_z", "d2", c.in);
   expect_near(t, "d_bias", "d_bias2", c.in, std::sqrt(static_cast<double>(c.batch * c.out)));
 }
 
-// The tiles of a shape depend on the number of multiprocessors. With 132 these shapes get the tiles in their names.
+// Tile selection depends on the number of multiprocessors. With 132 multiprocessors, these shapes get the tiles in
+// their names.
 INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                          testing::Combine(testing::Values(ReluCase{"128 x 256", 16900, 256, 40},
                                                           ReluCase{"128 x 256, deep, part of a tile", 8600, 512, 600},
@@ -106,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                                                           ReluCase{"64 x 64", 500, 1024, 1000}),
                                           testing::Values(DType::f16, DType::bf16)));
 
-/// Whether the overflow check of y reports something if its element `at` is this number.
+/// Whether the overflow check of y detects the value `number` at element `at`.
 bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
   const Shape shape{70, in};
   Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, relu_inputs(shape[0], in, 72), {}});
@@ -122,7 +123,7 @@ bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
   return to_host<float>(t.ctx.stream(), found.get(0))[0] > 0;
 }
 
-/// Rows of whole 16 bytes, which a kernel for Hopper checks as it reads them, and others.
+/// Row sizes that are a multiple of 16 bytes, which a Hopper kernel checks while reading, and other sizes.
 TEST(GradientThroughReluSearch, FindsWhatIsNotFiniteInY) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f16, DType::f32})

@@ -66,7 +66,7 @@ void PrintTo(const LayerCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeLinearReluDropout : public testing::TestWithParam<std::tuple<LayerCase, DType>> {};
 
-/// Larger tiles, which need a GPU's number of multiprocessors.
+/// Larger tiles, which require the multiprocessors of a real GPU.
 TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
   const LayerCase c = std::get<0>(GetParam());
@@ -77,12 +77,13 @@ TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   ops::linear(t.ctx, t["x"], t["w"], t["bias"], other, true);
   ops::dropout(t.ctx, kLayerRate, kLayerStream, other, other);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  expect_near(t, "y", "other", c.out);  // each element is rounded once here, twice there
+  expect_near(t, "y", "other", c.out);  // this operator rounds each element once; the separate operators round twice
   const std::vector<double> other_values = t.values("other");
   EXPECT_GT(std::count(other_values.begin(), other_values.end(), 0), std::ssize(other_values) / 3);
 }
 
-// The tiles of a shape depend on the number of multiprocessors. With 132 these shapes get the tiles in their names.
+// Tile selection depends on the number of multiprocessors. With 132 multiprocessors, these shapes get the tiles in
+// their names.
 INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
                          testing::Combine(testing::Values(LayerCase{"128 x 256", 16900, 40, 512},
                                                           LayerCase{"128 x 256, deep, part of a tile", 8600, 600, 512},
@@ -95,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
 
 class HeldLinear : public testing::TestWithParam<std::tuple<Device, LayerCase, DType>> {};
 
-/// A layer that overlaps a look-up: the same on any number of multiprocessors, and nearly the library's result.
+/// A layer that overlaps a lookup gives equal bits on any number of multiprocessors, and approximately the library's
+/// result.
 TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
   const auto [device, c, dtype] = GetParam();
   Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, layer_inputs(c.batch, c.in, c.out), {}});
@@ -107,7 +109,7 @@ TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
   const std::vector<double> one = t.values("one");
   for (const char* other : {"few", "share", "most"}) EXPECT_EQ(one, t.values(other)) << other;
-  expect_near(t, "one", "all", c.out);  // sums of other orders, rounded to numbers that may be adjacent
+  expect_near(t, "one", "all", c.out);  // sums have another order, so rounded values may be adjacent
   const auto positive = std::count_if(one.begin(), one.end(), [](double y) { return y > 0; });
   EXPECT_GT(positive, std::ssize(one) / 5);
   EXPECT_LT(positive, std::ssize(one));
@@ -120,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
                      testing::Values(DType::f16, DType::bf16, DType::f32)));
 
-/// TF32 keeps 10 fraction bits, and the matrix instruction truncates the others: operands shrink by at most 2^-10 of
-/// their size.
+/// TF32 has 10 fraction bits, and the matrix instruction truncates the others: the magnitude of operands shrinks by a
+/// relative error of at most 2^-10.
 TEST(FusedProductsInTf32, AreNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
   Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 2, .seed = 7});
@@ -169,7 +171,7 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
       const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
       ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
-      // The gradient of an input without ReLU, whose rows are padded with zeros, which stay.
+      // The gradient of an input without ReLU. Its rows are padded with zeros, which must stay zero.
       const Tensor d_in_all = make({batch, d_x.row_stride()}, 13);
       TensorSpec of_d_in = d_x.spec();
       of_d_in.zero_columns = of_d_in.row_stride - in;

@@ -16,7 +16,7 @@ namespace {
 
 using ops::Transpose;
 
-/// op(a) op(b) by definition.
+/// Reference: op(a) op(b) by definition.
 std::vector<double> product(const std::vector<double>& a, bool of_a, const std::vector<double>& b, bool of_b, size_t m,
                             size_t n, size_t k) {
   std::vector<double> c(m * n);
@@ -59,8 +59,8 @@ OP_TEST(Matmul) {
   });
 }
 
-/// The gradient of a layer's input. On Hopper, small batches whose columns end at multiples of 16 bytes use this
-/// project's kernel, with tiles of 64 x 64 and steps of 128 bytes.
+/// The dgrad GEMM of a layer. On Hopper, small batches whose rows are a multiple of 16 bytes use this project's kernel,
+/// with tiles of 64 x 64 and steps of 128 bytes.
 OP_TEST(MatmulTransposed) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -72,7 +72,7 @@ OP_TEST(MatmulTransposed) {
   sizes("odd depth", 65, 72, 77);
   sizes("odd columns", 70, 77, 40);
   sizes("one row", 1, 64, 24);
-  sizes("many steps", 130, 68, 520);  // tensor cores truncate sums, so that more steps would need a larger tolerance
+  sizes("many steps", 130, 68, 520);  // tensor cores truncate sums, so a longer k would need a larger tolerance
   forward([](Rig& t) {
     ops::matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::yes, t.out("c", {t["a"].dim(0), t["b"].dim(0)}));
   });
@@ -127,7 +127,7 @@ OP_TEST(Linear) {
   sizes("one element", 1, 1, 1);
   sizes("no rows", 0, 4, 5);
   forward([](Rig& t) { ops::linear(t.ctx, t["x"], t["w"], t["bias"], t.out("y", {t["x"].dim(0), t["w"].dim(1)})); });
-  backward([](Rig& t) {  // as the fully connected layer does it
+  backward([](Rig& t) {  // as in the fully connected layer
     ops::matmul(t.ctx, t["x"], Transpose::yes, t.d("y"), Transpose::no, t.d("w"));
     ops::matmul(t.ctx, t.d("y"), Transpose::no, t["w"], Transpose::yes, t.d("x"));
     ops::sum_rows(t.ctx, t.d("y"), t.d("bias"));
@@ -157,7 +157,7 @@ OP_TEST(LinearWithRelu) {
   });
 }
 
-/// A layer whose inputs are not finite must not look as if it worked.
+/// If inputs of a layer are not finite, the output must not be finite.
 TEST(LinearOp, ReluKeepsNaN) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -172,7 +172,8 @@ TEST(LinearOp, ReluKeepsNaN) {
     }
 }
 
-/// A matrix of 429 columns with zeros after, next to one without: the same product, and the zeros stay.
+/// A matrix with 429 columns and zero padding gives the same product as the matrix without padding. The padding stays
+/// zero.
 TEST(LinearOp, ZerosBehindRowsAndColumnsChangeNothing) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

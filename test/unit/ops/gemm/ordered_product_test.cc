@@ -19,7 +19,7 @@ std::vector<float> numbers(int64_t count, uint64_t seed) {
   return values;
 }
 
-/// The header's formula, element by element in order.
+/// Reference: the header's formula, element by element in order.
 std::vector<float> in_order(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& addend,
                             bool relu, int64_t rows, int64_t columns, int64_t depth) {
   std::vector<float> c;

@@ -43,8 +43,8 @@ TEST(ProductParts, ConsistOfWholeTilesEnoughForEveryThread) {
       }
 }
 
-/// The library copies (h + w) * depth elements for a part of h x w: among parts of one size a square copies least. A
-/// tall narrow or a wide flat result is cut only across its long side.
+/// The library copies (h + w) * depth elements for a part of h x w. Among parts of equal size, a square copies least. A
+/// narrow or a flat result is split only along its long side.
 TEST(ProductParts, AreOfTheShapeForWhichLeastIsCopied) {
   for (const int64_t size : {1024, 2048, 4096}) {
     const ProductPart of_square = ops::joined_product_tiles(size, size, 2048, 2);
@@ -55,7 +55,7 @@ TEST(ProductParts, AreOfTheShapeForWhichLeastIsCopied) {
   }
 }
 
-/// The library uses other kernels for small GEMMs, and for those with few columns.
+/// The library has other kernels for small GEMMs and for GEMMs with few columns.
 TEST(ProductParts, ProductsWithASmallTileStayInTiles) {
   for (const auto& [rows, columns, depth] : {std::array<int64_t, 3>{2048, 512, 13},
                                              {13, 512, 2048},
@@ -69,7 +69,7 @@ TEST(ProductParts, ProductsWithASmallTileStayInTiles) {
   }
 }
 
-/// The bits of three GEMMs of a layer, with this many threads.
+/// The bits of the three GEMMs of a layer, computed with `threads` threads.
 std::vector<std::vector<float>> products_of_layer(int64_t batch, int64_t in, int64_t out, int threads) {
   Runtime runtime(kCpu, {.threads = threads, .seed = 7});
   Context ctx(runtime, runtime.compute_stream());
@@ -93,7 +93,8 @@ std::vector<std::vector<float>> products_of_layer(int64_t batch, int64_t in, int
   return results;
 }
 
-/// The number of threads decides which tiles are merged, but not the bits: sixteen threads have one tile each.
+/// The number of threads determines which tiles are merged, but must not change the bits. With sixteen threads no tiles
+/// are merged.
 TEST(ProductParts, AnyNumberOfThreadsGivesTheSameBits) {
   for (const auto& [batch, in, out] :
        {std::array<int64_t, 3>{512, 429, 1000}, {700, 1024, 521}, {2048, 128, 256}, {600, 13, 512}, {1030, 480, 1}}) {

@@ -62,7 +62,7 @@ TEST(Tf32Split, IsForProductsThatGainByIt) {
   EXPECT_FALSE(ops::split_product_gains(256, 256, 256)) << "small";
 }
 
-/// A matrix of random numbers in [-1, 1), kept in f64.
+/// A matrix of random values in [-1, 1), stored in f64.
 struct Numbers {
   int64_t rows, columns;
   std::vector<double> values;
@@ -74,12 +74,13 @@ struct Numbers {
   double at(int64_t i, int64_t j) const { return values[static_cast<size_t>(i * columns + j)]; }
 };
 
-/// Tensors of one device.
+/// Tensors on one device.
 struct DeviceTensors {
   Context ctx;
   std::deque<Buffer> memory{};
 
-  /// t or its transpose, with row strides enlarged by `extra` elements, and `zeros` rows and columns after.
+  /// Copies `t` or its transpose to the device. `extra`: elements added to the row stride. `zeros`: padding rows and
+  /// columns.
   template <class T>
   Tensor upload(const Numbers& t, bool transposed, int64_t extra, int64_t zeros = 0) {
     const int64_t rows = transposed ? t.columns : t.rows, columns = transposed ? t.rows : t.columns;
@@ -108,7 +109,7 @@ struct DeviceTensors {
   }
 };
 
-/// A GEMM in f64, and the sums of the magnitudes of its terms.
+/// The f64 result of a GEMM, and for each element the sum of the magnitudes of its terms.
 struct Reference {
   std::vector<double> sums, sizes;
   Reference(const Numbers& a, const Numbers& b) {
@@ -129,7 +130,7 @@ struct Reference {
   }
 };
 
-/// The largest error of c, relative to the sum of term magnitudes. With plain TF32 it exceeds 2^-16 here.
+/// The largest error of c, relative to the sum of the terms' magnitudes. With plain TF32 the error would exceed 2^-16.
 double error_of(const std::vector<float>& c, int64_t stride, const Reference& expected, int64_t columns) {
   double largest = 0;
   for (size_t i = 0; i < expected.sums.size(); ++i) {

@@ -14,7 +14,7 @@
 namespace hctr::test {
 namespace {
 
-/// Weights and memory for their copy, initialized with values that must be overwritten.
+/// Weights, and memory for their transposed copy, initialized with values that must be overwritten.
 struct KeptWeights {
   Buffer memory;
   ops::TransposedWeights tensors;
@@ -49,7 +49,7 @@ TEST(TransposeWeights, WritesAllCopiesAndTheZerosBehindTheirRows) {
                                   {128, 70}})
       add(TensorSpec(DType::f32, {in, out}));
     add(TensorSpec(DType::f32, {70, 66}, 68));
-    // more than one launch can process
+    // more weights than one launch processes
     for (int i = 0; i < 100; ++i) add(TensorSpec(DType::f32, {i % 9 + 1, i % 7 + 1}));
     ops::transpose_weights(ctx, all);
     ctx.stream().synchronize();

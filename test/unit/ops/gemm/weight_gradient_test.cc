@@ -1,4 +1,4 @@
-// The wgrad, alone and as one of the deferred launches of a backward pass.
+// The wgrad operator, alone and as one of the deferred launches of a backward pass.
 #include "ops/gemm/weight_gradient.h"
 
 #include <gtest/gtest.h>
@@ -18,10 +18,10 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
   return {{"x", {batch, in}}, {"d_y", {batch, out}}};
 }
 
-/// Deferred to the end of a backward pass, so that a GPU computes it in a shared kernel if it can. Shapes around its
-/// tiles of 128 x 128 and its steps of 64 samples; in TF32 tiles of 256 x 128 or 128 x 256; in f32 and TF32 steps of 32
-/// samples, of which blocks have at least four in f32, 16 in TF32. Rows of the result are not multiples of 16 bytes:
-/// dense ones, with only d_y padded.
+/// The wgrad is deferred to the end of the backward pass, so a GPU computes it in the shared kernel where possible. The
+/// shapes cover the kernel's tiles of 128 x 128 (in TF32 256 x 128 or 128 x 256) and its steps of 64 samples (32 in f32
+/// and TF32). A block has at least four steps in f32, and 16 in TF32. Some results have rows that are no multiple of 16
+/// bytes: they are dense, and only d_y is padded.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -76,11 +76,11 @@ struct TogetherCase {
 void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32" : name_of(c.dtype)); }
 class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
-/// More GEMMs than one launch can process, of several batches, compared with the library's, and bit by bit with a
-/// repetition. In two bytes also bit by bit with separate launches; in f32 and TF32 these sum in another order. In TF32
-/// values are representable in it. In two bytes one launch processes 10. A single GEMM has tiles of 128 x 128. On 132
-/// multiprocessors, the first launch has tiles of 256 x 128 or 128 x 256, one per block; the second of 128 x 128, three
-/// per block; and the third the larger ones again, two per block.
+/// More GEMMs than one launch processes, from several batches. The results are compared with the library, and bit by
+/// bit with a second run. In two-byte types they also equal separate launches bit by bit; in f32 and TF32 the order of
+/// sums differs. TF32 inputs are representable in TF32. In two-byte types one launch processes 10 GEMMs. A single GEMM
+/// has tiles of 128 x 128. On 132 multiprocessors the first launch has tiles of 256 x 128 or 128 x 256, one per block;
+/// the second launch has tiles of 128 x 128, three per block; the third launch has the larger tiles, two per block.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
@@ -94,7 +94,8 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
       sizes.push_back({100 + i, i % 2 ? few : many, i % 2 ? many : few});
     }
   sizes.insert(sizes.end(), {{70, 136, 9}, {130, 120, 513}});
-  for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not divide evenly
+  // tiles that do not divide evenly among blocks
+  for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {

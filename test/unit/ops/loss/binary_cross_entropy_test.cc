@@ -10,7 +10,7 @@
 namespace hctr::test {
 namespace {
 
-/// Rows of `batch` samples, `valid` of which count, in a global batch of `all`.
+/// Registers test rows. `valid`: samples of the local batch that count. `all`: samples of the global batch.
 void binary_cases(auto& test, int32_t valid, int32_t all) {
   test.rounding(Rounding::function);
   test.state({.valid_samples = valid, .global_samples = all, .loss_scale = 8});
@@ -62,7 +62,7 @@ OP_TEST(BinaryCrossEntropyWithoutSamples) {
   row("no rows", {logits_of_one(0), label_of_one(0)});
 }
 
-/// A batch for one block, and one that a GPU divides over several blocks.
+/// A batch for one GPU block, and a batch for several blocks.
 TEST(BinaryCrossEntropyOp, WritesTheGradientOfLogitsInTheSamePassBitForBit) {
   for (const Device device : devices())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})

@@ -30,7 +30,7 @@ std::vector<Input> logit_inputs(int64_t batch, int64_t first, int64_t second) {
 
 constexpr float kLogitDropout = 2, kLogitLossWeight = 0.5f, kLogitPositive = 3;
 
-/// The first input follows a ReLU; the gradient of the second one is not requested.
+/// The first input follows a ReLU. The gradient of the second input is not requested.
 ops::LogitLayer logit_layer_of(Rig& t, bool two) {
   const Tensor x0 = t["x0"];
   const int64_t first = x0.dim(1), second = t["w"].dim(0) - first;
@@ -106,8 +106,8 @@ LogitLossByHand logit_loss_by_hand(const OpTest::ByHand& t, bool two, bool sum) 
   return r;
 }
 
-/// `valid` rows count, in a global batch of `all`. In f32: other types round the logit before the loss, whose numbers
-/// are f32.
+/// `valid`: rows that count. `all`: samples of the global batch. Only f32: other dtypes round the logit before the
+/// loss, which is f32.
 void logit_loss_case(auto& test, bool two, bool sum, int32_t valid = 1 << 20, int32_t all = 700) {
   test.f32_only();
   test.rounding(Rounding::stages);
@@ -163,7 +163,8 @@ struct LogitSizes {
   int64_t batch, first, second;
 };
 
-/// A rig that has run both the operator and the separate operators that it replaces ("y alone", ...).
+/// Runs the fused operator and the separate operators that it replaces. The separate results have names such as "y
+/// alone".
 Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   const auto [batch, first, second] = sizes;
   Rig t({device,
@@ -197,7 +198,7 @@ Rig ran_both_ways(Device device, DType dtype, const LogitSizes& sizes) {
   return t;
 }
 
-/// On the CPU bit by bit. On a GPU GEMMs are summed in another order, so that a logit may be rounded differently.
+/// Equal bits on a CPU. On a GPU the GEMM sums in another order, so a logit may be rounded differently.
 TEST(LogitLossOp, IsItsOperatorsOneByOne) {
   for (const Device device : devices())
     for (const auto& [dtype, tolerance] :

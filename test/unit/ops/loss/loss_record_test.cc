@@ -30,8 +30,8 @@ class Recorder {
     arena_.build(device);
   }
 
-  /// Records a loss and returns the state of its step afterwards. `stops`: whether a loss that is not finite stops
-  /// steps. `spoiled`: the flag that updates set.
+  /// Records a loss and returns the step state afterwards. `stops`: whether a loss that is not finite stops the steps.
+  /// `spoiled`: the flag set by updates.
   StepState step(StepState now, float loss, bool stops, std::optional<ops::LossScale> scale = std::nullopt,
                  int32_t spoiled = 0) {
     auto* const state = reinterpret_cast<StepState*>(state_.data());
@@ -56,7 +56,7 @@ class Recorder {
   Arena arena_;
 };
 
-/// The update of step 6 spoils the model: step 7 detects it, and changes nothing any more.
+/// The update of step 6 makes the model not finite. Step 7 detects this, and changes nothing.
 TEST(LossRecordOp, StopsAfterAnUpdateThatHasSpoiledTheModel) {
   for (const Device device : devices())
     for (const bool stops : {true, false}) {

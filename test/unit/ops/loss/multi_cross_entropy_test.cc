@@ -31,7 +31,7 @@ void multi_label_cases(auto& test, int32_t valid, int32_t all) {
   });
 }
 
-/// About a quarter of the labels are missing.
+/// Inputs in which about a quarter of the labels are missing.
 std::vector<Input> multi_label_inputs(int64_t batch, int64_t labels) {
   return {{"logits", {batch, labels}, -8, 8}, {"label", {batch, labels}, -1, 1, Type::wide}};
 }

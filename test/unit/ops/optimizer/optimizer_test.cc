@@ -21,7 +21,7 @@ namespace {
 using ops::Optimizer;
 using Rule = Optimizer::Kind;
 
-/// The rule on each device, compared with the CPU.
+/// Test rows that compare the rule on each device with the CPU.
 void rows(OpTest& test, const Optimizer& optimizer) {
   test.dense_only();
   test.f32_only();
@@ -29,7 +29,8 @@ void rows(OpTest& test, const Optimizer& optimizer) {
   test.rounding(optimizer.kind == Rule::ftrl ? Rounding::sum : Rounding::function);
   const auto inputs = [&](Shape shape) {
     std::vector<Input> all = {{"w", shape}, {"g", shape, -4, 4}};
-    const bool is_ftrl = optimizer.kind == Rule::ftrl;  // its states are n >= 0 and z, others' m and v >= 0, or one
+    // states: FTRL has n >= 0 and z; other rules have m and v >= 0, or one state
+    const bool is_ftrl = optimizer.kind == Rule::ftrl;
     if (optimizer.states() > 0) all.push_back({"first", shape, optimizer.states() == 2 && !is_ftrl ? -1.0 : 0.0, 1});
     if (optimizer.states() > 1) all.push_back({"second", shape, is_ftrl ? -0.5 : 0.0, is_ftrl ? 0.5 : 1.0});
     return all;
@@ -48,7 +49,7 @@ void rows(OpTest& test, const Optimizer& optimizer) {
   });
 }
 
-/// A test of update_dense for each of every_rule(), named after its rule.
+/// Tests update_dense() for each rule of every_rule(). The test is named after the rule.
 class UpdateDense : public OpTest {
  public:
   explicit UpdateDense(const Optimizer& optimizer) : optimizer_(optimizer) { optimizer_.rate_factor = 0.5f; }
@@ -59,7 +60,7 @@ class UpdateDense : public OpTest {
 };
 
 const bool kRegistered = [] {
-  static std::list<std::string> names;  // gtest keeps pointers to them
+  static std::list<std::string> names;  // gtest keeps pointers to the names
   for (const Optimizer& optimizer : every_rule()) {
     const auto same = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
       return name.rfind("Update" + optimizer_type(optimizer.kind).name + "_", 0) == 0;
@@ -70,7 +71,7 @@ const bool kRegistered = [] {
   return true;
 }();
 
-/// Weights over several steps. `g` is the gradient times the loss scale.
+/// Updates weights over several steps. `g`: the gradient times the loss scale.
 class DenseRun {
  public:
   DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w, DType copy_type = DType::f16)
@@ -115,14 +116,14 @@ class DenseRun {
     runtime_.compute_stream().synchronize();
     return flag != 0;
   }
-  /// The rounded copy.
+  /// Returns the rounded copy of the weights.
   template <class T>
   std::vector<float> rounded() const {
     const std::vector<T> values = to_host<T>(runtime_.compute_stream(), copy());
     return {values.begin(), values.end()};
   }
   std::vector<float> w() const { return to_host<float>(runtime_.compute_stream(), tensor(w_)); }
-  /// Weights, then each state.
+  /// The weights, followed by each state.
   std::vector<float> all() const {
     std::vector<float> out = w();
     for (const Buffer& each : states_) {
@@ -147,7 +148,7 @@ class DenseRun {
   std::vector<Buffer> states_;
 };
 
-/// Numbers on [-1, 1), every seventh 0.
+/// Values in [-1, 1); every seventh value is 0.
 std::vector<float> numbers(uint64_t seed, size_t count = 77) {
   std::vector<float> out(count);
   for (size_t i = 0; i < count; ++i) out[i] = i % 7 == 3 ? 0.0f : symmetric_float(random_bits(seed, 1, i), 1);
@@ -164,7 +165,8 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
       std::vector<PlainWeight> plain;
       for (const float w : start) plain.emplace_back(optimizer, static_cast<double>(w));
       for (int64_t t = 1; t <= 30; ++t) {
-        const float rate = 0.02f * static_cast<float>(1 + t % 3);  // a change of the rate alone moves no weight
+        // the learning rate varies, because in FTRL a change of the rate alone must move no weight
+        const float rate = 0.02f * static_cast<float>(1 + t % 3);
         const std::vector<float> g = numbers(static_cast<uint64_t>(10 + t));
         run.step(g, rate);
         const std::vector<float> w = run.w();
@@ -178,7 +180,7 @@ TEST(OptimizerOp, EveryRuleFollowsItsPaperOverManySteps) {
 }
 
 TEST(OptimizerOp, AdamFollowsThePaperWithBiasCorrectedMoments) {
-  // Algorithm 1 of the paper, for a gradient that is 0.5 in every step.
+  // Algorithm 1 of the Adam paper, for a gradient of 0.5 in every step.
   for (const Device device : devices()) {
     DenseRun run(device, {.epsilon = 1e-8f}, {1.0f});
     double expected = 1, m = 0, v = 0;
@@ -237,15 +239,15 @@ TEST(OptimizerOp, NanGradientsGiveNanWeights) {
 
 TEST(OptimizerOp, FtrlStartsWhereAWeightIsAndHoldsZerosUntilTheirGradientsAddUp) {
   for (const Device device : devices()) {
-    // Without penalties a step is the rate over beta + sqrt(sum of g^2): 0.5 / (1 + 0.5) of 0.5 here.
+    // Without penalties, FTRL subtracts g * lr / (beta + sqrt(sum of g^2)). Here this is 0.5 * 0.5 / (1 + 0.5).
     DenseRun free(device, {.kind = Rule::ftrl, .beta = 1}, {1.0f, 0.0f});
     free.step({4.0f, 4.0f}, 0.5f);
     EXPECT_FLOAT_EQ(free.w()[0], 1 - 0.5f / 1.5f * 0.5f);
     EXPECT_FLOAT_EQ(free.w()[1], -0.5f / 1.5f * 0.5f);
     DenseRun held(device, {.kind = Rule::ftrl, .beta = 1, .lambda1 = 1.25f}, {0.0f});
-    for (int t = 0; t < 2; ++t) held.step({4.0f}, 0.5f);  // z is 1
+    for (int t = 0; t < 2; ++t) held.step({4.0f}, 0.5f);  // then z is 1
     EXPECT_EQ(held.w()[0], 0.0f);
-    held.step({4.0f}, 0.5f);  // z is 1.5, n 0.75
+    held.step({4.0f}, 0.5f);  // then z is 1.5, and n is 0.75
     EXPECT_FLOAT_EQ(held.w()[0], -0.25f * 0.5f / (1 + std::sqrt(0.75f)));
     for (int t = 0; t < 2; ++t) held.step({-4.0f}, 0.5f);
     EXPECT_EQ(held.w()[0], 0.0f) << "gradients that cancel leave the weight at exactly 0";
@@ -275,7 +277,7 @@ void expect_rounded_copies(DType type) {
         };
         for (int step = 0; step < 2; ++step) run.step(numbers(4, count), 0.1f);
         expect_copy();
-        run.step(numbers(5, count), 0.1f, true);  // skipped: nothing changes
+        run.step(numbers(5, count), 0.1f, true);  // a skipped step changes nothing
         expect_copy();
       }
 }
@@ -291,7 +293,7 @@ TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {
             "update_dense with 0 states, not 2;");
 }
 
-/// Every position in a pack of four and in the remainder, on each device.
+/// Tests every position in a pack of four and in the remainder, on each device.
 TEST(OptimizerOp, ReportsAGradientThatIsNotFinite) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const Device device : devices())

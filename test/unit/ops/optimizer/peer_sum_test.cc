@@ -1,4 +1,4 @@
-// Sums of two ranks' arrays, on every device: here both ranks use one device.
+// Sums the arrays of two ranks, on every device. Both ranks use the same device.
 #include "ops/optimizer/peer_sum.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
   for (const Device device : devices())
     for (const int64_t n : {1, 2, 7, 8, 29, 4096, 70001})
-      for (const int64_t skipped : {0, 1, 4}) {  // elements before it: not every array starts at a word boundary
+      // elements before the array, so that some arrays do not start at a word boundary
+      for (const int64_t skipped : {0, 1, 4}) {
         SCOPED_TRACE(cat(n, " elements after ", skipped, " on ", to_string(device)));
         Context ctx(runtime_of(device), runtime_of(device).compute_stream());
         std::vector<float> a, b;
@@ -40,7 +41,7 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
       }
 }
 
-/// Each rank checks the sums of the half that it adds up, not the summands.
+/// Each rank checks the sums of its half for overflow, not the summands.
 TEST(PeerSum, SumsThatDoNotFitAreFound) {
   constexpr int64_t kElements = 4099;
   constexpr float kMost = 100;

@@ -63,7 +63,7 @@ TEST_F(Generated, TheSetKeepsTheSectionAndTheBestAucIsAboutWhatItShouldBe) {
 }
 
 TEST_F(Generated, MetadataOfAnotherParquetSetIsNotOverwrittenUnasked) {
-  section.eval_source.clear();  // the set would be next to its list
+  section.eval_source.clear();  // without eval_source, the set is in the folder of its list
   options.written_as = WrittenAs::parquet;
   write_text(folder / "_metadata.json", "{}");
   EXPECT_SAYS(message_of([&] { make(); }),
@@ -80,7 +80,7 @@ TEST_F(Generated, NoModelBeatsTheTruth) {
   EXPECT_NEAR(make()->auc, 0.5, 0.01);
 }
 
-/// The share of samples on whose two labels the set agrees, beyond chance.
+/// The fraction of samples in which both labels agree, minus the fraction expected by chance.
 double agreement(const std::vector<SampleBlock>& blocks) {
   double both = 0, first = 0, second = 0, rows = 0;
   for (const SampleBlock& block : blocks)

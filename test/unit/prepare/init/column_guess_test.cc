@@ -1,4 +1,4 @@
-// The column kinds that --init guesses: each kind, and the thresholds between them.
+// The column kinds that --init guesses: each kind, and the thresholds between kinds.
 #include "prepare/init/column_guess.h"
 
 #include <gtest/gtest.h>
@@ -13,14 +13,14 @@
 namespace hctr {
 namespace {
 
-/// The guess for a column of `rows` cells.
+/// The guess for a column with `rows` cells.
 ColumnGuess guess_cells(const std::string& name, int rows, const std::function<std::string(int row)>& cell) {
   ColumnFacts facts;
   for (int r = 0; r < rows; ++r) facts.add(cell(r));
   return guess_column(name, facts);
 }
 
-/// A pseudo-random one of `count` numbers.
+/// A pseudo-random number below `count`.
 int drawn(int row, int count) {
   return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
 }
@@ -50,7 +50,7 @@ TEST(ColumnGuess, OneWordInARowToEvaluateOnMakesNumbersACategory) {
 }
 
 TEST(ColumnGuess, NumbersThatComeAgainAreCategoriesToo) {
-  // Five rows per value on average is the threshold.
+  // The threshold is five rows per value on average.
   const auto kind = [](int values) {
     return guess_cells("age", 1000, [&](int r) { return std::to_string(7 * (r % values)); }).kind;
   };
@@ -105,7 +105,7 @@ TEST(ColumnGuess, FewRowsAreNoIds) {
 
 TEST(ColumnGuess, NumbersOfRowsAreLeftOut) {
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string(r + 1); }).kind, GuessedKind::left_out);
-  // Some rows of a table with row numbers: shuffled, with gaps.
+  // A sample of row numbers of another table: shuffled, with gaps.
   EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string((r * 7919) % 503); }).kind, GuessedKind::left_out);
   EXPECT_EQ(guess_cells("row_id", 500, [](int r) { return std::to_string(drawn(r, 1 << 30)); }).kind,
             GuessedKind::left_out);

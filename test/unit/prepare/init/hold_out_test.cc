@@ -1,4 +1,4 @@
-// Which rows --init holds out.
+// The selection of rows that --init holds out.
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"

@@ -1,4 +1,4 @@
-// The config that --init writes: its text, and how long it trains.
+// The config that --init writes: its text, and the number of training steps.
 #include "prepare/init/init_config.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace hctr {
 namespace {
 
-/// A plan for a table with one category of `keys` values.
+/// A plan for a table with one categorical column of `keys` values.
 InitPlan plan_of(int64_t rows, int64_t keys) {
   InitPlan plan;
   plan.train = "t.csv";

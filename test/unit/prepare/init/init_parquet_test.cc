@@ -1,4 +1,4 @@
-// --init of Parquet tables: the guessed column kinds, and that the config reads the original files.
+// --init for Parquet tables: the guessed column kinds. The config reads the original files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct InitParquet : ::testing::Test {
   static int drawn(int row, int count) {
     return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
   }
-  /// A column of kRows values.
+  /// A column with kRows values.
   template <class T, class Of>
   static Column made(const std::string& name, ParquetType type, const Of& value_of) {
     std::vector<T> values;
@@ -32,7 +32,7 @@ struct InitParquet : ::testing::Test {
   static Column label() {
     return made<int64_t>("y", ParquetType::i64, [](int r) { return drawn(r + 7000, 3) == 0; });
   }
-  /// Runs --init on `data`; evaluation rows are held out, unless they are given.
+  /// Runs --init on `data`. Without `eval`, evaluation rows are held out.
   InitResult init_of(const fs::path& data, const fs::path& eval = {}) {
     InitOptions options;
     options.data = data.string();
@@ -41,7 +41,7 @@ struct InitParquet : ::testing::Test {
     options.out = (folder / cat("config", count++, ".json")).string();
     return init(options);
   }
-  /// The report's line on a column; empty if there is none.
+  /// Returns the report's line about a column; empty if there is none.
   static std::string line(const InitResult& result, const std::string& column) {
     for (const std::string& one : result.report)
       if (one.starts_with(cat("  ", column, ": "))) return one.substr(column.size() + 4);
@@ -137,7 +137,7 @@ TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {
 }
 
 TEST_F(InitParquet, WholeDecimalsBeyond64BitsAreReadAsTexts) {
-  // wide_id: 10^25 and 20 more; small_id: below 30; amount: below 10^21, some null. All decimal(38, 0).
+  // All columns are decimal(38, 0). wide_id: 10^25 plus up to 20; small_id: below 30; amount: below 10^21, some null.
   const fs::path stored = test::source_dir() / "test/unit/prepare/init/wide_decimals.parquet";
   for (const fs::path& eval : {fs::path(), stored}) {
     const InitResult result = init_of(stored, eval);

@@ -1,4 +1,4 @@
-// --init of partitioned text files: partition values are columns, also in the files that it writes.
+// --init for partitioned text files: partition values are columns, also in the files that --init writes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 class InitPartitions : public testing::Test {
  protected:
-  /// Rows in the partitions shop=0 to shop=2 of the town "a, b".
+  /// Writes rows to the partitions shop=0 to shop=2 of the town "a, b".
   void write_rows(const std::string& header) {
     for (int shop = 0; shop < 3; ++shop) {
       const fs::path path = folder_ / "rows" / "town=a%2C b" / cat("shop=", shop);

@@ -1,4 +1,4 @@
-// Which labels are positive, and the question of --init if that is ambiguous.
+// Determines which labels are positive. If that is ambiguous, --init asks.
 #include "prepare/init/label_guess.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Stated column kinds of --init override the guess, if the values allow it.
+// Column kinds stated by the user override the guesses of --init, if the values permit.
 #include "prepare/init/stated_column.h"
 
 #include <gtest/gtest.h>

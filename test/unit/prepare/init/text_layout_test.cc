@@ -1,4 +1,4 @@
-// How --init splits a text of separated values.
+// Guesses the delimiter and header of a text with separated values.
 #include "prepare/init/text_layout.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(TextLayout, NamesAboveNumbersAreNoRow) {
   EXPECT_EQ(refused("a,b,the label\n1,x,0\n2,y,1\n", "3"),
             "--label 3: the first line has names above numbers; name the column: --label 'the label'");
   EXPECT_NE(refused("a,b,y\n?,x,0\n2,y,\n", "3").find("name the column: --label y"), std::string::npos);
-  // Words above words, and a missing value above numbers, may be rows.
+  // Text above text, or a missing value above numbers, may be data: no header is guessed.
   EXPECT_FALSE(guess_layout("x,y\nx,z\n", "2").header);
   EXPECT_FALSE(guess_layout("?,y\n3,z\n", "2").header);
 }

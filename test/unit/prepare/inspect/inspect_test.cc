@@ -114,7 +114,7 @@ TEST_F(Inspect, EveryRecordThatBreaksARuleIsNamed) {
 TEST_F(Inspect, DamageIsNamedAndReadingGoesOn) {
   look(Check::sum, 8);
   auto bytes = bytes_of(folder / "a.data");
-  bytes[69 + 6] ^= std::byte{1};  // the label of the first record
+  bytes[69 + 6] ^= std::byte{1};  // a byte in the label of the first record
   put_bytes(folder / "a.data", bytes);
   cut_bytes(folder / "a.data", 3);
   write_rows(folder / "b.data", style_of(section, Check::sum, 8), rows);

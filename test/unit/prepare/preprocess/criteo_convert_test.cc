@@ -17,7 +17,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Rows of the format with some fields empty; line `i` differs from the others.
+/// A row of the format with some empty fields. Rows with different `i` differ.
 std::string criteo_line(int i) {
   std::string line = i % 4 == 0 ? "1" : "0";
   for (int k = 0; k < 13; ++k) line += (i + k) % 5 == 0 ? "\t" : cat("\t", (i * 7 + k * 13) % 400 - 2);
@@ -68,7 +68,8 @@ TEST_F(Criteo, RowsBecomeWhatAnIndependentParserExpects) {
   EXPECT_EQ(convert().train_rows, 300);
   const SampleBlock block = read_set(options, "train.0.data");
   ASSERT_EQ(block.rows, 300);
-  std::map<int64_t, std::pair<int, std::string>> meaning;  // every key stands for one value of one column
+  // maps every key to the one value of one column that it must stand for
+  std::map<int64_t, std::pair<int, std::string>> meaning;
   for (int i = 0; i < 300; ++i) {
     const auto fields = fields_of(criteo_line(i));
     const auto row = static_cast<size_t>(i);
@@ -172,7 +173,7 @@ TEST_F(Criteo, ValuesRareInTheTrainingRowsShareAKeyAlsoInTheEvaluationRows) {
   std::string text;
   const std::string frequent = criteo_line(1), rare = criteo_line(2);
   for (int i = 0; i < 8; ++i) text += frequent + "\n";
-  text += rare + "\n" + rare + "\n";  // the last is held out
+  text += rare + "\n" + rare + "\n";  // the last row is held out
   input(text);
   options.holdout = 0.1;
   options.min_count = 2;

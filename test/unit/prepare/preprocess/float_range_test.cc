@@ -1,4 +1,5 @@
-// Numbers beyond the range of float or int32 are bad rows in preprocess, never infinities or other values in records.
+// In preprocess, numbers beyond the range of float or int32 make a row invalid. They never become infinite or other
+// values in records.
 #include <gtest/gtest.h>
 
 #include <cmath>

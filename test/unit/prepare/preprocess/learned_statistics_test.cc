@@ -1,4 +1,4 @@
-// Mean and deviation of columns from 1e-9 to 1e18, everywhere that they are computed, compared with sums in long
+// Mean and deviation of columns from 1e-9 to 1e18, in every place that computes them, compared with sums in long
 // double.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace hctr::data_test {
 namespace {
 
-/// Numbers within `spread` around `middle`; without a middle, of all magnitudes up to `spread`.
+/// Values within `spread` of `middle`; if `middle` is 0, values of all magnitudes up to `spread`.
 struct Around {
   double middle, spread;
 };
@@ -34,7 +34,8 @@ std::vector<double> drawn_around(const Around& around) {
   return values;
 }
 
-/// In two passes, of differences from the first number, which are exact if numbers are close together.
+/// Reference in two passes over differences from the first value. The differences are exact if the values are close
+/// together.
 struct TwoPasses {
   explicit TwoPasses(const std::vector<double>& values) {
     const auto n = static_cast<long double>(values.size());
@@ -75,7 +76,7 @@ struct LearnedStatistics : testing::Test {
       rows += "\n";
     }
   }
-  /// All columns standardized, a label and a slot.
+  /// Options with all columns standardized, a label and a slot.
   template <class Options>
   DataSection section(DataFormat format) {
     DataSection section = section_of(1, static_cast<int64_t>(names.size()), {input_of("x", 1, 1, 1)});
@@ -118,7 +119,7 @@ TEST_F(LearnedStatistics, OfParquetAreThoseOfTwoPassesInLongDouble) {
 TEST_F(LearnedStatistics, OfPreprocessAreThoseOfTwoPassesInLongDouble) {
   const TableParser parser(named_table(header, ',', {.labels = {"y"}, .numbers = names, .categories = {"s"}}), {});
   std::vector<DenseColumn> found(names.size());
-  for (size_t begin = 0; begin < rows.size();) {  // in blocks, as threads parse them
+  for (size_t begin = 0; begin < rows.size();) {  // processes rows in blocks, as threads parse them
     const size_t end = std::min(rows.size(), rows.find('\n', begin + 100'000)) + 1;
     ParsedRows parsed;
     const std::string block = rows.substr(begin, end - begin);

@@ -19,7 +19,7 @@ std::string space_line(int i, int wide) {
 std::string space_lines(int count, int wide) {
   std::string text;
   for (int i = 0; i < count; ++i)
-    text += space_line(i, wide) + (i + 1 < count ? "\n" : "");  // the last line has no newline
+    text += space_line(i, wide) + (i + 1 < count ? "\n" : "");  // no newline after the last line
   return text;
 }
 

@@ -1,4 +1,4 @@
-// The files that --apply reads: a checksum covers every byte.
+// The files that --apply reads have a checksum that covers every byte.
 #include "prepare/preprocess/saved_columns.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct SavedColumnsTest : ::testing::Test {
   }
   fs::path vocabulary() const { return options.folder / kVocabularyFile; }
   fs::path description() const { return options.folder / "preprocess.json"; }
-  /// The kind of the error of reading, if any. Appends warnings to `warnings`.
+  /// Returns the kind of the Error of reading, if any. Appends warnings to `warnings`.
   std::optional<Kind> error_of_reading() {
     warnings.clear();
     try {

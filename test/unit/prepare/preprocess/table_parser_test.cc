@@ -91,7 +91,7 @@ TEST(TextSource, PlainGzipAndZstandardReadTheSame) {
   ::gzclose(gz);
   std::string packed(::ZSTD_compressBound(text.size()), '\0');
   packed.resize(::ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
-  write_text(folder / "c", packed + packed);  // two frames, as from `cat a.zst b.zst`
+  write_text(folder / "c", packed + packed);  // two Zstandard frames, as from `cat a.zst b.zst`
   EXPECT_TRUE(all_of(TextSource({folder / "a"})) == text);
   EXPECT_TRUE(all_of(TextSource({folder / "b"})) == text);
   EXPECT_TRUE(all_of(TextSource({folder / "c"})) == text + text);
@@ -120,7 +120,7 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     for (const char* name : {"a", "b", "c"}) {
       std::string text = cat(round % 3 == 0 ? "\xEF\xBB\xBF" : "", header ? "name,name\r\n" : "");
       for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
-      if (text.find('\n') == text.npos) text += '\n';  // a text with only carriage returns is refused
+      if (text.find('\n') == text.npos) text += '\n';  // a text with carriage returns but no newline is rejected
       write_text(folder / name, text);
       files.push_back(folder / name);
     }
@@ -155,7 +155,7 @@ TEST(TextSource, QuotedRecordsAreNeverCut) {
   RecordSplitter splitter(quoted);
   int64_t rows = 0, blocks = 0, line = 4;
   for (TextBlock block; source.next(block); ++blocks) {
-    if (block.first_row == 133'334) line = 4;  // the second file
+    if (block.first_row == 133'334) line = 4;  // start of the second file
     EXPECT_EQ(block.first_line, line);
     EXPECT_EQ(block.first_row, rows);
     line += std::count(block.text.begin(), block.text.end(), '\n');
