@@ -2,7 +2,7 @@
 # Trains, serves from a parameter server, and trains on while rows reach the service: through Kafka where there is a
 # broker, else through files. Redis holds the rows above a database of RocksDB. Both are optional, and the script says
 # what it does without them. Options go to huge_ctr train (for example: --max-iter 100).
-# Variables: PORT of the service (8000; 0: any free one), BROKERS of a Kafka of yours, REDIS_PORT (6390).
+# Variables: PORT of the service (8000), REDIS_PORT (6390), 0 for any free port; BROKERS of your Kafka.
 set -euo pipefail
 . "$(dirname "$0")/../common.sh"
 ask=$PWD/samples/serving/ask.py
@@ -19,10 +19,16 @@ trap end_servers EXIT
 echo "== Servers"
 redis='' database='"folder": "levels"' stream=''
 if command -v redis-server >/dev/null && [ -e "$bin/libhuge_ctr_redis.so" ]; then
-  redis-server --port "${REDIS_PORT:-6390}" --save '' --appendonly no --maxmemory-policy noeviction >redis.log 2>&1 &
+  port=${REDIS_PORT:-6390}
+  [ "$port" != 0 ] || port=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  redis-server --bind 127.0.0.1 --port "$port" --save '' --appendonly no --maxmemory-policy noeviction >redis.log 2>&1 &
   started+=($!)
-  redis="\"redis\": {\"addresses\": [\"127.0.0.1:${REDIS_PORT:-6390}\"]}, "
-  echo "Redis: port ${REDIS_PORT:-6390}"
+  until grep -q 'eady to accept connections' redis.log; do
+    kill -0 "${started[-1]}" 2>/dev/null || { cat redis.log; exit 1; }
+    sleep 0.1
+  done
+  redis="\"redis\": {\"addresses\": [\"127.0.0.1:$port\"]}, "
+  echo "Redis: port $port"
 else
   echo "No Redis (packages redis-server and libhiredis-dev): rows are in memory and on the disk."
 fi
