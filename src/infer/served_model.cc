@@ -105,6 +105,13 @@ EvaluationSummary ServedModel::evaluate(const std::string& source, const std::at
   return evaluate_model(*model_, source, stop, log_);
 }
 
+std::vector<uint8_t> ServedModel::have_rows(size_t embedding, std::span<const SlotKey> keys) {
+  if (tables_) return tables_->have_rows(embedding, keys);
+  const CurrentDevice current(model_->device());
+  const std::lock_guard lock(evaluating_);
+  return model_->replica().have_rows(embedding, keys);
+}
+
 std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples, bool inputs_on_device) {
   const auto capacity = std::min(most_samples_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(samples))));
   bool copies_written = true;

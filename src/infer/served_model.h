@@ -38,6 +38,8 @@ class ServedModel {
   void score(int64_t samples, std::span<const InputView>, std::span<const OutputView>);
   /// Implements Model::evaluate(); concurrent calls run one after another.
   EvaluationSummary evaluate(const std::string& source, const std::atomic<int>* stop);
+  /// For each key of an embedding: whether its table has a row for it. Thread-safe. Errors: those of the store.
+  std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys);
 
  private:
   class Lease;

@@ -1,5 +1,7 @@
 #include "infer/store_tables.h"
 
+#include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -94,6 +96,40 @@ StoreTables::StoreTables(std::shared_ptr<const StoreView> view, const Config& co
                          : "rows belong to keys alone there, and to slot and key in the model");
     numbers_.push_back(number);
   }
+}
+
+std::vector<uint8_t> StoreTables::have_rows(size_t embedding, std::span<const SlotKey> keys) const {
+  constexpr size_t kRowsAtATime = 1024;  // that are read at a time
+  const TableSpec& spec = model_.table_spec(embedding);
+  std::map<int32_t, std::vector<size_t>> of_slots;
+  for (size_t k = 0; k < keys.size(); ++k) of_slots[spec.identity_by_slot ? keys[k].first : 0].push_back(k);
+  const StoreReading reading = read();
+  std::vector<uint8_t> have(keys.size());
+  for (const auto& [slot, all] : of_slots)
+    for (size_t first = 0; first < all.size(); first += kRowsAtATime) {
+      const std::span<const size_t> some = std::span(all).subspan(first, std::min(kRowsAtATime, all.size() - first));
+      std::vector<int64_t> wanted;
+      for (const size_t k : some) wanted.push_back(keys[k].second);
+      std::vector<float> rows(wanted.size() * static_cast<size_t>(spec.dim));
+      std::vector<uint8_t> found(wanted.size());
+      const auto look_up = [&](size_t begin, size_t count) {
+        reading.get(numbers_[embedding], std::span(wanted).subspan(begin, count),
+                    rows.data() + begin * static_cast<size_t>(spec.dim), 0, found.data() + begin, slot);
+      };
+      try {
+        look_up(0, wanted.size());
+      } catch (const Error& error) {
+        if (error.kind() != Kind::data) throw;
+        found.assign(wanted.size(), 0);  // a view that fails on missing keys fails for all keys together
+        for (size_t i = 0; i < wanted.size(); ++i) try {
+            look_up(i, 1);
+          } catch (const Error& missing) {
+            if (missing.kind() != Kind::data) throw;
+          }
+      }
+      for (size_t i = 0; i < found.size(); ++i) have[some[i]] = found[i];
+    }
+  return have;
 }
 
 std::unique_ptr<TableReader> StoreTables::reader(size_t embedding, int64_t samples, int64_t key_capacity,

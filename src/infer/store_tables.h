@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/spec/table_spec.h"
+#include "engine/table/table.h"
 #include "engine/table/table_reader.h"
 #include "hctr/store.h"
 #include "net/model/replica.h"
@@ -21,6 +23,8 @@ class StoreTables {
   StoreTables(std::shared_ptr<const StoreView>, const Config&, const Replica& model);
 
   StoreReading read() const { return StoreReading(*view_); }
+  /// For each key of an embedding: whether the store has a row for it. Errors: those of StoreReading::get().
+  std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys) const;
   /// A reader for batches of one size, on the CPU. During a look-up, `reading` must point to the batch's StoreReading.
   std::unique_ptr<TableReader> reader(size_t embedding, int64_t samples, int64_t key_capacity,
                                       const StoreReading* const& reading) const;

@@ -30,8 +30,8 @@ Selected select_output(const std::vector<ModelTensor>& outputs, const WantedOutp
 }  // namespace
 
 BatchScheduler::BatchScheduler(ServedModel& model, const RequestSamples& reader, ModelStatistics& statistics,
-                               const ScheduleOptions& options)
-    : model_(model), reader_(reader), statistics_(statistics), options_(options) {
+                               UnseenKeys& unseen, const ScheduleOptions& options)
+    : model_(model), reader_(reader), statistics_(statistics), unseen_(unseen), options_(options) {
   for (int i = 0; i < options_.instances; ++i) threads_.emplace_back([this] { serve_batches(); });
 }
 
@@ -109,6 +109,7 @@ bool BatchScheduler::prepare(Job& job) {
     for (const WantedOutput& wanted : job.request.outputs)
       (void)select_output(model_.outputs(), wanted, job.request.model);
     job.samples = reader_.read(job.request);
+    unseen_.add(job.samples);
     job.read = Clock::now();
     return true;
   } catch (...) {

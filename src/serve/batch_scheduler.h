@@ -14,6 +14,7 @@
 #include "serve/infer_request.h"
 #include "serve/model_statistics.h"
 #include "serve/request_samples.h"
+#include "serve/unseen_keys.h"
 
 namespace hctr::serve {
 
@@ -31,7 +32,7 @@ struct ScheduleOptions {
 class BatchScheduler {
  public:
   /// The arguments must outlive the scheduler.
-  BatchScheduler(ServedModel&, const RequestSamples&, ModelStatistics&, const ScheduleOptions&);
+  BatchScheduler(ServedModel&, const RequestSamples&, ModelStatistics&, UnseenKeys&, const ScheduleOptions&);
   /// Scores the queued requests, then ends.
   ~BatchScheduler();
   BatchScheduler(const BatchScheduler&) = delete;
@@ -66,6 +67,7 @@ class BatchScheduler {
   ServedModel& model_;
   const RequestSamples& reader_;
   ModelStatistics& statistics_;
+  UnseenKeys& unseen_;
   ScheduleOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable filled_;

@@ -23,6 +23,7 @@ struct VersionView {
   std::string labels;
   StatisticsView view;
   int64_t waiting;
+  std::vector<UnseenKeys::Slot> slots;
 };
 
 /// Rows and updates of a store: gauges and counters by model, and by table and level.
@@ -90,7 +91,7 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
   for (const std::string& model : core.repository().models())
     for (const auto& [number, version] : core.repository().versions(model))
       views.push_back({cat("model=\"", escaped_label(model), "\",version=\"", number, "\""),
-                       version->statistics().view(), version->waiting()});
+                       version->statistics().view(), version->waiting(), version->unseen_keys()});
   std::string page;
   const auto metric = [&](const char* name, const char* type, const char* help,
                           const std::function<int64_t(const VersionView&)>& value) {
@@ -130,6 +131,14 @@ std::string metrics_page(const ServeCore& core, int64_t connections) {
        &StatisticsView::input);
   time("nv_inference_compute_infer_duration_us", "Time of requests for scoring", &StatisticsView::infer);
   time("nv_inference_compute_output_duration_us", "Time of requests for outputs", &StatisticsView::output);
+  const auto of_slots = [&](const char* name, const char* help, int64_t UnseenKeys::Slot::*value) {
+    page += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " counter\n");
+    for (const VersionView& one : views)
+      for (const UnseenKeys::Slot& slot : one.slots)
+        page += cat(name, "{", one.labels, ",slot=\"", escaped_label(slot.name), "\"} ", slot.*value, "\n");
+  };
+  of_slots("hctr_sampled_keys", "Keys of one request in 16, by slot", &UnseenKeys::Slot::keys);
+  of_slots("hctr_unseen_keys", "Sampled keys that have no row in the tables", &UnseenKeys::Slot::unseen);
   page += cat("# HELP hctr_http_connections Connections of HTTP that are open\n# TYPE hctr_http_connections gauge\n",
               "hctr_http_connections ", connections, "\n");
   if (core.store()) page += store_metrics(*core.store());

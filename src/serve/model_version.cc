@@ -84,11 +84,12 @@ ModelVersion::ModelVersion(ModelConfig config, const std::string& path, const Se
       model_(load_options(path, options, threads_of(options, instances_of(config_, options)), std::move(tables),
                           Log(options.surroundings.log))),
       reader_(model_.config(), model_.inputs()),
+      unseen_(model_),
       instances_(instances_of(config_, options)) {
   complete_model_config(config_, reader_, model_.outputs());
   config_.schedule.instances = instances_;
   warm_up();
-  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, statistics_, config_.schedule);
+  scheduler_ = std::make_unique<BatchScheduler>(model_, reader_, statistics_, unseen_, config_.schedule);
 }
 
 void ModelVersion::warm_up() {

@@ -12,6 +12,7 @@
 #include "serve/model_statistics.h"
 #include "serve/request_samples.h"
 #include "serve/serve_options.h"
+#include "serve/unseen_keys.h"
 
 namespace hctr::serve {
 
@@ -29,6 +30,7 @@ class ModelVersion {
   int instances() const { return instances_; }
   const ModelStatistics& statistics() const { return statistics_; }
   const RequestSamples& reader() const { return reader_; }
+  std::vector<UnseenKeys::Slot> unseen_keys() { return unseen_.count(); }
   int64_t waiting() const { return scheduler_->waiting(); }
   /// Thread-safe. `request.version` must be this version's number.
   void submit(InferRequest, Answer);
@@ -42,6 +44,7 @@ class ModelVersion {
   ServedModel model_;
   RequestSamples reader_;
   ModelStatistics statistics_;
+  UnseenKeys unseen_;
   int instances_;
   std::unique_ptr<BatchScheduler> scheduler_;
 };

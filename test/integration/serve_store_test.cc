@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "infer/store_models.h"
+#include "score/feature_names.h"
 #include "serve_fixture.h"
 #include "store/table_sources.h"
 #include "support/message_of.h"
@@ -46,6 +47,38 @@ TEST_F(ServedFromAStore, ScoresAreThoseOfTheModelWithItsOwnTables) {
   EXPECT_EQ(metric(service, "hctr_store_active"), "1");
   EXPECT_NE(metric(service, "hctr_store_level_hits"), "0");
   EXPECT_EQ(metric(service, "hctr_stream_deltas"), "none");
+}
+
+TEST_F(ServedFromAStore, UnseenKeysAreCountedBySlotAsWithOwnTables) {
+  constexpr int64_t kUnseen = 1'000'000'007;
+  SampleArrays changed = samples_;
+  SampleArrays::Keys& keys = changed.inputs[0];
+  int64_t of_slot_0 = 0;
+  for (int64_t sample = 0; sample < changed.samples; ++sample)
+    for (int64_t k = keys.offsets[static_cast<size_t>(sample * keys.slots)];
+         k < keys.offsets[static_cast<size_t>(sample * keys.slots + 1)]; ++k, ++of_slot_0)
+      keys.keys[static_cast<size_t>(k)] = kUnseen;
+  ASSERT_GT(of_slot_0, 0);
+  std::vector<std::string> pages;
+  for (const bool with_store : {false, true}) {
+    serve::ServeOptions options = options_with(R"({"models": [{"name": "ctr", "model": "one-run"}]})");
+    if (!with_store) options.store.clear();
+    const serve::Service service(options);
+    HttpClient client(service.http_port()), metrics(service.metrics_port());
+    const std::string request = packed_request(changed, 0, static_cast<size_t>(changed.samples));
+    ASSERT_EQ(client.post("/v2/models/ctr/infer", request).status, 200);
+    std::string lines;
+    std::istringstream page(metrics.get("/metrics").body);
+    for (std::string line; std::getline(page, line);)
+      if (line.starts_with("hctr_sampled_keys{") || line.starts_with("hctr_unseen_keys{")) lines += line + "\n";
+    pages.push_back(lines);
+  }
+  EXPECT_EQ(pages[0], pages[1]);
+  const std::string label = cat("slot=\"", feature_names(load_config("one.json", false, Log::silent()).data).slots[0][0], "\"} ");
+  EXPECT_NE(pages[0].find(cat(label, of_slot_0, "\n")), std::string::npos) << pages[0];
+  const size_t unseen = pages[0].find("hctr_unseen_keys{");
+  ASSERT_NE(unseen, std::string::npos);
+  EXPECT_NE(pages[0].find(cat(label, of_slot_0, "\n"), unseen), std::string::npos) << pages[0];
 }
 
 TEST_F(ServedFromAStore, RowsOfAnotherRunAreAnError) {

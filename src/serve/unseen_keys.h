@@ -1,0 +1,43 @@
+// Counts keys of requests that have no row in the model's tables.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "infer/sample_arrays.h"
+#include "infer/served_model.h"
+
+namespace hctr::serve {
+
+/// Counts a sample of the requests: looking up every key a second time would slow scoring. Thread-safe.
+class UnseenKeys {
+ public:
+  /// The model must outlive this object.
+  explicit UnseenKeys(ServedModel&);
+
+  /// Keeps the keys of every kEvery-th call for the next count(). Ignores them once kMostKeys keys are kept.
+  void add(const SampleArrays&);
+  /// Totals since the start, for each slot that a table with a hash index reads. `unseen`: keys that lack a row in one
+  /// of these tables, and so have its default vector. Kept keys are not counted if a level of a store fails.
+  struct Slot {
+    std::string name;
+    int64_t keys = 0, unseen = 0;
+  };
+  std::vector<Slot> count();
+
+ private:
+  static constexpr int64_t kEvery = 16, kMostKeys = int64_t{1} << 16;
+  struct Input {
+    std::vector<size_t> tables;              // embeddings with a hash index that read this sparse input
+    std::vector<Slot> slots;
+    std::vector<std::pair<int32_t, int64_t>> kept;  // slot and key
+  };
+  ServedModel& model_;
+  std::mutex mutex_;  // guards the members below
+  std::vector<Input> inputs_;
+  int64_t calls_ = 0, kept_ = 0;
+};
+
+}  // namespace hctr::serve
