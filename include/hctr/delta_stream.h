@@ -87,7 +87,8 @@ class HCTR_API DeltaProducer {
 struct StreamStatistics {
   int64_t deltas = 0, messages = 0, bytes = 0;
   int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates (`doubled`) and invalid messages (`damaged`)
-  int64_t missing = 0;               ///< messages never received, counted by gaps in sequence numbers
+  /// messages not received so far, counted by gaps in sequence numbers (HPS: in Kafka offsets)
+  int64_t missing = 0;
   /// dropped deltas: incomplete, or built on an iteration that the tables do not have
   int64_t given_up = 0;
   int64_t held = 0;       ///< buffered deltas: incomplete, or waiting for their base
