@@ -64,12 +64,14 @@ class HCTR_API DeltaProducer {
   DeltaProducer(const DeltaProducer&) = delete;
   DeltaProducer& operator=(const DeltaProducer&) = delete;
 
-  /// Sets the timeout of begin(), rows(), removed(), file() and end() while the queue is full. Default: 30 s.
+  /// Sets the timeout of begin(), rows(), removed(), file() and end(): for the topic's partitions (begin()), for free
+  /// space in the queue, and for the broker's acknowledgments (end()). Default: 30 s.
   void wait_at_most(double seconds);
   /// Any thread. Current and later calls that would wait for the broker abandon the delta instead.
   void stop();
   void begin(const StreamedAbout&);
-  /// Adds changed and new rows, [keys, dim]. `slots` [keys] is given exactly for tables with `by_slot`.
+  /// Adds changed and new rows, [keys, dim]. `slots` [keys] is given exactly for tables with `by_slot`. Errors: also
+  /// Error(data) for a row that is not finite.
   void rows(size_t table, std::span<const int64_t> keys, std::span<const float> rows,
             std::span<const int32_t> slots = {});
   void removed(size_t table, std::span<const int64_t> keys, std::span<const int32_t> slots = {});
@@ -85,12 +87,13 @@ class HCTR_API DeltaProducer {
 struct StreamStatistics {
   int64_t deltas = 0, messages = 0, bytes = 0;
   int64_t doubled = 0, damaged = 0;  ///< dropped messages: duplicates (`doubled`) and invalid messages (`damaged`)
-  int64_t missing = 0;               ///< messages never received, counted by gaps in sequence numbers
+  /// messages not received so far, counted by gaps in sequence numbers (HPS: in Kafka offsets)
+  int64_t missing = 0;
   /// dropped deltas: incomplete, or built on an iteration that the tables do not have
   int64_t given_up = 0;
   int64_t held = 0;       ///< buffered deltas: incomplete, or waiting for their base
   int64_t behind = -1;    ///< unread messages in the topic; -1: unknown
-  std::string trouble{};  ///< the last error that the client has reported
+  std::string trouble{};  ///< the last invalid message or, if there was none, the client's last error
 };
 
 /// Returns each delta of a topic exactly once, complete and in order. Not thread-safe.

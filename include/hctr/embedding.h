@@ -94,9 +94,9 @@ class HCTR_API EmbeddingSet {
   /// Identifies a batch of forward() or prefetch().
   using Batch = int64_t;
   /// Finds the rows of the keys, adds missing rows according to the tables' policies, and writes the vectors. End
-  /// batches with update() or release(), in the order of their forward() calls. Collective. Waits if a table needs
-  /// memory. Errors: Error(usage) for arrays with wrong sizes, or more batches than options().batches; Error(data) for
-  /// a row number that does not exist, or more rows than most_rows; Error(device).
+  /// batches with update() or release(), in the order in which forward() or prefetch() made them. Collective. Waits if
+  /// a table needs memory. Errors: Error(usage) for arrays with wrong sizes, or more batches than options().batches;
+  /// Error(data) for a row number that does not exist, or more rows than most_rows; Error(device).
   Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
   /// The first half of forward(): finds and adds rows. After the updates of earlier batches, forward(batch) writes the
   /// vectors. Collective.

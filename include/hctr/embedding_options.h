@@ -82,6 +82,8 @@ struct EmbeddingTableOptions {
   EmbeddingStart initial{};
   EmbeddingPlacement placement{};
   // The fields below require hashed keys (rows = 0).
+
+  /// Maximum number of rows; 0: limited by memory only. Each rank gets its share of a spread table's limit.
   int64_t most_rows = 0;
   WhenFull when_full = WhenFull::error;
   int64_t min_count = 1;         ///< a key gets a row at this occurrence

@@ -41,8 +41,9 @@ struct StoreRocksOptions {
 };
 
 /// A Redis server, or a Redis cluster, whose nodes are discovered. Above a disk level, Redis is a cache, and the disk
-/// level answers missing keys. As the lowest level, Redis has all rows. This process loads the rows, which do not
-/// outlast the process. A node that has lost its rows causes an error.
+/// level answers missing keys. As the lowest level, Redis must have all rows, which this process loads or finds there
+/// (StoreTableSource::in_level); a node that has lost rows causes Error(io). With StoreNames::own, a process removes
+/// its rows when it ends.
 struct StoreRedisOptions {
   enum class Eviction { random, least_used, oldest };
   std::vector<std::string> addresses = {"127.0.0.1:6379"};  ///< host:port of some nodes
@@ -58,6 +59,8 @@ struct StoreRedisOptions {
   bool read_replicas = false;  ///< while a master does not answer, its replicas do; their rows may be older
   bool keep_rows = false;      ///< StoreNames::hugectr: opening a table keeps the existing rows
   // The fields below apply only if the Redis level is above another level.
+
+  /// Maximum rows of a partition; 0: all rows. Beyond this limit, rows are evicted down to most_rows * evict_to.
   int64_t most_rows = 0;
   Eviction eviction = Eviction::random;
   double evict_to = 0.8;
@@ -262,8 +265,8 @@ class HCTR_API StoreView {
 };
 
 /// Look-ups in any tables that all read one state of the version: before or after an update, never a part of it. An
-/// update waits until every StoreReading of the version is destroyed. Destroy the StoreReading after one answer, and do
-/// not change the store from a thread that has one. Thread-safe.
+/// update waits until the StoreReadings that read the older state are destroyed. Destroy a StoreReading after one
+/// answer, and do not change the store from a thread that has one. Thread-safe.
 class HCTR_API StoreReading {
  public:
   explicit StoreReading(const StoreView&);

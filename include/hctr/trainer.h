@@ -32,10 +32,11 @@ struct TrainerState {
   int64_t passes = 0;                  ///< completed passes over the source, with num_epochs
   /// samples / samples in the source; none if the source's number of samples is not known exactly
   std::optional<double> epoch{};
-  double loss = 0;                          ///< loss of the last step, over all ranks
-  double mean_loss = 0;                     ///< mean over the samples since the last display; NaN without samples
-  double learning_rate = 0;                 ///< rate of the next step; in a display callback, of the last step
-  double samples_per_second = 0;            ///< mean between the last two displays; 0 before the second display
+  double loss = 0;           ///< loss of the last step, over all ranks
+  double mean_loss = 0;      ///< mean over the samples since the last display; NaN without samples
+  double learning_rate = 0;  ///< rate of the next step; in a display callback, of the last step
+  /// mean between the last two displays, or from the start to the first display; 0 before the first display
+  double samples_per_second = 0;
   double seconds = 0;                       ///< time in calls that train or evaluate, including calls before a resume
   std::map<std::string, double> metrics{};  ///< metrics of the last evaluation, by name
   std::map<std::string, std::string> undefined{};  ///< the reason for each NaN metric

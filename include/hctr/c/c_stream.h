@@ -1,5 +1,5 @@
-/* Part of huge_ctr.h, deltas of tables through Kafka: hctr/delta_stream.h and hctr/store_stream.h say what each field
- * and call means. */
+/* Part of huge_ctr.h: deltas of tables through Kafka. hctr/delta_stream.h and hctr/store_stream.h document the fields
+ * and calls of the same names. */
 #ifndef HCTR_C_STREAM_H
 #define HCTR_C_STREAM_H
 
@@ -90,7 +90,8 @@ HCTR_API hctr_status hctr_delta_source_stored(hctr_delta_source* source);
 HCTR_API hctr_status hctr_delta_source_skip_to(hctr_delta_source* source, int64_t iteration);
 /* caught_up: 1 once all messages are read that were in the topic when this was first called. */
 HCTR_API hctr_status hctr_delta_source_caught_up(hctr_delta_source* source, double seconds, int32_t* caught_up);
-/* trouble: NULL, or gets the last problem with a broker ("": none), valid until the next call with this source. */
+/* trouble: receives the last invalid message or, if there was none, the last error of the client ("": none); valid
+ * until the next call with this source; may be NULL. */
 HCTR_API hctr_status hctr_delta_source_statistics(hctr_delta_source* source, hctr_stream_statistics* statistics,
                                                   const char** trouble);
 
@@ -143,8 +144,8 @@ HCTR_API hctr_status hctr_store_stream_catch_up(hctr_store_stream* stream, doubl
 /* A thread of the library applies deltas until hctr_store_stream_stop() or an error. */
 HCTR_API hctr_status hctr_store_stream_start(hctr_store_stream* stream);
 HCTR_API hctr_status hctr_store_stream_stop(hctr_store_stream* stream);
-/* error, trouble: NULL, or get the error that ended the thread and the last problem with a broker ("": none); valid
- * until the next call of hctr_store_stream_statistics() with this stream. */
+/* error: receives the error that ended the thread; trouble: as in hctr_delta_source_statistics(). "": none. Both are
+ * valid until the next call of hctr_store_stream_statistics() with this stream, and may be NULL. */
 HCTR_API hctr_status hctr_store_stream_statistics(hctr_store_stream* stream, hctr_store_stream_state* state,
                                                   const char** error, const char** trouble);
 

@@ -49,8 +49,8 @@ typedef struct hctr_trainer_state {
   int64_t evaluated_at; /* -1: never */
   int64_t passes;
   double epoch; /* NaN: unknown */
-  const hctr_metric_value*
-      metrics; /* of the last evaluation; valid until the next call, in a callback until it returns */
+  /* metrics of the last evaluation; valid until the next call, in a callback until it returns */
+  const hctr_metric_value* metrics;
   size_t metric_count;
 } hctr_trainer_state;
 

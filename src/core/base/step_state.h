@@ -18,7 +18,7 @@ struct StepState {
   float learning_rate = 0;
   float loss_scale = 1;
   float log_negative_share = 0;  ///< log of the fraction of negatives that sampling keeps
-  int32_t skip = 0;              ///< 1: a gradient of this step overflowed, and the update must not change weights
+  int32_t skip = 0;              ///< 1: a gradient of this step overflowed, and the update must change nothing
   /// Device flag shared by all steps. An update sets the flag to 1 if a weight or a row becomes infinite or NaN. Null:
   /// not reported.
   int32_t* spoiled = nullptr;

@@ -62,7 +62,8 @@ class Processes {
     int process = 0, count = 1;
   };
   virtual Launched launched() const { return {process(), count()}; }
-  /// The index of this process on its host, from 0, and the number of processes on that host.
+  /// The index of this process on its host, from 0, and the number of processes on that host. on_host() returns nullopt
+  /// if they are unknown.
   struct OnHost {
     int process = 0, count = 1;
   };

@@ -135,8 +135,8 @@ class Host {
                      "one: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
                    : "or has another secret or none");
   }
-  /// The job cannot start: sends the reason to the connected processes, and for 10 s to processes that connect later.
-  /// These processes then fail before their own time limit.
+  /// The job cannot start: sends the reason to the connected processes, and for up to 10 s to processes that connect
+  /// later. These processes then fail before their own time limit.
   void tell_all(const std::string& why) {
     const std::string text = cat("error\n", why);
     for (const Member& member : members_)

@@ -28,7 +28,7 @@ struct Fp8Plan {
 
 /// The library handles of one rank. Not thread-safe: used only by the rank's thread.
 struct Runtime::CudaLibraries {
-  static constexpr int kMostPieces = 1024;  ///< maximum split-K slices of a GEMM
+  static constexpr int kMostPieces = 1024;  ///< maximum blocks of a GEMM that exchange partial sums
   explicit CudaLibraries(int index);
   ~CudaLibraries();
   CudaLibraries(const CudaLibraries&) = delete;

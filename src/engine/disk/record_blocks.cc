@@ -6,7 +6,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // maximum bytes of records per block
-// In-transit rows: at most 1/kShareOnItsWay of the rows in memory, less than one eviction.
+// In-transit rows: about 1/kShareOnItsWay of the rows in memory, less than one eviction.
 constexpr int64_t kShareOnItsWay = 32;
 constexpr int64_t kLeastBlocks = 2, kMostBlocks = 16;  // limits on blocks for evicted rows
 constexpr int64_t kBatchesAhead = 2;

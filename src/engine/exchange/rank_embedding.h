@@ -145,7 +145,7 @@ class Embedding {
   virtual void save_state(StateWriter to) { table().save_state(to.in(kOwnState)); }
   /// Restores the state, exactly or by key, as from.exact() states. Errors: those of StateReader and of import_rows().
   void load_state(const StateReader& from) { from.exact() ? load_exactly(from) : load_by_key(from); }
-  /// Whether this rank owns the row of a key. True for replicated rows.
+  /// Whether this rank owns the row of a key. True if every rank has all rows.
   virtual bool owns(int64_t /*key*/, int32_t /*slot*/) const { return true; }
 
  protected:

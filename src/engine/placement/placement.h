@@ -10,7 +10,7 @@
 namespace hctr {
 
 /// The config's constraint on the plan. automatic: the plan decides freely. localized: the plan chooses only the owner
-/// of each slot. The other rules leave no choice: rows are sharded by key or replicated.
+/// of each slot. distributed and data_parallel leave no choice: all rows are sharded by key, or all are replicated.
 enum class PlacementRule {
   automatic,
   localized,

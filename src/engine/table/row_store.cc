@@ -126,9 +126,9 @@ RowStore::Growth RowStore::get_memory() {
   if (ample > arrays.capacity() && tiers_.account().rows_on_device(ample) < ample)
     ample = std::min(ample, std::max(now.rows + ring_keys, arrays.capacity() + arrays.capacity() / 8));
   bool grew = false;
-  // Keys that get no row also need index entries until check_limit() detects the exceeded limit.
   if (!tiers_.disk() && now.rows + ring_keys > arrays.capacity())
     grew |= tiers_.grow(needed, ample, arrays.capacity(), [this](int64_t most) { tiers_.get_memory(most); });
+  // Keys that get no row also need index entries, until the exceeded limit is detected.
   grew |= tiers_.grow(now.rows + batch_keys, now.rows + ring_keys, index.most_keys(),
                       [&](int64_t keys) { index.grow(keys); });
   if (index.has_marks() && !index.has_room(now.rows + batch_keys)) index.build();

@@ -232,7 +232,8 @@ class EmbeddingTable {
     /// Sorts by occurrences, descending. Ties are resolved by (slot, key).
     bool operator<(const FrequentRow& other) const;
   };
-  /// Returns the `most` most frequent rows, sorted. Requires RowPolicy::finds_frequent. Waits for queued steps.
+  /// Returns at most `most` rows, the most frequent ones, sorted. Requires RowPolicy::finds_frequent. Waits for queued
+  /// steps.
   std::vector<FrequentRow> most_frequent(int64_t most);
   /// Passes these rows with their states to `sink` in the given order.
   void export_rows(std::span<const FrequentRow>, const std::function<void(const RowBlock&)>& sink);

@@ -31,7 +31,7 @@ class RowsInUse {
   int64_t buffer_bytes() const {
     return static_cast<int64_t>(reads_.bytes() + pairs_.bytes() + scratch_.bytes() + places_.bytes());
   }
-  /// Determines which rows are on the device. Call whenever rows get host memory.
+  /// Determines which rows are on the device. Call when the first row gets host memory, and when rows move to the host.
   void note_border();
   /// Whether uses are counted: note_border() has been called.
   bool counts() const { return rows_.first_on_host > 0; }

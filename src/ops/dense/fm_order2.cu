@@ -93,9 +93,8 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
         for (int s = 0; s < slots; ++s)
           vectors[s * dim] = static_cast<T>(gradient * (sum - static_cast<float>(vectors[s * dim])));
       } else {
-        y.row(first + row)[k] =
-            // without a fused multiply-add, the result for a single slot is exactly 0
-            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);
+        // without a fused multiply-add, the result for a single slot is exactly 0
+        y.row(first + row)[k] = static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);
       }
     }
     __syncthreads();

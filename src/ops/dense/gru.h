@@ -15,10 +15,10 @@ namespace hctr::ops {
 HCTR_OP(void gru_step(Context&, Tensor of_input, Tensor of_state, Tensor bias, Tensor before, Tensor kept, Tensor h))
 
 /// The gradient of h is dh + through + direct. dh comes from the layer's output. `through` comes from the next step
-/// through its GEMM with the state, and `direct` comes from the next step without the GEMM. Writes d_of_input and
-/// d_of_state, and overwrites `direct` with the gradient of `before` without the GEMM. Shapes: as in gru_step(); dh,
-/// through and direct [batch, units], d_of_input and d_of_state [batch, 3 units]. Dtypes: before, dh, d_of_input and
-/// d_of_state equal; kept, through and direct f32.
+/// through its GEMM with the state, and `direct` comes from the next step without the GEMM. Writes d_of_input (the
+/// gradient of of_input + bias) and d_of_state, and overwrites `direct` with the gradient of `before` without the GEMM.
+/// Shapes: as in gru_step(); dh, through and direct [batch, units], d_of_input and d_of_state [batch, 3 units]. Dtypes:
+/// before, dh, d_of_input and d_of_state equal; kept, through and direct f32.
 HCTR_OP(void gru_step_backward(Context&, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
                                Tensor d_of_input, Tensor d_of_state))
 

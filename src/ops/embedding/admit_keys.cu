@@ -75,9 +75,8 @@ __global__ void admit_keys_kernel(KeyBatch batch, KeySelection unknown, const in
       admitted = rule.occurrences[candidates[i]] >= rule.min_count;
     } else if (i < count) {
       const int32_t p = unknown.positions[i];
-      const int64_t bag =
-          // the last bag that starts at or before p; earlier bags with the same start are empty
-          last_at_most(batch.offsets, batch.bags(), p);
+      // the last bag that starts at or before p; earlier bags with the same start are empty
+      const int64_t bag = last_at_most(batch.offsets, batch.bags(), p);
       admitted = rule.drawn(unknown.keys[i], batch, bag, state->first_sample);
     }
     wanted[i] = admitted;

@@ -49,9 +49,8 @@ struct DirectIndex {
   HCTR_HD RowOwner owner(int64_t row) const {
     if (numbers) row = numbers[row];
     int64_t low = 0, high = slots - 1;
-    while (low <
-           // finds the last range whose base is below the row; ranges without rows have the base of the next range
-           high) {
+    // finds the last range whose base is below the row; ranges without rows have the base of the next range
+    while (low < high) {
       const int64_t middle = (low + high + 1) / 2;
       if (ranges[middle].base < row)
         low = middle;

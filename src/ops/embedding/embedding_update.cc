@@ -174,9 +174,8 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
       }
       const auto scalars_of_row = of_row(row, squares);
       for (int64_t e = 0; e < dim; e += kUpdateBlock) {
-        const int64_t n =
-            // for a short row, `sum` still has the sums from the loop above
-            kSquares && dim <= kUpdateBlock ? dim : sum_block(e);
+        // for a short row, `sum` still has the sums from the loop above
+        const int64_t n = kSquares && dim <= kUpdateBlock ? dim : sum_block(e);
         updater.template update_part<Rule>(scalars_of_row, sum, scale, row, e, n);
       }
     }

@@ -157,9 +157,8 @@ __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, u
   const uint32_t rows = state.rows, batches = state.batches + 1;
   *rows_after = state.ready = min(rows, state.row_capacity);
   state.batches = batches;
-  *static_cast<volatile uint64_t*>(host_word) =
-      // host_word is page-locked host memory, which has the same address on the device
-      static_cast<uint64_t>(batches) << 32 | rows;
+  // host_word is page-locked host memory, which has the same address on the device
+  *static_cast<volatile uint64_t*>(host_word) = static_cast<uint64_t>(batches) << 32 | rows;
   __threadfence_system();
 }
 

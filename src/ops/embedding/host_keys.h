@@ -145,7 +145,7 @@ struct HostBags {
 struct BagLists {
   int32_t* offsets = nullptr;  // [count + 1] offsets in `vectors`
   // [keys] vector numbers, counted from 1; bag i sums the vectors vectors[offsets[i]] up to vectors[offsets[i + 1]].
-  // With `sums_gradients`, the bag's gradients have the same numbers.
+  // With `sums_gradients`, the bag's gradient is added to the gradients with the same numbers.
   int32_t* vectors = nullptr;
   // [count] without `sums_gradients`: gradient number of each bag, from 1 on; 0: the bag is not answered
   int32_t* gradients = nullptr;

@@ -40,9 +40,9 @@ bool f32_product_gains(F32Use, int64_t m, int64_t n, int64_t k, int64_t multipro
 
 namespace hopper {
 
-/// Whether the kernels of ops/gemm/f32_product.cuh can run in this context. The conditions: f32 is not computed as
-/// TF32; the device has compute capability 9.0; the context is not limited to some multiprocessors; the stream has
-/// exchange memory, like all GEMM streams.
+/// Whether the kernels of ops/gemm/f32_product.cuh can run in this context. The conditions: f32 is computed neither as
+/// TF32 nor as TF32x3; the device has compute capability 9.0; the context is not limited to some multiprocessors; the
+/// stream has exchange memory, like all GEMM streams.
 bool runs_f32_products(Context&);
 
 /// Whether ops/gemm/f32_product.cuh supports this GEMM and is faster than the library. The conditions:

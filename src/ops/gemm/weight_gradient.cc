@@ -9,7 +9,7 @@
 namespace hctr::ops {
 
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors) {
-  // with fewer outputs, the column sum kernels of one_column.cuh run
+  // kLeastOutputs: a wgrad with fewer outputs is only a few column sums
   constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;
   const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
   return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;

@@ -11,8 +11,8 @@ namespace hctr::ops {
 inline constexpr int64_t kMostLogitLossParts = 512;
 
 /// The number of parts of the rows that CUDA sums separately, with one block per part. A small batch has few rows per
-/// part, to occupy every multiprocessor. A large batch has 16 rows per part, to limit the partial sums. Up to 2,048
-/// rows, all blocks can start early on an H100.
+/// part, to occupy every multiprocessor. A large batch has 16 rows per part, or more rows if there would be more than
+/// kMostLogitLossParts parts, to limit the partial sums. Up to 2,048 rows, all blocks can start early on an H100.
 inline int64_t logit_loss_parts(int64_t rows) {
   constexpr int64_t kFewest = 128, kRows = 16, kFewestRows = 4;
   const auto parts_of = [&](int64_t each) { return (rows + each - 1) / each; };

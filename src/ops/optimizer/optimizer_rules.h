@@ -262,11 +262,11 @@ struct OneStateRule : RuleDefaults {
 };
 
 /// Rules with two states, by kind, t = updates + 1:
-///   torch_adam     Adam with epsilon added to the corrected root:  w -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) +
-///   eps) torch_adamw    the same, and w -= lr * weight_decay * w adamax         m = b1 m + (1 - b1) g;  u = max(b2 u,
-///   |g|);        w -= lr / (1 - b1^t) m / (u + eps) torch_adamax   the same with u = max(b2 u, |g| + eps); w -= lr /
-///   (1 - b1^t) m / u adadelta       a = b a + (1 - b) g^2;  d = sqrt(x + eps) / sqrt(a + eps) g;  x = b x + (1 - b)
-///   d^2;  w -= lr d
+///   torch_adam     Adam, epsilon added to the corrected root:  w -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
+///   torch_adamw    the same, and w -= lr * weight_decay * w
+///   adamax         m = b1 m + (1 - b1) g;  u = max(b2 u, |g|);        w -= lr / (1 - b1^t) m / (u + eps)
+///   torch_adamax   the same with u = max(b2 u, |g| + eps);            w -= lr / (1 - b1^t) m / u
+///   adadelta       a = b a + (1 - b) g^2;  d = sqrt(x + eps) / sqrt(a + eps) g;  x = b x + (1 - b) d^2;  w -= lr d
 /// Sources: D. Kingma and J. Ba, "Adam", ICLR 2015, sections 2 and 7.1; M. Zeiler, "ADADELTA", 2012, algorithm 1.
 struct TwoStatesRule : RuleDefaults {
   static constexpr int kStates = 2;
